@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The engine of PROCMAP_QUERY, and what it asks of the kernel it is built into.
+ */
+#ifndef _PROC_PROCMAP_QUERY_H
+#define _PROC_PROCMAP_QUERY_H
+
+#include <linux/compiler.h>
+#include <linux/procmap_query.h>
+
+/* The one thing asked of the base: proc_vma_name(). */
+#include "vma_name.h"
+
+struct mm_struct;
+
+/**
+ * procmap_query - answer one PROCMAP_QUERY
+ * @mm: the address space that was opened, which may have lost its users, or
+ *	NULL for a kernel thread. The caller keeps it allocated (mmgrab()).
+ * @uquery: the caller's &struct procmap_query.
+ *
+ * Takes mmap_lock of @mm for reading; may sleep.
+ *
+ * Return: 0, or the negative of one of the errors that &struct procmap_query
+ * lists.
+ */
+int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery);
+
+#endif /* _PROC_PROCMAP_QUERY_H */

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# What every script here starts with: its errors, its folders, its progress.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+BASE=${BASE:-linux-6.1}
+BUILD=$ROOT/build
+export ROOT BASE BUILD
+
+# One line that names the thing and the way out.
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 2
+}
+
+say() {
+	printf '%s\n' "$*" >&2
+}
+
+# Run a build, its output in the file $1; a terminal sees its lines counted, and
+# a failure its last ones.
+logged() {
+	local log=$1 meter=cat
+	shift
+	mkdir -p "$(dirname "$log")"
+	[ -t 2 ] && meter="pv -lrbt -N ${log##*/}"
+	if ! "$@" 2>&1 | tee "$log" | $meter >/dev/null; then
+		tail -n 30 "$log" >&2
+		die "failed: $*; the whole output is in $log"
+	fi
+}
+
+# Hold the lock of that name until this script ends: two runs in one checkout
+# must not build the same thing at once.
+lock() {
+	mkdir -p "$BUILD"
+	exec 9>"$BUILD/$1.lock"
+	flock 9
+}
