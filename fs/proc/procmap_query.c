@@ -137,13 +137,14 @@ static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 {
 	const u64 addr = query->query_addr;
 	const u64 flags = query->query_flags;
-	VMA_ITERATOR(vmi, mm, addr);
 	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
 
 	/* A 32-bit kernel maps nothing up there. */
 	if (addr > ULONG_MAX)
 		return NULL;
 
+	vma_iter_init(&vmi, mm, addr);
 	while ((vma = next_vma(&vmi))) {
 		if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
 		    vma->vm_start > addr)
