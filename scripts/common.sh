@@ -4,8 +4,12 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BASE=${BASE:-linux-6.1}
-BUILD=$ROOT/build
-export ROOT BASE BUILD
+KDIR=${KDIR:-}
+BUILD=${BUILD:-$ROOT/build}
+# The trees and kernels of a base; each tree that KDIR names has its own.
+# shellcheck disable=SC2034	# used by those that source this
+WORK=$BUILD/$BASE${KDIR:+-$(cksum <<<"$KDIR" | cut -d ' ' -f 1)}
+export BASE KDIR BUILD
 
 # One line that names the thing and the way out.
 die() {

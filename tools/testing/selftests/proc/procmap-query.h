@@ -10,13 +10,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/procmap_query.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FILTERS	(PROCMAP_QUERY_VMA_READABLE | PROCMAP_QUERY_VMA_WRITABLE | \
@@ -235,6 +240,260 @@ static inline void escape_name(const char *name, char *text, size_t size)
 			text[used++] = *name;
 	}
 	text[used] = '\0';
+}
+
+/* Are the fields of the answer, all but the page size, those of the line? */
+static inline bool same_fields(const struct maps_line *line,
+			       const struct procmap_query *query)
+{
+	return query->vma_start == line->start && query->vma_end == line->end &&
+	       query->vma_flags == line->flags &&
+	       query->vma_offset == line->offset &&
+	       query->inode == line->inode &&
+	       query->dev_major == line->dev_major &&
+	       query->dev_minor == line->dev_minor;
+}
+
+static inline bool append_line(struct maps *maps, const struct maps_line *line,
+			       uint64_t **page_sizes)
+{
+	struct maps_line *lines;
+	uint64_t *sizes;
+
+	lines = reallocarray(maps->lines, maps->nr + 1, sizeof(*lines));
+	if (!lines)
+		return false;
+	maps->lines = lines;
+	sizes = reallocarray(*page_sizes, maps->nr + 1, sizeof(*sizes));
+	if (!sizes)
+		return false;
+	*page_sizes = sizes;
+
+	sizes[maps->nr] = 0;
+	lines[maps->nr++] = *line;
+	return true;
+}
+
+/*
+ * Read the first line of each mapping in a process' smaps file (0: this one),
+ * and into an array of its own the page size that follows it, again without
+ * the vsyscall page. Returns 0 or -errno.
+ */
+static inline int read_smaps(pid_t pid, struct maps *maps,
+			     uint64_t **page_sizes)
+{
+	unsigned long long kilobytes;
+	bool is_vma = false;
+	struct maps_line line;
+	char *text = NULL;
+	size_t size = 0;
+	char path[64];
+	int err = 0;
+	FILE *file;
+
+	maps->lines = NULL;
+	maps->nr = 0;
+	*page_sizes = NULL;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	else
+		snprintf(path, sizeof(path), "/proc/self/smaps");
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+
+	while (!err && getline(&text, &size, file) > 0) {
+		if (is_vma &&
+		    sscanf(text, "KernelPageSize: %llu kB", &kilobytes) == 1)
+			(*page_sizes)[maps->nr - 1] = kilobytes * 1024;
+		if (!parse_maps_line(text, &line))
+			continue;
+		is_vma = strcmp(line.name, "[vsyscall]");
+		if (is_vma && append_line(maps, &line, page_sizes))
+			continue;
+		free(line.name);
+		if (is_vma)
+			err = -ENOMEM;
+	}
+	if (!err && ferror(file))
+		err = -errno;
+
+	free(text);
+	fclose(file);
+	if (err) {
+		free_maps(maps);
+		free(*page_sizes);
+		*page_sizes = NULL;
+	}
+	return err;
+}
+
+/* A forked process, at the other end of a socket. */
+struct child {
+	pid_t pid;
+	int control;
+};
+
+/* Start a child that ends when @run returns, or with its parent. */
+static inline bool start_child(struct child *child,
+			       int (*run)(int control, void *arg), void *arg)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return false;
+	child->pid = fork();
+	if (!child->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[0]);
+		_exit(run(ends[1], arg));
+	}
+	close(ends[1]);
+	child->control = ends[0];
+	return child->pid > 0;
+}
+
+/* Wait for a child to end by itself. Returns its exit status, or -1. */
+static inline int end_of_child(struct child *child)
+{
+	int status;
+
+	if (waitpid(child->pid, &status, 0) != child->pid)
+		return -1;
+	close(child->control);
+	child->pid = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static inline void stop_child(struct child *child)
+{
+	if (child->pid <= 0)
+		return;
+	kill(child->pid, SIGKILL);
+	end_of_child(child);
+}
+
+/* Tell the other end of a socket to go on. */
+static inline bool tell(int control)
+{
+	return send(control, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+/* Wait until the other end tells, or has gone. */
+static inline bool hear(int control)
+{
+	char byte;
+
+	return read(control, &byte, 1) == 1;
+}
+
+union fd_message {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+static inline bool send_fd(int control, int fd)
+{
+	union fd_message ancillary = {};
+	struct iovec iov = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ancillary,
+		.msg_controllen = sizeof(ancillary),
+	};
+
+	ancillary.header.cmsg_len = CMSG_LEN(sizeof(int));
+	ancillary.header.cmsg_level = SOL_SOCKET;
+	ancillary.header.cmsg_type = SCM_RIGHTS;
+	memcpy(CMSG_DATA(&ancillary.header), &fd, sizeof(fd));
+	return sendmsg(control, &message, MSG_NOSIGNAL) == 1;
+}
+
+/* Returns the fd that was sent, or -1. */
+static inline int recv_fd(int control)
+{
+	union fd_message ancillary = {};
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ancillary,
+		.msg_controllen = sizeof(ancillary),
+	};
+	int fd = -1;
+
+	if (recvmsg(control, &message, MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+	    ancillary.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&ancillary.header), sizeof(fd));
+	return fd;
+}
+
+/*
+ * The least that makes a 64-bit ELF file with a build ID. Neither <elf.h> nor
+ * <linux/elf.h> is used here, since a test may include one or the other.
+ */
+struct tiny_elf {
+	uint8_t ident[16];
+	uint16_t type;
+	uint16_t machine;
+	uint32_t version;
+	uint64_t entry;
+	uint64_t phoff;
+	uint64_t shoff;
+	uint32_t flags;
+	uint16_t ehsize;
+	uint16_t phentsize;
+	uint16_t phnum;
+	uint16_t sections[3];
+	struct {
+		uint32_t type;
+		uint32_t flags;
+		uint64_t offset;
+		uint64_t addr[2];
+		uint64_t filesz;
+		uint64_t memsz;
+		uint64_t align;
+	} phdr;
+	struct {
+		uint32_t namesz;
+		uint32_t descsz;
+		uint32_t type;
+		char name[4];
+		uint8_t id[20];
+	} note;
+};
+
+/* Fill an empty file with it. */
+static inline bool write_elf(int fd, const uint8_t id[20])
+{
+	const uint16_t one = 1;
+	struct tiny_elf elf = {
+		.ident = { 0x7f, 'E', 'L', 'F', 2, 0, 1 },
+		.type = 3,		/* ET_DYN */
+		.version = 1,
+		.phoff = offsetof(struct tiny_elf, phdr),
+		.ehsize = offsetof(struct tiny_elf, phdr),
+		.phentsize = sizeof(elf.phdr),
+		.phnum = 1,
+		.phdr.type = 4,		/* PT_NOTE */
+		.phdr.offset = offsetof(struct tiny_elf, note),
+		.phdr.filesz = sizeof(elf.note),
+		.phdr.align = 4,
+		.note.namesz = sizeof("GNU"),
+		.note.descsz = sizeof(elf.note.id),
+		.note.type = 3,		/* NT_GNU_BUILD_ID */
+		.note.name = "GNU",
+	};
+
+	/* Little endian is 1, big endian 2. */
+	elf.ident[5] = *(const uint8_t *)&one ? 1 : 2;
+	memcpy(elf.note.id, id, sizeof(elf.note.id));
+	return write(fd, &elf, sizeof(elf)) == sizeof(elf);
 }
 
 #endif /* PROCMAP_QUERY_TEST_H */

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# "make help" tells what there is to make. The options are those of Kconfig,
+# from "make menuconfig" or from the command line.
+
+-include .config
+
+unquote = $(patsubst "%",%,$(1))
+
+BASE		?= $(or $(call unquote,$(CONFIG_BASE)),linux-6.1)
+KDIR		?= $(call unquote,$(CONFIG_KDIR))
+CPUS		?= $(or $(CONFIG_CPUS),2)
+MEMORY		?= $(or $(call unquote,$(CONFIG_MEMORY)),2G)
+
+# Without a .config, all of the debug kernel's aids are on.
+aids		:= KASAN PROVE_LOCKING DEBUG_KMEMLEAK FAULT_INJECTION
+aid-default	:= $(if $(wildcard .config),n,y)
+$(foreach aid,$(aids),$(eval $(aid) ?= $(or $(CONFIG_$(aid)),$(aid-default))))
+DEBUG_OFF	:= $(foreach aid,$(aids),$(if $(filter n,$($(aid))),$(aid)))
+
+export BASE KDIR CPUS MEMORY DEBUG_OFF
+
+.PHONY: help setup run check series shell menuconfig clean
+
+help:
+	@echo 'make run         set up, boot the patched kernel, and resolve the addresses of a'
+	@echo '                 real process in it by ioctl and by text'
+	@echo 'make check       set up, and run every test and static check'
+	@echo 'make series      write the patches to build/series/$(BASE)'
+	@echo 'make shell       a shell in the guest, on the patched kernel'
+	@echo 'make setup       install what all of the above need'
+	@echo 'make menuconfig  set the options that Kconfig describes'
+	@echo 'make clean       remove all that was built'
+	@echo
+	@echo 'Options, here or in menuconfig: BASE=$(BASE) KDIR=$(KDIR) CPUS=$(CPUS) MEMORY=$(MEMORY)'
+	@echo '$(foreach aid,$(aids),$(aid)=$($(aid)))'
+
+setup:
+	@scripts/setup
+
+run: setup
+	@scripts/run
+
+check: setup
+	@scripts/check
+
+series: setup
+	@scripts/series
+
+shell: setup
+	@scripts/vm
+
+menuconfig: setup
+	@KCONFIG_CONFIG=.config kconfig-mconf Kconfig
+
+clean:
+	rm -rf build
