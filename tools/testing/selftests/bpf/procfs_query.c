@@ -6,19 +6,22 @@
  * Both are a "way" to find one mapping at a time, in rising order. All that is
  * printed, compared or timed stands on that alone.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#define __SANE_USERSPACE_TYPES__	/* __u64 is %llu everywhere */
+
 #include <argp.h>
 #include <ctype.h>
-#include <endian.h>
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <inttypes.h>
 #include <libelf.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/procmap_query.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +36,8 @@
 
 #define EXIT_TROUBLE		2
 
+#define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
+
 #define BUILD_ID_SIZE_MAX	20
 
 /* How often a process that changes meanwhile is compared anew. */
@@ -45,8 +50,11 @@
 /* Longest piece of bad input that is repeated in a message. */
 #define QUOTE_LEN_MAX		60
 
-#define HOST_ELFDATA	(__BYTE_ORDER == __LITTLE_ENDIAN ? ELFDATA2LSB : \
-							   ELFDATA2MSB)
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HOST_ELFDATA	ELFDATA2LSB
+#else
+#define HOST_ELFDATA	ELFDATA2MSB
+#endif
 
 static unsigned long nr_syscalls;
 
@@ -61,7 +69,7 @@ static unsigned long nr_syscalls;
 struct build_id {
 	unsigned int size;
 	bool unreadable;
-	uint8_t bytes[BUILD_ID_SIZE_MAX];
+	__u8 bytes[BUILD_ID_SIZE_MAX];
 };
 
 /**
@@ -82,14 +90,14 @@ struct build_id {
  * @build_id: set if it was asked for.
  */
 struct vma {
-	uint64_t start;
-	uint64_t end;
-	uint64_t flags;
-	uint64_t page_size;
-	uint64_t offset;
-	uint64_t inode;
-	uint32_t dev_major;
-	uint32_t dev_minor;
+	__u64 start;
+	__u64 end;
+	__u64 flags;
+	__u64 page_size;
+	__u64 offset;
+	__u64 inode;
+	__u32 dev_major;
+	__u32 dev_minor;
 	const char *name;
 	size_t name_len;
 	bool name_is_text;
@@ -121,7 +129,7 @@ struct source;
 struct way {
 	const char *name;
 	int (*start)(struct source *source);
-	int (*next)(struct source *source, uint64_t addr, struct vma *vma);
+	int (*next)(struct source *source, __u64 addr, struct vma *vma);
 	void (*stop)(struct source *source);
 };
 
@@ -150,7 +158,7 @@ struct way {
 struct source {
 	const struct way *way;
 	const struct target *target;
-	uint64_t filters;
+	__u64 filters;
 	bool want_build_id;
 
 	struct vma vma;
@@ -166,9 +174,9 @@ struct source {
 	size_t line;
 	size_t next_line;
 	struct build_id build_id;
-	uint64_t build_id_inode;
-	uint32_t build_id_major;
-	uint32_t build_id_minor;
+	__u64 build_id_inode;
+	__u32 build_id_major;
+	__u32 build_id_minor;
 };
 
 /**
@@ -191,10 +199,10 @@ struct options {
 	struct target target;
 	const struct way *way;
 	const char *file;
-	uint64_t *addrs;
+	__u64 *addrs;
 	size_t nr_addrs;
 	size_t size_addrs;
-	uint64_t filters;
+	__u64 filters;
 	unsigned long runs;
 	bool list;
 	bool compare;
@@ -203,23 +211,10 @@ struct options {
 	bool json;
 };
 
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "%s: ", program_invocation_short_name);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(EXIT_TROUBLE);
-}
-
 static void *need(void *memory)
 {
 	if (!memory)
-		die("out of memory");
+		fail("out of memory");
 	return memory;
 }
 
@@ -228,9 +223,14 @@ static bool has_file(const struct vma *vma)
 	return vma->inode || vma->dev_major || vma->dev_minor;
 }
 
-static bool covers(const struct vma *vma, uint64_t addr)
+static bool covers(const struct vma *vma, __u64 addr)
 {
 	return vma->start <= addr && addr < vma->end;
+}
+
+static __u64 file_offset(const struct vma *vma, __u64 addr)
+{
+	return addr - vma->start + vma->offset;
 }
 
 /* The name with its newlines, NUL-terminated, to be freed. */
@@ -344,18 +344,18 @@ static bool take_char(struct cursor *cursor, char wanted)
 	return true;
 }
 
-static bool take_hex(struct cursor *cursor, uint64_t *value)
+static bool take_hex(struct cursor *cursor, __u64 *value)
 {
 	const char *const from = cursor->at;
-	uint64_t number = 0;
+	__u64 number = 0;
 
 	for (; cursor->at < cursor->end; cursor->at++) {
 		const char c = *cursor->at;
 
 		if (c >= '0' && c <= '9')
-			number = number << 4 | (uint64_t)(c - '0');
+			number = number << 4 | (__u64)(c - '0');
 		else if (c >= 'a' && c <= 'f')
-			number = number << 4 | (uint64_t)(c - 'a' + 10);
+			number = number << 4 | (__u64)(c - 'a' + 10);
 		else
 			break;
 	}
@@ -363,19 +363,19 @@ static bool take_hex(struct cursor *cursor, uint64_t *value)
 	return cursor->at > from;
 }
 
-static bool take_decimal(struct cursor *cursor, uint64_t *value)
+static bool take_decimal(struct cursor *cursor, __u64 *value)
 {
 	const char *const from = cursor->at;
-	uint64_t number = 0;
+	__u64 number = 0;
 
 	while (cursor->at < cursor->end &&
 	       *cursor->at >= '0' && *cursor->at <= '9')
-		number = number * 10 + (uint64_t)(*cursor->at++ - '0');
+		number = number * 10 + (__u64)(*cursor->at++ - '0');
 	*value = number;
 	return cursor->at > from;
 }
 
-static bool take_permissions(struct cursor *cursor, uint64_t *flags)
+static bool take_permissions(struct cursor *cursor, __u64 *flags)
 {
 	const char *const at = cursor->at;
 
@@ -392,7 +392,7 @@ static bool take_permissions(struct cursor *cursor, uint64_t *flags)
 /* Parse what follows the addresses. */
 static bool take_rest(struct cursor *cursor, struct vma *vma)
 {
-	uint64_t dev_major, dev_minor;
+	__u64 dev_major, dev_minor;
 
 	if (!take_char(cursor, ' ') || !take_permissions(cursor, &vma->flags) ||
 	    !take_char(cursor, ' ') || !take_hex(cursor, &vma->offset) ||
@@ -422,14 +422,14 @@ static bool is_vsyscall(const struct vma *vma)
 	       !memcmp(vma->name, name, sizeof(name) - 1);
 }
 
-static bool passes_filters(const struct vma *vma, uint64_t filters)
+static bool passes_filters(const struct vma *vma, __u64 filters)
 {
 	if ((filters & PROCMAP_QUERY_FILE_BACKED_VMA) && !has_file(vma))
 		return false;
 	return !(filters & ~PROCMAP_QUERY_FILE_BACKED_VMA & ~vma->flags);
 }
 
-static int next_text_line(struct source *source, uint64_t addr, struct vma *vma)
+static int next_text_line(struct source *source, __u64 addr, struct vma *vma)
 {
 	while (source->next_line < source->text_len) {
 		const char *const line = source->text + source->next_line;
@@ -525,7 +525,7 @@ static bool is_in_page_cache(int fd)
 		return false;
 	return S_ISREG(stat.stx_mode) &&
 	       !(stat.stx_attributes & STATX_ATTR_DAX) &&
-	       fs.f_type != HUGETLBFS_MAGIC;
+	       (unsigned int)fs.f_type != HUGETLBFS_MAGIC;
 }
 
 /*
@@ -558,7 +558,7 @@ static int open_map_file(const struct target *target, const struct vma *vma)
 {
 	char path[sizeof(target->dir) + sizeof("/map_files/-") + 2 * 16];
 
-	snprintf(path, sizeof(path), "%s/map_files/%" PRIx64 "-%" PRIx64,
+	snprintf(path, sizeof(path), "%s/map_files/%llx-%llx",
 		 target->dir, vma->start, vma->end);
 	return COUNTED(open(path, O_PATH | O_CLOEXEC));
 }
@@ -641,7 +641,7 @@ static void find_build_id(struct source *source, struct vma *vma)
 	vma->build_id = source->build_id;
 }
 
-static int text_next(struct source *source, uint64_t addr, struct vma *vma)
+static int text_next(struct source *source, __u64 addr, struct vma *vma)
 {
 	int err = next_text_line(source, addr, vma);
 
@@ -671,7 +671,7 @@ static void ioctl_stop(struct source *source)
 		COUNTED(close(source->fd));
 }
 
-static int query(struct source *source, uint64_t addr, bool want_name,
+static int query(struct source *source, __u64 addr, bool want_name,
 		 struct vma *vma)
 {
 	struct procmap_query query = {
@@ -709,7 +709,7 @@ static int query(struct source *source, uint64_t addr, bool want_name,
 	return 0;
 }
 
-static int ioctl_next(struct source *source, uint64_t addr, struct vma *vma)
+static int ioctl_next(struct source *source, __u64 addr, struct vma *vma)
 {
 	int err = query(source, addr, true, vma);
 
@@ -763,7 +763,7 @@ static void free_source(struct source *source)
  * Make source->vma the first mapping that ends above @addr, which must not fall
  * from call to call. As long as it is the one found last, that costs nothing.
  */
-static int find_vma(struct source *source, uint64_t addr)
+static int find_vma(struct source *source, __u64 addr)
 {
 	int err;
 
@@ -772,6 +772,9 @@ static int find_vma(struct source *source, uint64_t addr)
 	if (source->found && addr < source->vma.end)
 		return 0;
 	err = source->way->next(source, addr, &source->vma);
+	/* Whatever the kernel answers, a walk comes to its end. */
+	if (!err && source->vma.end <= addr)
+		err = -EPROTO;
 	source->found = !err;
 	source->at_end = err == -ENOENT;
 	return err;
@@ -796,7 +799,7 @@ static const struct way *choose_way(const struct options *options)
 	return err && err != -ENOENT ? &text_way : &ioctl_way;
 }
 
-typedef void (*visit_fn)(void *context, uint64_t addr, const struct vma *vma);
+typedef void (*visit_fn)(void *context, __u64 addr, const struct vma *vma);
 
 /*
  * Do the work that was asked for, in one pass: visit each address with the
@@ -805,7 +808,7 @@ typedef void (*visit_fn)(void *context, uint64_t addr, const struct vma *vma);
 static int walk(const struct options *options, struct source *source,
 		visit_fn visit, void *context)
 {
-	uint64_t addr = 0;
+	__u64 addr = 0;
 	size_t i;
 	int err;
 
@@ -828,12 +831,13 @@ static int walk(const struct options *options, struct source *source,
 	return 0;
 }
 
-static void print_build_id(FILE *out, const struct build_id *id)
+static void print_hex(FILE *out, const void *bytes, size_t len)
 {
-	unsigned int i;
+	const unsigned char *const from = bytes;
+	size_t i;
 
-	for (i = 0; i < id->size; i++)
-		fprintf(out, "%02x", id->bytes[i]);
+	for (i = 0; i < len; i++)
+		fprintf(out, "%02x", from[i]);
 }
 
 static void permissions(const struct vma *vma, char text[5])
@@ -849,6 +853,11 @@ static void permissions(const struct vma *vma, char text[5])
  * JSON. A name is any bytes but NUL: what is valid UTF-8 in it goes out as it
  * is, any other byte as \u00XX.
  */
+
+struct json {
+	FILE *out;
+	bool first;	/* the next member or element needs no comma */
+};
 
 static bool is_continuation(unsigned char c)
 {
@@ -873,118 +882,185 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 	return 4;
 }
 
+/* The key of a member; NULL for an element, which has a line of its own. */
+static void json_key(struct json *json, const char *key)
+{
+	if (!json->first)
+		fputs(key ? ", " : ",", json->out);
+	json->first = false;
+	if (key)
+		fprintf(json->out, "\"%s\": ", key);
+	else
+		fputc('\n', json->out);
+}
+
+static void json_open(struct json *json, const char *key, char bracket)
+{
+	json_key(json, key);
+	fputc(bracket, json->out);
+	json->first = true;
+}
+
+static void json_close(struct json *json, char bracket)
+{
+	fputc(bracket, json->out);
+	json->first = false;
+}
+
+static void json_word(struct json *json, const char *key, const char *word)
+{
+	json_key(json, key);
+	fputs(word, json->out);
+}
+
+static void json_bool(struct json *json, const char *key, bool value)
+{
+	json_word(json, key, value ? "true" : "false");
+}
+
+static void json_number(struct json *json, const char *key, __u64 value)
+{
+	json_key(json, key);
+	fprintf(json->out, "%llu", value);
+}
+
+static void json_real(struct json *json, const char *key, double value)
+{
+	json_key(json, key);
+	fprintf(json->out, "%.3f", value);
+}
+
+static void json_address(struct json *json, const char *key, __u64 addr)
+{
+	json_key(json, key);
+	fprintf(json->out, "\"0x%llx\"", addr);
+}
+
 /* Returns whether it was valid UTF-8, so that nothing is lost. */
-static bool json_string(FILE *out, const char *bytes, size_t len)
+static bool json_bytes(struct json *json, const char *key, const char *bytes,
+		       size_t len)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
 	bool valid = true;
 
-	fputc('"', out);
+	json_key(json, key);
+	fputc('"', json->out);
 	while (len) {
-		size_t n = 1;
+		size_t n = *s < 0x80 ? 1 : utf8_len(s, len);
 
-		if (*s >= 0x80)
-			n = utf8_len(s, len);
 		if (!n || *s < ' ') {
 			valid = valid && n;
-			fprintf(out, "\\u%04x", *s);
+			fprintf(json->out, "\\u%04x", *s);
 			n = 1;
 		} else {
 			if (*s == '"' || *s == '\\')
-				fputc('\\', out);
-			fwrite(s, 1, n, out);
+				fputc('\\', json->out);
+			fwrite(s, 1, n, json->out);
 		}
 		s += n;
 		len -= n;
 	}
-	fputc('"', out);
+	fputc('"', json->out);
 	return valid;
 }
 
-static void json_name(FILE *out, const struct vma *vma)
+static void json_string(struct json *json, const char *key, const char *string)
 {
-	size_t len, i;
+	json_bytes(json, key, string, strlen(string));
+}
+
+static void json_hex(struct json *json, const char *key, const void *bytes,
+		     size_t len)
+{
+	json_key(json, key);
+	fputc('"', json->out);
+	print_hex(json->out, bytes, len);
+	fputc('"', json->out);
+}
+
+static void json_name(struct json *json, const struct vma *vma)
+{
+	size_t len;
 	char *name;
 
 	if (!vma->name_len) {
-		fputs("\"name\": null", out);
+		json_word(json, "name", "null");
 		if (vma->name_too_long)
-			fputs(", \"name_too_long\": true", out);
+			json_bool(json, "name_too_long", true);
 		return;
 	}
-
 	name = raw_name(vma, &len);
-	fputs("\"name\": ", out);
-	if (!json_string(out, name, len)) {
-		fputs(", \"name_hex\": \"", out);
-		for (i = 0; i < len; i++)
-			fprintf(out, "%02x", (unsigned char)name[i]);
-		fputc('"', out);
-	}
+	if (!json_bytes(json, "name", name, len))
+		json_hex(json, "name_hex", name, len);
 	free(name);
 }
 
-static void json_build_id(FILE *out, const struct build_id *id)
+static void json_build_id(struct json *json, const struct build_id *id)
 {
-	fputs(", \"build_id\": ", out);
-	if (id->size) {
-		fputc('"', out);
-		print_build_id(out, id);
-		fputc('"', out);
-	} else {
-		fputs("null", out);
-	}
+	if (id->size)
+		json_hex(json, "build_id", id->bytes, id->size);
+	else
+		json_word(json, "build_id", "null");
 	if (id->unreadable)
-		fputs(", \"build_id_unreadable\": true", out);
+		json_bool(json, "build_id_unreadable", true);
 }
 
-static void json_vma(FILE *out, const struct vma *vma, bool build_id)
+static void json_vma(struct json *json, const char *key, const struct vma *vma,
+		     bool build_id)
 {
-	char perms[5];
+	char perms[5], inode[3 * sizeof(vma->inode)];
 
 	permissions(vma, perms);
-	fprintf(out,
-		"{\"start\": \"0x%" PRIx64 "\", \"end\": \"0x%" PRIx64 "\", "
-		"\"permissions\": \"%s\", \"offset\": \"0x%" PRIx64 "\", "
-		"\"dev_major\": %u, \"dev_minor\": %u, "
-		"\"inode\": \"%" PRIu64 "\", \"page_size\": ",
-		vma->start, vma->end, perms, vma->offset, vma->dev_major,
-		vma->dev_minor, vma->inode);
+	snprintf(inode, sizeof(inode), "%llu", vma->inode);
+
+	json_open(json, key, '{');
+	json_address(json, "start", vma->start);
+	json_address(json, "end", vma->end);
+	json_string(json, "permissions", perms);
+	json_address(json, "offset", vma->offset);
+	json_number(json, "dev_major", vma->dev_major);
+	json_number(json, "dev_minor", vma->dev_minor);
+	json_string(json, "inode", inode);
 	if (vma->page_size)
-		fprintf(out, "%" PRIu64 ", ", vma->page_size);
+		json_number(json, "page_size", vma->page_size);
 	else
-		fputs("null, ", out);
-	json_name(out, vma);
+		json_word(json, "page_size", "null");
+	json_name(json, vma);
 	if (build_id)
-		json_build_id(out, &vma->build_id);
-	fputc('}', out);
+		json_build_id(json, &vma->build_id);
+	json_close(json, '}');
 }
 
-static void json_address(FILE *out, const struct options *options,
-			 uint64_t addr, const struct vma *vma)
+static void json_lookup(struct json *json, const struct options *options,
+			__u64 addr, const struct vma *vma)
 {
-	fprintf(out, "{\"address\": \"0x%" PRIx64 "\", \"mapped\": %s", addr,
-		vma ? "true" : "false");
+	json_open(json, NULL, '{');
+	json_address(json, "address", addr);
+	json_bool(json, "mapped", vma);
 	if (vma) {
 		if (has_file(vma))
-			fprintf(out, ", \"offset\": \"0x%" PRIx64 "\", ",
-				addr - vma->start + vma->offset);
+			json_address(json, "offset", file_offset(vma, addr));
 		else
-			fputs(", \"offset\": null, ", out);
-		json_name(out, vma);
+			json_word(json, "offset", "null");
+		json_name(json, vma);
 		if (options->build_id)
-			json_build_id(out, &vma->build_id);
-		if (options->verbose) {
-			fputs(", \"vma\": ", out);
-			json_vma(out, vma, options->build_id);
-		}
+			json_build_id(json, &vma->build_id);
+		if (options->verbose)
+			json_vma(json, "vma", vma, options->build_id);
 	}
-	fputc('}', out);
+	json_close(json, '}');
 }
 
-static void json_begin(FILE *out, const struct options *options)
+static void json_begin(struct json *json, const struct options *options)
 {
-	fprintf(out, "{\"pid\": %d, ", options->target.pid);
+	fputc('{', json->out);
+	json->first = true;
+	json_number(json, "pid", options->target.pid);
+}
+
+static void json_end(struct json *json)
+{
+	fputs("}\n", json->out);
 }
 
 /*
@@ -1011,14 +1087,14 @@ static size_t name_column(void)
  * @out: the stream.
  * @options: what is to be printed of them.
  * @column: where names begin in a line.
- * @separator: what stands before the next element in JSON.
+ * @json: the state of JSON.
  * @nr_found: how many mappings, or addresses in one, were printed.
  */
 struct printer {
 	FILE *out;
 	const struct options *options;
 	size_t column;
-	const char *separator;
+	struct json json;
 	size_t nr_found;
 };
 
@@ -1041,8 +1117,7 @@ static void print_line(const struct printer *printer, const struct vma *vma)
 
 	permissions(vma, perms);
 	len = fprintf(printer->out,
-		      "%08" PRIx64 "-%08" PRIx64 " %s %08" PRIx64
-		      " %02x:%02x %" PRIu64 " ",
+		      "%08llx-%08llx %s %08llx %02x:%02x %llu ",
 		      vma->start, vma->end, perms, vma->offset, vma->dev_major,
 		      vma->dev_minor, vma->inode);
 	if (vma->name_len || vma->name_too_long)
@@ -1057,26 +1132,25 @@ static void print_build_id_column(FILE *out, const struct build_id *id)
 	const int none_width = 2 * BUILD_ID_SIZE_MAX;
 
 	if (id->size)
-		print_build_id(out, id);
+		print_hex(out, id->bytes, id->size);
 	else
 		fprintf(out, "%-*s", none_width, id->unreadable ? "?" : "-");
 	fputc(' ', out);
 }
 
-static void print_address(const struct printer *printer, uint64_t addr,
+static void print_address(const struct printer *printer, __u64 addr,
 			  const struct vma *vma)
 {
 	FILE *const out = printer->out;
 
-	fprintf(out, "0x%016" PRIx64 " ", addr);
+	fprintf(out, "0x%016llx ", addr);
 	if (!vma) {
 		fputs("not mapped\n", out);
 		return;
 	}
 
 	if (has_file(vma))
-		fprintf(out, "0x%016" PRIx64 " ",
-			addr - vma->start + vma->offset);
+		fprintf(out, "0x%016llx ", file_offset(vma, addr));
 	else
 		fprintf(out, "%-18s ", "-");
 	if (printer->options->build_id)
@@ -1092,26 +1166,31 @@ static void print_address(const struct printer *printer, uint64_t addr,
 static void print_listed(const struct printer *printer, const struct vma *vma)
 {
 	print_line(printer, vma);
-	if (printer->options->build_id && vma->build_id.size) {
+	if (!printer->options->build_id)
+		return;
+	if (vma->build_id.size) {
 		fputs("  build ID ", printer->out);
-		print_build_id(printer->out, &vma->build_id);
+		print_hex(printer->out, vma->build_id.bytes,
+			  vma->build_id.size);
 		fputc('\n', printer->out);
+	} else if (vma->build_id.unreadable) {
+		fputs("  build ID ?\n", printer->out);
 	}
 }
 
-static void print_found(void *context, uint64_t addr, const struct vma *vma)
+static void print_found(void *context, __u64 addr, const struct vma *vma)
 {
 	struct printer *printer = context;
 
 	if (vma)
 		printer->nr_found++;
 	if (printer->options->json) {
-		fputs(printer->separator, printer->out);
-		printer->separator = ",\n";
 		if (printer->options->list)
-			json_vma(printer->out, vma, printer->options->build_id);
+			json_vma(&printer->json, NULL, vma,
+				 printer->options->build_id);
 		else
-			json_address(printer->out, printer->options, addr, vma);
+			json_lookup(&printer->json, printer->options, addr,
+				    vma);
 	} else if (printer->options->list) {
 		print_listed(printer, vma);
 	} else {
@@ -1124,16 +1203,17 @@ static int show(const struct options *options, FILE *out)
 	struct printer printer = {
 		.out = out,
 		.options = options,
-		.separator = "\n",
+		.json = { .out = out },
 	};
 	struct source *source;
 	int err;
 
 	source = new_source(options, choose_way(options));
 	if (options->json) {
-		json_begin(out, options);
-		fprintf(out, "\"way\": \"%s\", \"%s\": [", source->way->name,
-			options->list ? "vmas" : "addresses");
+		json_begin(&printer.json, options);
+		json_string(&printer.json, "way", source->way->name);
+		json_open(&printer.json, options->list ? "vmas" : "addresses",
+			  '[');
 	} else if (options->list || options->verbose) {
 		printer.column = name_column();
 	}
@@ -1144,17 +1224,22 @@ static int show(const struct options *options, FILE *out)
 	stop_source(source);
 	free_source(source);
 
-	if (options->json)
-		fputs("\n]}\n", out);
 	if (err)
 		return err;
+	if (options->json) {
+		json_close(&printer.json, ']');
+		json_end(&printer.json);
+	}
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /**
  * struct comparison - what a comparison found
- * @json: differences are JSON objects, and not lines.
- * @lines: the differences.
+ * @changed: the process did not hold still meanwhile.
+ * @as_json: differences are written as JSON objects, and not as lines.
+ * @json: where they are written to.
+ * @lines: what was written.
+ * @lines_size: their bytes.
  * @addresses: addresses looked up.
  * @mappings: mappings that both ways found and whose fields were compared.
  * @names: those that have a name.
@@ -1164,8 +1249,11 @@ static int show(const struct options *options, FILE *out)
  * @differences: how many there are.
  */
 struct comparison {
-	bool json;
-	FILE *lines;
+	bool changed;
+	bool as_json;
+	struct json json;
+	char *lines;
+	size_t lines_size;
 	size_t addresses;
 	size_t mappings;
 	size_t names;
@@ -1175,24 +1263,23 @@ struct comparison {
 	size_t differences;
 };
 
-static void report_difference(struct comparison *comparison, uint64_t addr,
+static void report_difference(struct comparison *comparison, __u64 addr,
 			      const char *field, const char *by_ioctl,
 			      size_t ioctl_len, const char *by_text,
 			      size_t text_len)
 {
-	FILE *const out = comparison->lines;
+	struct json *const json = &comparison->json;
+	FILE *const out = json->out;
 
-	if (comparison->json) {
-		fprintf(out,
-			"%s{\"address\": \"0x%" PRIx64 "\", "
-			"\"field\": \"%s\", \"ioctl\": ",
-			comparison->differences ? ",\n" : "\n", addr, field);
-		json_string(out, by_ioctl, ioctl_len);
-		fputs(", \"text\": ", out);
-		json_string(out, by_text, text_len);
-		fputc('}', out);
+	if (comparison->as_json) {
+		json_open(json, NULL, '{');
+		json_address(json, "address", addr);
+		json_string(json, "field", field);
+		json_bytes(json, "ioctl", by_ioctl, ioctl_len);
+		json_bytes(json, "text", by_text, text_len);
+		json_close(json, '}');
 	} else {
-		fprintf(out, "0x%016" PRIx64 ": %s: ioctl ", addr, field);
+		fprintf(out, "0x%016llx: %s: ioctl ", addr, field);
 		print_name(out, by_ioctl, ioctl_len);
 		fputs(", text ", out);
 		print_name(out, by_text, text_len);
@@ -1201,7 +1288,7 @@ static void report_difference(struct comparison *comparison, uint64_t addr,
 	comparison->differences++;
 }
 
-static void compare_strings(struct comparison *comparison, uint64_t addr,
+static void compare_strings(struct comparison *comparison, __u64 addr,
 			    const char *field, const char *by_ioctl,
 			    const char *by_text)
 {
@@ -1210,14 +1297,16 @@ static void compare_strings(struct comparison *comparison, uint64_t addr,
 				  strlen(by_ioctl), by_text, strlen(by_text));
 }
 
-static void compare_numbers(struct comparison *comparison, uint64_t addr,
-			    const char *field, uint64_t by_ioctl,
-			    uint64_t by_text)
+static void compare_numbers(struct comparison *comparison, __u64 addr,
+			    const char *field, __u64 by_ioctl,
+			    __u64 by_text)
 {
 	char a[sizeof("0x") + 16], b[sizeof("0x") + 16];
 
-	snprintf(a, sizeof(a), "0x%" PRIx64, by_ioctl);
-	snprintf(b, sizeof(b), "0x%" PRIx64, by_text);
+	if (by_ioctl == by_text)
+		return;
+	snprintf(a, sizeof(a), "0x%llx", by_ioctl);
+	snprintf(b, sizeof(b), "0x%llx", by_text);
 	compare_strings(comparison, addr, field, a, b);
 }
 
@@ -1269,7 +1358,7 @@ static void format_build_id(const struct build_id *id,
 		sprintf(text + 2 * i, "%02x", id->bytes[i]);
 }
 
-static void compare_build_ids(struct comparison *comparison, uint64_t addr,
+static void compare_build_ids(struct comparison *comparison, __u64 addr,
 			      const struct build_id *by_ioctl,
 			      const struct build_id *by_text)
 {
@@ -1289,7 +1378,7 @@ static void compare_build_ids(struct comparison *comparison, uint64_t addr,
 static void compare_vmas(struct comparison *comparison,
 			 const struct vma *by_ioctl, const struct vma *by_text)
 {
-	const uint64_t addr = by_text->start;
+	const __u64 addr = by_text->start;
 	char a[5], b[5];
 
 	comparison->mappings++;
@@ -1312,7 +1401,7 @@ static void compare_vmas(struct comparison *comparison,
 			  &by_text->build_id);
 }
 
-static void compare_existence(struct comparison *comparison, uint64_t addr,
+static void compare_existence(struct comparison *comparison, __u64 addr,
 			      bool by_ioctl, bool by_text)
 {
 	compare_strings(comparison, addr, "mapping",
@@ -1323,7 +1412,7 @@ static void compare_existence(struct comparison *comparison, uint64_t addr,
 static int compare_lists(struct comparison *comparison,
 			 struct source *by_ioctl, struct source *by_text)
 {
-	uint64_t addr = 0;
+	__u64 addr = 0;
 
 	for (;;) {
 		const struct vma *const a = &by_ioctl->vma;
@@ -1355,11 +1444,11 @@ static int compare_addresses(struct comparison *comparison,
 			     const struct options *options,
 			     struct source *by_ioctl, struct source *by_text)
 {
-	uint64_t compared_to = 0;
+	__u64 compared_to = 0;
 	size_t i;
 
 	for (i = 0; i < options->nr_addrs; i++) {
-		const uint64_t addr = options->addrs[i];
+		const __u64 addr = options->addrs[i];
 		const struct vma *const a = &by_ioctl->vma;
 		const struct vma *const b = &by_text->vma;
 		const int err_a = find_vma(by_ioctl, addr);
@@ -1388,11 +1477,13 @@ static bool is_same_text(const struct source *a, const struct source *b)
 	       !memcmp(a->text, b->text, a->text_len);
 }
 
-/* One attempt. The text is read before and after, to see if it held still. */
+/*
+ * One attempt. The text is read before and after, to see whether the process
+ * held still.
+ */
 static int compare_once(struct comparison *comparison,
 			const struct options *options, struct source *by_ioctl,
-			struct source *by_text, struct source *text_after,
-			bool *changed)
+			struct source *by_text, struct source *text_after)
 {
 	int err;
 
@@ -1400,96 +1491,644 @@ static int compare_once(struct comparison *comparison,
 	if (err)
 		return err;
 	err = start_source(by_ioctl);
-	if (!err)
-		err = options->list ?
-		      compare_lists(comparison, by_ioctl, by_text) :
-		      compare_addresses(comparison, options, by_ioctl, by_text);
-	stop_source(by_ioctl);
-	stop_source(by_text);
 	if (err)
-		return err;
+		goto stop_text;
+
+	comparison->json.first = true;
+	comparison->json.out = need(open_memstream(&comparison->lines,
+						   &comparison->lines_size));
+	err = options->list ?
+	      compare_lists(comparison, by_ioctl, by_text) :
+	      compare_addresses(comparison, options, by_ioctl, by_text);
+	fclose(comparison->json.out);
+	if (err)
+		goto stop_ioctl;
 
 	err = start_source(text_after);
+	if (err)
+		goto stop_ioctl;
+	comparison->changed = !is_same_text(by_text, text_after);
 	stop_source(text_after);
-	*changed = !err && !is_same_text(by_text, text_after);
+
+stop_ioctl:
+	stop_source(by_ioctl);
+stop_text:
+	stop_source(by_text);
 	return err;
-}
-
-static void print_comparison(FILE *out, const struct options *options,
-			     const struct comparison *comparison,
-			     const char *lines, bool changed)
-{
-	if (options->json) {
-		json_begin(out, options);
-		fprintf(out,
-			"\"compare\": {\"changed\": %s, \"addresses\": %zu, "
-			"\"mappings\": %zu, \"names\": %zu, "
-			"\"names_left_out\": %zu, \"build_ids\": %zu, "
-			"\"build_ids_unreadable\": %zu, \"differences\": [%s]}}\n",
-			changed ? "true" : "false", comparison->addresses,
-			comparison->mappings, comparison->names,
-			comparison->left_out, comparison->build_ids,
-			comparison->unreadable, lines);
-		return;
-	}
-
-	fputs(lines, out);
-	fputs("ioctl and text compared\n", out);
-	if (!options->list)
-		fprintf(out, "  addresses                %9zu\n",
-			comparison->addresses);
-	fprintf(out,
-		"  mappings                 %9zu\n"
-		"  names                    %9zu\n"
-		"  build IDs                %9zu\n",
-		comparison->mappings, comparison->names, comparison->build_ids);
-	if (comparison->left_out)
-		fprintf(out, "  names over PATH_MAX      %9zu\n",
-			comparison->left_out);
-	if (comparison->unreadable)
-		fprintf(out, "  build IDs not readable   %9zu\n",
-			comparison->unreadable);
-	fprintf(out, "differences                %9zu\n",
-		comparison->differences);
 }
 
 /*
  * A process that maps and unmaps at the same place can show the ioctl what no
- * text has, and the text before and after still be the same. So a difference
- * is one only if each attempt found some, with a text that held still.
+ * text has, while the text before and after is the same. So there is only a
+ * difference if each attempt found one, in a process that held still each time.
  */
+static int compare_until_same(struct comparison *comparison,
+			      const struct options *options,
+			      struct source *by_ioctl, struct source *by_text,
+			      struct source *text_after)
+{
+	bool changed = false;
+	int attempt, err;
+
+	for (attempt = 0; attempt < COMPARE_ATTEMPTS; attempt++) {
+		/* A process that starts up gets 1 s in all to come to rest. */
+		if (attempt)
+			usleep(1000 << attempt);
+		free(comparison->lines);
+		*comparison = (struct comparison) { .as_json = options->json };
+		err = compare_once(comparison, options, by_ioctl, by_text,
+				   text_after);
+		if (err)
+			return err;
+		if (!comparison->changed && !comparison->differences)
+			return 0;
+		changed |= comparison->changed;
+	}
+	comparison->changed = changed;
+	return 0;
+}
+
+static void json_comparison(FILE *out, const struct options *options,
+			    const struct comparison *comparison)
+{
+	struct json json = { .out = out };
+
+	json_begin(&json, options);
+	json_open(&json, "compare", '{');
+	json_bool(&json, "changed", comparison->changed);
+	json_number(&json, "addresses", comparison->addresses);
+	json_number(&json, "mappings", comparison->mappings);
+	json_number(&json, "names", comparison->names);
+	json_number(&json, "names_left_out", comparison->left_out);
+	json_number(&json, "build_ids", comparison->build_ids);
+	json_number(&json, "build_ids_unreadable", comparison->unreadable);
+	json_open(&json, "differences", '[');
+	if (!comparison->changed)
+		fputs(comparison->lines, out);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	json_end(&json);
+}
+
+static void print_comparison(FILE *out, const struct options *options,
+			     const struct comparison *comparison)
+{
+	fputs(comparison->lines, out);
+	fputs("compared by ioctl and text\n", out);
+	if (!options->list)
+		fprintf(out, "  addresses           %8zu\n",
+			comparison->addresses);
+	fprintf(out,
+		"  mappings            %8zu\n"
+		"  names               %8zu\n"
+		"  build IDs           %8zu\n",
+		comparison->mappings, comparison->names, comparison->build_ids);
+	if (comparison->left_out || comparison->unreadable)
+		fputs("not compared\n", out);
+	if (comparison->left_out)
+		fprintf(out, "  names over PATH_MAX %8zu\n",
+			comparison->left_out);
+	if (comparison->unreadable)
+		fprintf(out, "  unreadable files    %8zu\n",
+			comparison->unreadable);
+	fprintf(out, "differences           %8zu\n", comparison->differences);
+}
+
 static int compare(const struct options *options, FILE *out)
 {
 	struct source *by_ioctl = new_source(options, &ioctl_way);
 	struct source *by_text = new_source(options, &text_way);
 	struct source *text_after = new_source(options, &text_way);
-	bool changed = false, ever_changed = false;
-	struct comparison comparison;
-	int attempt, err;
+	struct comparison comparison = {};
+	int err;
 
-	for (attempt = 0; attempt < COMPARE_ATTEMPTS; attempt++) {
-		size_t size;
-		char *lines;
+	err = compare_until_same(&comparison, options, by_ioctl, by_text,
+				 text_after);
+	if (err)
+		goto free;
 
-		comparison = (struct comparison) { .json = options->json };
-		comparison.lines = need(open_memstream(&lines, &size));
-		/* Give a process that starts up some time: 1 s in all. */
-		if (attempt)
-			usleep(1000 << attempt);
-		err = compare_once(&comparison, options, by_ioctl, by_text,
-				   text_after, &changed);
-		fclose(comparison.lines);
-		ever_changed |= changed;
-		(void)size;
-		free(lines);
-		if (err || (!changed && !comparison.differences))
-			break;
-	}
-	(void)print_comparison;
-	(void)out;
-	(void)ever_changed;
+	if (options->json)
+		json_comparison(out, options, &comparison);
+	else if (!comparison.changed)
+		print_comparison(out, options, &comparison);
+	if (comparison.changed)
+		warnx("the mappings of process %d changed each time, %d times: stop it first",
+		      options->target.pid, COMPARE_ATTEMPTS);
+	err = !comparison.changed && !comparison.differences &&
+	      comparison.mappings ? EXIT_SUCCESS : EXIT_FAILURE;
+free:
+	free(comparison.lines);
 	free_source(by_ioctl);
 	free_source(by_text);
 	free_source(text_after);
 	return err;
+}
+
+/**
+ * struct timing - what the runs of one way cost
+ * @source: the way.
+ * @ns: the time of each run.
+ * @syscalls: of all runs.
+ * @nr_found: mappings, or addresses in one, that the last run found.
+ */
+struct timing {
+	struct source *source;
+	__u64 *ns;
+	unsigned long syscalls;
+	size_t nr_found;
+};
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
+}
+
+static void count_found(void *context, __u64 addr, const struct vma *vma)
+{
+	size_t *nr_found = context;
+
+	(void)addr;
+	if (vma)
+		(*nr_found)++;
+}
+
+static int time_run(const struct options *options, struct timing *timing,
+		    unsigned long run)
+{
+	const unsigned long syscalls = nr_syscalls;
+	const __u64 begin = now_ns();
+	int err;
+
+	timing->nr_found = 0;
+	err = start_source(timing->source);
+	if (!err)
+		err = walk(options, timing->source, count_found,
+			   &timing->nr_found);
+	stop_source(timing->source);
+
+	timing->ns[run] = now_ns() - begin;
+	timing->syscalls += nr_syscalls - syscalls;
+	return err;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const __u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_us(const struct timing *timing, unsigned long runs)
+{
+	return (timing->ns[(runs - 1) / 2] + timing->ns[runs / 2]) / 2000.0;
+}
+
+static void json_timings(FILE *out, const struct options *options,
+			 const struct timing timings[2], double ratio)
+{
+	const unsigned long runs = options->runs;
+	struct json json = { .out = out };
+	int i;
+
+	json_begin(&json, options);
+	json_open(&json, "bench", '{');
+	json_number(&json, "runs", runs);
+	for (i = 0; i < 2; i++) {
+		const struct timing *const timing = &timings[i];
+
+		json_open(&json, timing->source->way->name, '{');
+		json_real(&json, "min_us", timing->ns[0] / 1000.0);
+		json_real(&json, "median_us", median_us(timing, runs));
+		json_real(&json, "max_us", timing->ns[runs - 1] / 1000.0);
+		json_real(&json, "syscalls_per_run",
+			  (double)timing->syscalls / runs);
+		json_number(&json, "found", timing->nr_found);
+		json_close(&json, '}');
+	}
+	json_real(&json, "text_to_ioctl", ratio);
+	json_close(&json, '}');
+	json_end(&json);
+}
+
+static void print_timings(FILE *out, const struct options *options,
+			  const struct timing timings[2], double ratio)
+{
+	const unsigned long runs = options->runs;
+	int i;
+
+	fprintf(out, "%lu runs each, times in us\n", runs);
+	fprintf(out, "%-5s %12s %12s %12s %12s %9s\n", "", "min", "median",
+		"max", "syscalls/run", "found");
+	for (i = 0; i < 2; i++) {
+		const struct timing *const timing = &timings[i];
+
+		fprintf(out, "%-5s %12.1f %12.1f %12.1f %12.1f %9zu\n",
+			timing->source->way->name, timing->ns[0] / 1000.0,
+			median_us(timing, runs), timing->ns[runs - 1] / 1000.0,
+			(double)timing->syscalls / runs, timing->nr_found);
+	}
+	fprintf(out, "ratio of the medians, text to ioctl: %.2f\n", ratio);
+}
+
+static int bench(const struct options *options, FILE *out)
+{
+	struct timing timings[2] = {
+		{ .source = new_source(options, &ioctl_way) },
+		{ .source = new_source(options, &text_way) },
+	};
+	unsigned long run;
+	double ratio;
+	int i, err = 0;
+
+	for (i = 0; i < 2; i++)
+		timings[i].ns = need(calloc(options->runs, sizeof(__u64)));
+
+	/* The two take turns, and take turns at being first. */
+	for (run = 0; run < options->runs && !err; run++)
+		for (i = 0; i < 2 && !err; i++)
+			err = time_run(options, &timings[(run + i) % 2], run);
+	if (!err) {
+		for (i = 0; i < 2; i++)
+			qsort(timings[i].ns, options->runs, sizeof(__u64),
+			      by_number);
+		ratio = median_us(&timings[1], options->runs) /
+			median_us(&timings[0], options->runs);
+		if (options->json)
+			json_timings(out, options, timings, ratio);
+		else
+			print_timings(out, options, timings, ratio);
+		err = timings[0].nr_found || timings[1].nr_found ?
+		      EXIT_SUCCESS : EXIT_FAILURE;
+	}
+
+	for (i = 0; i < 2; i++) {
+		free(timings[i].ns);
+		free_source(timings[i].source);
+	}
+	return err;
+}
+
+/* Bad input as it can stand in a message of one line. */
+static const char *quote(const char *text, size_t len)
+{
+	static char quoted[QUOTE_LEN_MAX + sizeof("...")];
+	size_t i;
+
+	for (i = 0; i < len && i < QUOTE_LEN_MAX; i++)
+		quoted[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
+	strcpy(quoted + i, i < len ? "..." : "");
+	return quoted;
+}
+
+/* Parse an address and say what is wrong with it, or return NULL. */
+static const char *parse_address(const char *text, size_t len, __u64 *addr)
+{
+	size_t i = 0;
+
+	if (len > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		i = 2;
+	for (*addr = 0; i < len; i++) {
+		const unsigned char c = text[i];
+
+		if (!isxdigit(c))
+			return "is not a hexadecimal address";
+		if (*addr >> 60)
+			return "is too large: an address has 64 bits at most";
+		*addr = *addr << 4 | (isdigit(c) ? c - '0' :
+						   tolower(c) - 'a' + 10);
+	}
+	return NULL;
+}
+
+static void add_address(struct options *options, __u64 addr)
+{
+	if (options->nr_addrs == options->size_addrs) {
+		options->size_addrs = options->size_addrs * 2 + 64;
+		options->addrs = need(reallocarray(options->addrs,
+						   options->size_addrs,
+						   sizeof(addr)));
+	}
+	options->addrs[options->nr_addrs++] = addr;
+}
+
+static void read_address_line(struct options *options, const char *name,
+			      size_t line, const char *text, size_t len)
+{
+	const char *const comment = memchr(text, '#', len);
+	const char *problem;
+	__u64 addr;
+
+	if (comment)
+		len = comment - text;
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	while (len && isspace((unsigned char)*text)) {
+		text++;
+		len--;
+	}
+	if (!len)
+		return;
+	problem = parse_address(text, len, &addr);
+	if (problem)
+		fail("%s:%zu: '%s' %s", name, line, quote(text, len), problem);
+	add_address(options, addr);
+}
+
+static void read_addresses(struct options *options)
+{
+	const bool is_stdin = !strcmp(options->file, "-");
+	const char *const name = is_stdin ? "standard input" : options->file;
+	FILE *const file = is_stdin ? stdin : fopen(options->file, "re");
+	size_t size = 0, line = 0;
+	char *text = NULL;
+	ssize_t len;
+
+	if (!file)
+		fail("%s: %s: give a file with one address a line", name,
+		     strerror(errno));
+	while ((len = getline(&text, &size, file)) >= 0)
+		read_address_line(options, name, ++line, text, len);
+	if (!feof(file))
+		fail("%s:%zu: %s: give a file with one address a line", name,
+		     line + 1, strerror(errno));
+	if (!options->nr_addrs)
+		fail("%s:%zu: the file ends without an address: give one a line",
+		     name, line);
+	free(text);
+	if (!is_stdin)
+		fclose(file);
+}
+
+/* Say in one line what went wrong and what to do about it. */
+static void report_trouble(const struct target *target, int err)
+{
+	switch (-err) {
+	case ENOENT:
+		fail("there is no process %d: see ps(1) for those there are",
+		     target->pid);
+	case EACCES:
+	case EPERM:
+		fail("no permission to look into process %d: become its user or root",
+		     target->pid);
+	case ESRCH:
+		fail("process %d has no mappings (a kernel thread, or exited): give another",
+		     target->pid);
+	case ENOTTY:
+		fail("this kernel has no PROCMAP_QUERY: only the text (-T) can be used");
+	case EBADMSG:
+		fail("%s/maps is not in the format of this kernel's text: use -Q",
+		     target->dir);
+	case EPROTO:
+		fail("%s/maps: the kernel answered with a mapping below the address: use -T",
+		     target->dir);
+	default:
+		fail("%s/maps: %s", target->dir, strerror(-err));
+	}
+}
+
+/* A full disk or a reader that has gone is told, and not ignored. */
+static void write_output(const char *bytes, size_t len)
+{
+	while (len) {
+		const ssize_t written = write(STDOUT_FILENO, bytes, len);
+
+		if (written < 0)
+			fail("standard output: %s: not all of the result was written",
+			     strerror(errno));
+		bytes += written;
+		len -= written;
+	}
+}
+
+enum {
+	KEY_EXECUTABLE = 0x100,
+	KEY_READABLE,
+	KEY_WRITABLE,
+	KEY_SHARED,
+	KEY_FILE_BACKED,
+};
+
+static const struct argp_option argp_options[] = {
+	{ .doc = "What to look at:" },
+	{ .name = "pid", .key = 'p', .arg = "PID",
+	  .doc = "The process to look into, or self; required" },
+	{ .name = "file", .key = 'f', .arg = "FILE",
+	  .doc = "Read addresses from FILE, one a line; - is standard input, # begins a comment" },
+	{ .name = "list", .key = 'l',
+	  .doc = "List all mappings, each as its line in /proc/PID/maps" },
+
+	{ .doc = "Filters, of which a mapping has to pass all:" },
+	{ .name = "executable", .key = KEY_EXECUTABLE, .doc = "Executable" },
+	{ .name = "readable", .key = KEY_READABLE, .doc = "Readable" },
+	{ .name = "writable", .key = KEY_WRITABLE, .doc = "Writable" },
+	{ .name = "shared", .key = KEY_SHARED,
+	  .doc = "Shared (s in the text)" },
+	{ .name = "file-backed", .key = KEY_FILE_BACKED,
+	  .doc = "Of a file" },
+
+	{ .doc = "How to look:" },
+	{ .name = "query", .key = 'Q',
+	  .doc = "By the ioctl; fail if the kernel has none" },
+	{ .name = "text", .key = 'T', .doc = "By the text" },
+
+	{ .doc = "What to print:" },
+	{ .name = "verbose", .key = 'v',
+	  .doc = "With an address, the line of its mapping too" },
+	{ .name = "build-id", .key = 'B',
+	  .doc = "Build IDs; with -T they are read from the files" },
+	{ .name = "json", .key = 'j', .doc = "JSON" },
+
+	{ .doc = "Both ways, instead of printing what was found:" },
+	{ .name = "compare", .key = 'c',
+	  .doc = "Print what differs, build IDs included" },
+	{ .name = "bench", .key = 'b', .arg = "N",
+	  .doc = "Print what N runs of each cost, in turns" },
+	{}
+};
+
+static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list";
+
+static const char argp_doc[] =
+	"Tell which mappings of a process cover addresses, or list its mappings: by the PROCMAP_QUERY ioctl on /proc/PID/maps where the kernel has it, else by the text of that file.\n"
+	"\n"
+	"Addresses are hexadecimal, with or without 0x. They are looked up and printed in rising order: address, offset in the file, with -B build ID, name. A - stands for what there is none of, a ? for the build ID of a file that cannot be read.\n"
+	"\vExamples:\n"
+	"  procfs_query -p 1 7f5e12345678          what is mapped there\n"
+	"  procfs_query -p 1 -B -f addresses.txt   for a symbolizer\n"
+	"  procfs_query -p 1 --list --executable   the code of a process\n"
+	"  procfs_query -p 1 --list --compare      do both ways agree?\n"
+	"  procfs_query -p 1 --list --bench 100    which one is faster?\n"
+	"\n"
+	"By the text, a build ID is read from /proc/PID/map_files, for which CAP_CHECKPOINT_RESTORE is needed, else from the path if the mapped file is still there. --bench counts the system calls of this program, not those of libelf.\n"
+	"\n"
+	"In JSON, addresses and offsets are strings in hexadecimal, inode numbers strings in decimal. A name is a string in which each byte that is not part of valid UTF-8 is \\u0080 to \\u00ff; there is a name_hex with all bytes of such a name.\n"
+	"\n"
+	"Exit status:\n"
+	"  0  something was found, and with --compare nothing differs\n"
+	"  1  nothing was found, or something differs\n"
+	"  2  bad usage, or the process cannot be looked into";
+
+static bool parse_number(const char *text, unsigned long max,
+			 unsigned long *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*number = strtoul(text, &end, 10);
+	return !errno && !*end && *number && *number <= max;
+}
+
+static void set_target(struct target *target, const char *text)
+{
+	unsigned long pid = getpid();
+
+	if (strcmp(text, "self") && !parse_number(text, INT_MAX, &pid))
+		fail("'%s' is not a process ID: give a positive number, or self",
+		     quote(text, strlen(text)));
+	target->pid = pid;
+	snprintf(target->dir, sizeof(target->dir), "/proc/%d", target->pid);
+}
+
+static void set_way(struct options *options, const struct way *way)
+{
+	if (options->way && options->way != way)
+		fail("-Q and -T exclude each other: leave out one");
+	options->way = way;
+}
+
+static void add_argument(struct options *options, const char *text)
+{
+	const char *problem;
+	__u64 addr;
+
+	problem = parse_address(text, strlen(text), &addr);
+	if (!*text)
+		problem = "is not a hexadecimal address";
+	if (problem)
+		fail("argument '%s' %s", quote(text, strlen(text)), problem);
+	add_address(options, addr);
+}
+
+static void check_options(const struct options *options)
+{
+	if (!options->target.pid)
+		fail("no process given: use -p PID");
+	if (options->list + !!options->file + !!options->nr_addrs != 1)
+		fail("give either addresses, or -f FILE, or --list");
+	if (options->compare && options->runs)
+		fail("--compare and --bench exclude each other: run one after the other");
+	if (options->way && (options->compare || options->runs))
+		fail("--compare and --bench use both ways: leave out -Q and -T");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'p':
+		set_target(&options->target, arg);
+		break;
+	case 'f':
+		options->file = arg;
+		break;
+	case 'l':
+		options->list = true;
+		break;
+	case KEY_EXECUTABLE:
+		options->filters |= PROCMAP_QUERY_VMA_EXECUTABLE;
+		break;
+	case KEY_READABLE:
+		options->filters |= PROCMAP_QUERY_VMA_READABLE;
+		break;
+	case KEY_WRITABLE:
+		options->filters |= PROCMAP_QUERY_VMA_WRITABLE;
+		break;
+	case KEY_SHARED:
+		options->filters |= PROCMAP_QUERY_VMA_SHARED;
+		break;
+	case KEY_FILE_BACKED:
+		options->filters |= PROCMAP_QUERY_FILE_BACKED_VMA;
+		break;
+	case 'Q':
+		set_way(options, &ioctl_way);
+		break;
+	case 'T':
+		set_way(options, &text_way);
+		break;
+	case 'v':
+		options->verbose = true;
+		break;
+	case 'B':
+		options->build_id = true;
+		break;
+	case 'j':
+		options->json = true;
+		break;
+	case 'c':
+		options->compare = true;
+		break;
+	case 'b':
+		if (!parse_number(arg, BENCH_RUNS_MAX, &options->runs))
+			fail("'%s' is not a number of runs: give one from 1 to %d",
+			     quote(arg, strlen(arg)), BENCH_RUNS_MAX);
+		break;
+	case ARGP_KEY_ARG:
+		add_argument(options, arg);
+		break;
+	case ARGP_KEY_END:
+		check_options(options);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = argp_options,
+		.parser = parse_option,
+		.args_doc = argp_args_doc,
+		.doc = argp_doc,
+	};
+	struct options options = {};
+	size_t output_len;
+	char *output;
+	FILE *out;
+	int status;
+
+	argp_err_exit_status = EXIT_TROUBLE;
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (options.file)
+		read_addresses(&options);
+	if (options.nr_addrs)
+		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
+		      by_number);
+	elf_version(EV_CURRENT);
+	signal(SIGPIPE, SIG_IGN);
+
+	/* It goes out as a whole or, after an error, not at all. */
+	out = need(open_memstream(&output, &output_len));
+	if (options.compare)
+		status = compare(&options, out);
+	else if (options.runs)
+		status = bench(&options, out);
+	else
+		status = show(&options, out);
+	if (fclose(out))
+		need(NULL);
+	if (status >= 0)
+		write_output(output, output_len);
+	free(output);
+	free(options.addrs);
+	if (status < 0)
+		report_trouble(&options.target, status);
+	return status;
 }

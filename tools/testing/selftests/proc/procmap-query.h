@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/loop.h>
 #include <linux/procmap_query.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -494,6 +498,70 @@ static inline bool write_elf(int fd, const uint8_t id[20])
 	elf.ident[5] = *(const uint8_t *)&one ? 1 : 2;
 	memcpy(elf.note.id, id, sizeof(elf.note.id));
 	return write(fd, &elf, sizeof(elf)) == sizeof(elf);
+}
+
+/* Attach a file to a loop device that goes when it is closed: its fd, or -1. */
+static inline int open_loop(const char *image, char *path, size_t size)
+{
+	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR };
+	const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	int tries, loop = -1;
+
+	config.fd = open(image, O_RDWR | O_CLOEXEC);
+	/* Somebody else may take the free one first. */
+	for (tries = 0; tries < 100; tries++) {
+		snprintf(path, size, "/dev/loop%d",
+			 ioctl(control, LOOP_CTL_GET_FREE));
+		loop = open(path, O_RDWR | O_CLOEXEC);
+		if (loop < 0 || !ioctl(loop, LOOP_CONFIGURE, &config))
+			break;
+		close(loop);
+		loop = -1;
+		if (errno != EBUSY)
+			break;
+	}
+	close(config.fd);
+	close(control);
+	return loop;
+}
+
+#define SCRATCH		"/tmp"
+#define SCRATCH_IMAGE	SCRATCH "/image"
+#define SCRATCH_EXT4	SCRATCH "/ext4"
+
+/*
+ * Leave the mounts of all others, and mount a tmpfs for this process alone,
+ * which goes when it ends. Returns NULL, or why that cannot be.
+ */
+static inline const char *mount_scratch(void)
+{
+	if (unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", SCRATCH, "tmpfs", 0, NULL))
+		return errno == EPERM ? "only root can mount a file system" :
+					"cannot mount a tmpfs, CONFIG_TMPFS";
+	return NULL;
+}
+
+/* The same with an ext4 file system on a loop device in that tmpfs. */
+static inline const char *mount_scratch_ext4(void)
+{
+	const char *missing = mount_scratch();
+	char device[32];
+	int loop, err;
+
+	if (missing)
+		return missing;
+	if (mkdir(SCRATCH_EXT4, 0700) ||
+	    system("PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -O ^has_journal "
+		   SCRATCH_IMAGE " 2M >/dev/null 2>&1"))
+		return "mkfs.ext4 cannot be run";
+	loop = open_loop(SCRATCH_IMAGE, device, sizeof(device));
+	if (loop < 0)
+		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
+	err = mount(device, SCRATCH_EXT4, "ext4", 0, NULL);
+	close(loop);
+	return err ? "cannot mount an ext4, CONFIG_EXT4_FS" : NULL;
 }
 
 #endif /* PROCMAP_QUERY_TEST_H */

@@ -1,0 +1,1761 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the build IDs that PROCMAP_QUERY tells: of ELF files of every shape,
+ * sound and hostile, wherever they live, held against what the specification
+ * of ELF says of their bytes.
+ */
+#include <asm/posix_types.h>
+#include <elf.h>
+#include <glob.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/fanotify.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "../kselftest_harness.h"
+#include "procmap-query.h"
+
+#define ID_MAX		20
+
+/* The largest file that a test makes, and pages that the kernel may have. */
+#define IMAGE_MAX	(4 * 65536)
+
+#define NOTES_MAX	8
+#define SEGMENTS_MAX	3
+
+/* More notes, or bytes of program headers, than the kernel may care to read. */
+#define MANY_NOTES	1000
+#define MANY_PHDRS_SIZE	(64u << 10)
+
+#define ROUNDS		500
+
+#define HUGE_PAGE_SIZE	(2u << 20)
+#define HUGE_PAGES_FILE	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+
+#ifndef __NR_memfd_secret
+#define __NR_memfd_secret 447
+#endif
+
+static size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t pad(uint64_t size, uint64_t align)
+{
+	return (size + align - 1) / align * align;
+}
+
+/* An ELF file, byte for byte. */
+struct image {
+	uint8_t *bytes;
+	size_t size;
+	size_t notes[NOTES_MAX];	/* where each of them is */
+	size_t nr_notes;
+};
+
+/* A field of a header: where in it, and of how many bytes. */
+struct field {
+	size_t offset;
+	size_t size;
+};
+
+enum field_name {
+	E_TYPE, E_MACHINE, E_VERSION, E_ENTRY, E_PHOFF, E_SHOFF, E_FLAGS,
+	E_EHSIZE, E_PHENTSIZE, E_PHNUM, E_SHENTSIZE, E_SHNUM, E_SHSTRNDX,
+	P_TYPE, P_FLAGS, P_OFFSET, P_VADDR, P_PADDR, P_FILESZ, P_MEMSZ,
+	P_ALIGN,
+	N_NAMESZ, N_DESCSZ, N_TYPE,
+};
+
+/* As the specification has it, not as the headers that the kernel shares. */
+static const struct layout {
+	const char *name;
+	struct field in_64, in_32;
+} layouts[] = {
+	[E_TYPE]	= { "e_type",		{ 16, 2 }, { 16, 2 } },
+	[E_MACHINE]	= { "e_machine",	{ 18, 2 }, { 18, 2 } },
+	[E_VERSION]	= { "e_version",	{ 20, 4 }, { 20, 4 } },
+	[E_ENTRY]	= { "e_entry",		{ 24, 8 }, { 24, 4 } },
+	[E_PHOFF]	= { "e_phoff",		{ 32, 8 }, { 28, 4 } },
+	[E_SHOFF]	= { "e_shoff",		{ 40, 8 }, { 32, 4 } },
+	[E_FLAGS]	= { "e_flags",		{ 48, 4 }, { 36, 4 } },
+	[E_EHSIZE]	= { "e_ehsize",		{ 52, 2 }, { 40, 2 } },
+	[E_PHENTSIZE]	= { "e_phentsize",	{ 54, 2 }, { 42, 2 } },
+	[E_PHNUM]	= { "e_phnum",		{ 56, 2 }, { 44, 2 } },
+	[E_SHENTSIZE]	= { "e_shentsize",	{ 58, 2 }, { 46, 2 } },
+	[E_SHNUM]	= { "e_shnum",		{ 60, 2 }, { 48, 2 } },
+	[E_SHSTRNDX]	= { "e_shstrndx",	{ 62, 2 }, { 50, 2 } },
+	[P_TYPE]	= { "p_type",		{ 0, 4 }, { 0, 4 } },
+	[P_FLAGS]	= { "p_flags",		{ 4, 4 }, { 24, 4 } },
+	[P_OFFSET]	= { "p_offset",		{ 8, 8 }, { 4, 4 } },
+	[P_VADDR]	= { "p_vaddr",		{ 16, 8 }, { 8, 4 } },
+	[P_PADDR]	= { "p_paddr",		{ 24, 8 }, { 12, 4 } },
+	[P_FILESZ]	= { "p_filesz",		{ 32, 8 }, { 16, 4 } },
+	[P_MEMSZ]	= { "p_memsz",		{ 40, 8 }, { 20, 4 } },
+	[P_ALIGN]	= { "p_align",		{ 48, 8 }, { 28, 4 } },
+	[N_NAMESZ]	= { "n_namesz",		{ 0, 4 }, { 0, 4 } },
+	[N_DESCSZ]	= { "n_descsz",		{ 4, 4 }, { 4, 4 } },
+	[N_TYPE]	= { "n_type",		{ 8, 4 }, { 8, 4 } },
+};
+
+#define NHDR_SIZE	12
+
+static bool is_32(const struct image *image)
+{
+	return image->bytes[EI_CLASS] == ELFCLASS32;
+}
+
+static size_t ehdr_size(const struct image *image)
+{
+	return is_32(image) ? 52 : 64;
+}
+
+static size_t phdr_size(const struct image *image)
+{
+	return is_32(image) ? 32 : 56;
+}
+
+static uint8_t host_order(void)
+{
+	const uint16_t one = 1;
+
+	return *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB;
+}
+
+/* Where the byte of value 256 to the power of @i is in a field. */
+static size_t place_of(const struct image *image, size_t header,
+		       struct field field, size_t i)
+{
+	if (image->bytes[EI_DATA] == ELFDATA2MSB)
+		i = field.size - 1 - i;
+	return header + field.offset + i;
+}
+
+static void put_field(struct image *image, size_t header, struct field field,
+		      uint64_t value)
+{
+	size_t i;
+
+	for (i = 0; i < field.size; i++)
+		image->bytes[place_of(image, header, field, i)] =
+			value >> (8 * i);
+}
+
+static uint64_t get_field(const struct image *image, size_t header,
+			  struct field field)
+{
+	uint64_t value = 0;
+	size_t i;
+
+	for (i = 0; i < field.size; i++)
+		value |= (uint64_t)image->bytes[place_of(image, header, field,
+							 i)] << (8 * i);
+	return value;
+}
+
+static struct field field_of(const struct image *image, enum field_name name)
+{
+	return is_32(image) ? layouts[name].in_32 : layouts[name].in_64;
+}
+
+static void put(struct image *image, size_t header, enum field_name name,
+		uint64_t value)
+{
+	put_field(image, header, field_of(image, name), value);
+}
+
+static uint64_t get(const struct image *image, size_t header,
+		    enum field_name name)
+{
+	return get_field(image, header, field_of(image, name));
+}
+
+/*
+ * The ELF maker.
+ */
+
+/* Its descriptor is an ID that follows from the seed. */
+struct note {
+	const char *owner;	/* NULL: none follows */
+	uint32_t type;
+	uint32_t size;
+	uint8_t seed;
+};
+
+struct segment {
+	uint32_t type;		/* PT_NULL: none follows */
+	uint64_t offset;	/* 0: behind all that comes before */
+	uint64_t align;		/* 0: 4 */
+	struct note notes[NOTES_MAX];
+};
+
+struct elf {
+	bool is_32;
+	bool is_foreign;	/* of the other byte order */
+	uint16_t type;
+	size_t phoff;		/* 0: right behind the ELF header */
+	struct segment segments[SEGMENTS_MAX];
+};
+
+#define BUILD_ID(id_seed, id_size) \
+	{ .owner = "GNU", .type = NT_GNU_BUILD_ID, .seed = (id_seed), \
+	  .size = (id_size) }
+
+/* What other notes look like: same owner, same type, an odd size. */
+#define ABI_TAG \
+	{ .owner = "GNU", .type = NT_GNU_ABI_TAG, .seed = 0x80, .size = 16 }
+#define STRANGER \
+	{ .owner = "GNX", .type = NT_GNU_BUILD_ID, .seed = 0x90, .size = 20 }
+#define ODD_STRANGER \
+	{ .owner = "stranger", .type = NT_GNU_BUILD_ID, .seed = 0xa0, \
+	  .size = 13 }
+
+static uint8_t id_byte(uint8_t seed, size_t i)
+{
+	return seed + 7 * i;
+}
+
+static void grow_to(struct image *image, size_t size)
+{
+	if (image->size < size)
+		image->size = size;
+}
+
+/* Returns where the note ends, before padding. */
+static size_t put_note(struct image *image, size_t pos, size_t align,
+		       const struct note *note)
+{
+	const size_t owner_size = strlen(note->owner) + 1;
+	const size_t desc = pos + pad(NHDR_SIZE + owner_size, align);
+	size_t i;
+
+	put(image, pos, N_NAMESZ, owner_size);
+	put(image, pos, N_DESCSZ, note->size);
+	put(image, pos, N_TYPE, note->type);
+	memcpy(image->bytes + pos + NHDR_SIZE, note->owner,
+	       owner_size);
+	for (i = 0; i < note->size; i++)
+		image->bytes[desc + i] = id_byte(note->seed, i);
+	image->notes[image->nr_notes++] = pos;
+	grow_to(image, desc + note->size);
+	return desc + note->size;
+}
+
+static void put_phdr(struct image *image, size_t phdr, uint32_t type,
+		     uint64_t start, uint64_t size, uint64_t align)
+{
+	put(image, phdr, P_TYPE, type);
+	put(image, phdr, P_OFFSET, start);
+	put(image, phdr, P_VADDR, start);
+	put(image, phdr, P_PADDR, start);
+	put(image, phdr, P_FILESZ, size);
+	put(image, phdr, P_MEMSZ, size);
+	put(image, phdr, P_FLAGS, PF_R);
+	put(image, phdr, P_ALIGN, align);
+}
+
+static void put_segment(struct image *image, size_t phdr,
+			const struct segment *segment)
+{
+	const size_t align = segment->align ?: 4;
+	const size_t start = segment->offset ?: pad(image->size, align);
+	size_t end = start;
+	size_t i;
+
+	for (i = 0; i < NOTES_MAX && segment->notes[i].owner; i++)
+		end = put_note(image, start + pad(end - start, align), align,
+			       &segment->notes[i]);
+
+	put_phdr(image, phdr, segment->type, start, end - start, align);
+}
+
+static void make_image(struct image *image, const struct elf *elf)
+{
+	size_t phoff, nr, i;
+
+	if (!image->bytes)
+		image->bytes = malloc(IMAGE_MAX);
+	memset(image->bytes, 0, IMAGE_MAX);
+	image->size = 0;
+	image->nr_notes = 0;
+
+	memcpy(image->bytes, ELFMAG, SELFMAG);
+	image->bytes[EI_CLASS] = elf->is_32 ? ELFCLASS32 : ELFCLASS64;
+	image->bytes[EI_DATA] = host_order();
+	if (elf->is_foreign)
+		image->bytes[EI_DATA] ^= ELFDATA2LSB ^ ELFDATA2MSB;
+	image->bytes[EI_VERSION] = EV_CURRENT;
+
+	phoff = elf->phoff ?: ehdr_size(image);
+	for (nr = 0; nr < SEGMENTS_MAX && elf->segments[nr].type; nr++)
+		;
+	grow_to(image, phoff + nr * phdr_size(image));
+	put(image, 0, E_TYPE, elf->type);
+	put(image, 0, E_VERSION, EV_CURRENT);
+	put(image, 0, E_PHOFF, phoff);
+	put(image, 0, E_EHSIZE, ehdr_size(image));
+	put(image, 0, E_PHENTSIZE, phdr_size(image));
+	put(image, 0, E_PHNUM, nr);
+	for (i = 0; i < nr; i++)
+		put_segment(image, phoff + i * phdr_size(image),
+			    &elf->segments[i]);
+}
+
+/*
+ * The independent reader: what the specification says of a file's bytes.
+ */
+
+struct reading {
+	bool sound;	/* nothing that leads to the notes breaks a rule */
+	size_t size;	/* of the build ID, 0 if there is none */
+	const uint8_t *id;
+};
+
+static bool is_inside(const struct image *image, uint64_t pos, uint64_t size)
+{
+	return pos <= image->size && size <= image->size - pos;
+}
+
+/* The file is an executable or a shared object for this machine. */
+static bool is_program(const struct image *image)
+{
+	uint64_t type;
+
+	if (!is_inside(image, 0, EI_NIDENT) ||
+	    memcmp(image->bytes, ELFMAG, SELFMAG) ||
+	    image->bytes[EI_DATA] != host_order())
+		return false;
+	if (image->bytes[EI_CLASS] != ELFCLASS32 &&
+	    image->bytes[EI_CLASS] != ELFCLASS64)
+		return false;
+	if (!is_inside(image, 0, ehdr_size(image)))
+		return false;
+	type = get(image, 0, E_TYPE);
+	return type == ET_EXEC || type == ET_DYN;
+}
+
+static void read_notes(const struct image *image, uint64_t start, uint64_t size,
+		       uint64_t align, struct reading *reading)
+{
+	uint64_t pos = 0;
+	unsigned int nr;
+
+	for (nr = 0; pos < size && size - pos >= NHDR_SIZE; nr++) {
+		const size_t note = start + pos;
+		const uint64_t owner_size =
+			get(image, note, N_NAMESZ);
+		const uint64_t desc_size =
+			get(image, note, N_DESCSZ);
+		const uint64_t desc =
+			pad(pos + NHDR_SIZE + owner_size, align);
+
+		if (desc + desc_size > size || nr > MANY_NOTES) {
+			reading->sound = false;
+			return;
+		}
+		if (get(image, note, N_TYPE) ==
+			    NT_GNU_BUILD_ID &&
+		    owner_size == sizeof("GNU") &&
+		    !memcmp(image->bytes + note + NHDR_SIZE, "GNU",
+			    sizeof("GNU")) &&
+		    desc_size >= 1 && desc_size <= ID_MAX) {
+			reading->id = image->bytes + start + desc;
+			reading->size = desc_size;
+			return;
+		}
+		pos = pad(desc + desc_size, align);
+	}
+}
+
+static void read_segment(const struct image *image, size_t phdr,
+			 struct reading *reading)
+{
+	const uint64_t start = get(image, phdr, P_OFFSET);
+	const uint64_t align = get(image, phdr, P_ALIGN);
+	uint64_t size = get(image, phdr, P_FILESZ);
+
+	if (get(image, phdr, P_TYPE) != PT_NOTE)
+		return;
+	if (!is_inside(image, start, size)) {
+		reading->sound = false;
+		if (!is_inside(image, start, 0))
+			return;
+		size = image->size - start;
+	}
+	if (start % 4 || (align > 1 && align != 4 && align != 8))
+		reading->sound = false;
+	read_notes(image, start, size, align == 8 ? 8 : 4, reading);
+}
+
+static struct reading read_image(const struct image *image)
+{
+	struct reading reading = { .sound = true };
+	uint64_t phoff, entry, nr, i;
+
+	if (!is_program(image))
+		return reading;
+	phoff = get(image, 0, E_PHOFF);
+	entry = get(image, 0, E_PHENTSIZE);
+	nr = get(image, 0, E_PHNUM);
+	if (image->bytes[EI_VERSION] != EV_CURRENT ||
+	    get(image, 0, E_VERSION) != EV_CURRENT ||
+	    get(image, 0, E_EHSIZE) != ehdr_size(image) ||
+	    entry != phdr_size(image) || nr * entry > MANY_PHDRS_SIZE ||
+	    !is_inside(image, phoff, nr * entry))
+		reading.sound = false;
+
+	for (i = 0; i < nr && !reading.size; i++) {
+		if (!is_inside(image, phoff, i * entry + phdr_size(image)))
+			break;
+		read_segment(image, phoff + i * entry, &reading);
+	}
+	return reading;
+}
+
+/*
+ * The file under test, mapped by this process.
+ */
+
+struct subject {
+	int fd;
+	int maps;
+	uint8_t *addr;
+	struct image image;
+};
+
+static bool open_subject(struct subject *subject, int fd)
+{
+	subject->fd = fd;
+	subject->maps = open_maps(0);
+	subject->addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+	return fd >= 0 && subject->maps >= 0 && subject->addr != MAP_FAILED;
+}
+
+static bool store(struct subject *subject)
+{
+	const struct image *image = &subject->image;
+
+	return !ftruncate(subject->fd, 0) &&
+	       pwrite(subject->fd, image->bytes, image->size, 0) ==
+		       (ssize_t)image->size;
+}
+
+static bool make_file(struct subject *subject, const struct elf *elf)
+{
+	make_image(&subject->image, elf);
+	return store(subject);
+}
+
+static void expect_id_at(struct __test_metadata *const _metadata, int maps,
+			 const void *addr, uint8_t seed, size_t size)
+{
+	uint8_t expected[ID_MAX + 1], id[ID_MAX + 1];
+	struct procmap_query query;
+	size_t i;
+
+	/* What lies behind the ID in the buffer is left alone. */
+	memset(expected, 0x5a, sizeof(expected));
+	memset(id, 0x5a, sizeof(id));
+	for (i = 0; i < size; i++)
+		expected[i] = id_byte(seed, i);
+
+	ASSERT_TRUE(addr != MAP_FAILED);
+	ASSERT_EQ(0, query_build_id(maps, (uintptr_t)addr, &query, id, ID_MAX));
+	ASSERT_EQ(size, query.build_id_size);
+	ASSERT_EQ(0, memcmp(expected, id, sizeof(id)));
+}
+
+static void expect_id(struct __test_metadata *const _metadata,
+		      const struct subject *subject, uint8_t seed, size_t size)
+{
+	expect_id_at(_metadata, subject->maps, subject->addr, seed, size);
+}
+
+static void expect_none_at(struct __test_metadata *const _metadata, int maps,
+			   const void *addr)
+{
+	expect_id_at(_metadata, maps, addr, 0, 0);
+}
+
+static void expect_none(struct __test_metadata *const _metadata,
+			const struct subject *subject)
+{
+	expect_none_at(_metadata, subject->maps, subject->addr);
+}
+
+/*
+ * The shape of the file. Where it lives does not matter here.
+ */
+
+FIXTURE(shape)
+{
+	struct subject subject;
+	struct elf elf;		/* the plainest with a build ID */
+};
+
+FIXTURE_VARIANT(shape)
+{
+	bool is_32;
+};
+
+FIXTURE_VARIANT_ADD(shape, class_64) {
+};
+
+FIXTURE_VARIANT_ADD(shape, class_32) {
+	.is_32 = true,
+};
+
+FIXTURE_SETUP(shape)
+{
+	const struct elf elf = {
+		.is_32 = variant->is_32,
+		.type = ET_DYN,
+		.segments[0] = {
+			.type = PT_NOTE,
+			.notes = { BUILD_ID(1, 20) },
+		},
+	};
+
+	self->elf = elf;
+	ASSERT_TRUE(open_subject(&self->subject,
+				 memfd_create("elf", MFD_CLOEXEC)));
+}
+
+FIXTURE_TEARDOWN(shape)
+{
+}
+
+TEST_F(shape, every_size_from_1_to_20_is_told)
+{
+	uint8_t size;
+
+	for (size = 1; size <= ID_MAX; size++) {
+		self->elf.segments[0].notes[0].size = size;
+		self->elf.segments[0].notes[0].seed = size;
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, size, size);
+	}
+}
+
+TEST_F(shape, every_size_needs_a_buffer_as_long)
+{
+	struct procmap_query query;
+	uint8_t id[ID_MAX];
+	uint8_t size;
+
+	for (size = 2; size <= ID_MAX; size++) {
+		self->elf.segments[0].notes[0].size = size;
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		EXPECT_EQ(0, query_build_id(self->subject.maps,
+					    (uintptr_t)self->subject.addr,
+					    &query, id, size));
+		EXPECT_EQ(-ENAMETOOLONG,
+			  query_build_id(self->subject.maps,
+					 (uintptr_t)self->subject.addr, &query,
+					 id, size - 1));
+	}
+}
+
+TEST_F(shape, no_other_size_is_told)
+{
+	static const uint32_t sizes[] = { 0, 21, 22, 24, 32, 64, 255, 4096 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		self->elf.segments[0].notes[0].size = sizes[i];
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_none(_metadata, &self->subject);
+	}
+}
+
+TEST_F(shape, only_executables_and_shared_objects_have_one)
+{
+	static const uint16_t types[] = {
+		ET_NONE, ET_REL, ET_EXEC, ET_DYN, ET_CORE, 5, 0x100,
+		ET_LOOS, ET_HIPROC, ET_EXEC << 8, ET_DYN << 8,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		self->elf.type = types[i];
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		if (types[i] == ET_EXEC || types[i] == ET_DYN)
+			expect_id(_metadata, &self->subject, 1, 20);
+		else
+			expect_none(_metadata, &self->subject);
+	}
+}
+
+TEST_F(shape, foreign_byte_order_has_none)
+{
+	self->elf.is_foreign = true;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_none(_metadata, &self->subject);
+}
+
+TEST_F(shape, notes_before_it_are_passed_over)
+{
+	const struct segment segment = {
+		.type = PT_NOTE,
+		.notes = { ABI_TAG, ODD_STRANGER, ABI_TAG, BUILD_ID(5, 20),
+			   ABI_TAG },
+	};
+
+	self->elf.segments[0] = segment;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 5, 20);
+}
+
+TEST_F(shape, wrong_owner_is_passed_over)
+{
+	static const char *const owners[] = {
+		"", "G", "GN", "GNX", "gnu", "GNUx", "XGNU", "GNU\n", "Go",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(owners); i++) {
+		self->elf.segments[0].notes[0].owner = owners[i];
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_none(_metadata, &self->subject);
+		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 3, 8);
+		self->elf.segments[0].notes[1].owner = NULL;
+	}
+}
+
+TEST_F(shape, wrong_type_is_passed_over)
+{
+	static const uint32_t types[] = {
+		0, 1, 2, 4, 5, 0x103, 0x03000000, 0x80000003, 0xffffffff,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		self->elf.segments[0].notes[0].type = types[i];
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_none(_metadata, &self->subject);
+		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 3, 8);
+		self->elf.segments[0].notes[1].owner = NULL;
+	}
+}
+
+TEST_F(shape, later_note_segment_has_it)
+{
+	const struct segment segments[SEGMENTS_MAX] = {
+		{ .type = PT_LOAD },
+		{ .type = PT_NOTE, .notes = { ABI_TAG, STRANGER } },
+		{ .type = PT_NOTE, .notes = { BUILD_ID(9, 16) } },
+	};
+
+	memcpy(self->elf.segments, segments, sizeof(segments));
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 9, 16);
+}
+
+TEST_F(shape, only_a_note_segment_has_it)
+{
+	self->elf.segments[0].type = PT_LOAD;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_none(_metadata, &self->subject);
+}
+
+TEST_F(shape, notes_aligned_to_8_are_found_behind_odd_ones)
+{
+	const struct segment segment = {
+		.type = PT_NOTE,
+		.align = 8,
+		.notes = { ODD_STRANGER, STRANGER, ODD_STRANGER,
+			   BUILD_ID(6, 20) },
+	};
+
+	self->elf.segments[0] = segment;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 6, 20);
+}
+
+TEST_F(shape, notes_aligned_to_4_are_found_behind_odd_ones)
+{
+	const struct segment segment = {
+		.type = PT_NOTE,
+		.notes = { ODD_STRANGER, STRANGER, ODD_STRANGER,
+			   BUILD_ID(6, 20) },
+	};
+	static const uint8_t aligns[] = { 0, 1, 4 };
+	size_t phdr, i;
+
+	self->elf.segments[0] = segment;
+	make_image(&self->subject.image, &self->elf);
+	phdr = ehdr_size(&self->subject.image);
+	for (i = 0; i < ARRAY_SIZE(aligns); i++) {
+		put(&self->subject.image, phdr,
+		    P_ALIGN, aligns[i]);
+		ASSERT_TRUE(store(&self->subject));
+		expect_id(_metadata, &self->subject, 6, 20);
+	}
+}
+
+/*
+ * What can be mapped and has no build ID to tell.
+ */
+
+FIXTURE(no_build_id)
+{
+	int maps;
+	struct image image;	/* an ELF file that has one */
+};
+
+FIXTURE_SETUP(no_build_id)
+{
+	const struct elf elf = {
+		.type = ET_DYN,
+		.segments[0] = {
+			.type = PT_NOTE,
+			.notes = { BUILD_ID(1, 20) },
+		},
+	};
+
+	make_image(&self->image, &elf);
+	self->maps = open_maps(0);
+	ASSERT_LE(0, self->maps);
+}
+
+FIXTURE_TEARDOWN(no_build_id)
+{
+}
+
+TEST_F(no_build_id, anonymous_memory)
+{
+	static const int flags[] = { MAP_PRIVATE, MAP_SHARED };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		void *const addr = mmap(NULL, page_size(),
+					PROT_READ | PROT_WRITE,
+					flags[i] | MAP_ANONYMOUS, -1, 0);
+
+		expect_none_at(_metadata, self->maps, addr);
+	}
+}
+
+TEST_F(no_build_id, anonymous_memory_that_holds_an_elf)
+{
+	void *const addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_TRUE(addr != MAP_FAILED);
+	memcpy(addr, self->image.bytes, self->image.size);
+	expect_none_at(_metadata, self->maps, addr);
+}
+
+TEST_F(no_build_id, vdso)
+{
+	const unsigned long addr = getauxval(AT_SYSINFO_EHDR);
+
+	if (!addr)
+		SKIP(return, "this process has no [vdso]");
+	ASSERT_EQ(0, memcmp((void *)addr, ELFMAG, SELFMAG));
+	expect_none_at(_metadata, self->maps, (void *)addr);
+}
+
+TEST_F(no_build_id, device)
+{
+	const int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	void *addr;
+
+	if (fd < 0)
+		SKIP(return, "no /dev/zero");
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
+		    0);
+	ASSERT_TRUE(addr != MAP_FAILED);
+	memcpy(addr, self->image.bytes, self->image.size);
+	expect_none_at(_metadata, self->maps, addr);
+}
+
+/* It is mapped, and never touched: a read may have effects on the device. */
+TEST_F(no_build_id, pseudo_file)
+{
+	void *addr = MAP_FAILED;
+	glob_t found = {};
+	size_t i;
+
+	glob("/sys/bus/pci/devices/*/resource[0-9]", 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc && addr == MAP_FAILED; i++) {
+		const int fd = open(found.gl_pathv[i], O_RDWR | O_CLOEXEC);
+
+		addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+		close(fd);
+	}
+	globfree(&found);
+	if (addr == MAP_FAILED)
+		SKIP(return, "no PCI resource in /sys that can be mapped");
+	expect_none_at(_metadata, self->maps, addr);
+}
+
+TEST_F(no_build_id, secret_memory)
+{
+	const int fd = syscall(__NR_memfd_secret, O_CLOEXEC);
+	void *addr;
+
+	if (fd < 0)
+		SKIP(return, "no memfd_secret(2), CONFIG_SECRETMEM and secretmem.enable=1");
+	ASSERT_EQ(0, ftruncate(fd, page_size()));
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    0);
+	ASSERT_TRUE(addr != MAP_FAILED);
+	memcpy(addr, self->image.bytes, self->image.size);
+	expect_none_at(_metadata, self->maps, addr);
+}
+
+/* A huge page: one more than there are, while the test runs. */
+FIXTURE(huge_page)
+{
+	unsigned long before;	/* pages that the system had */
+	bool added;
+	uint8_t *addr;
+	int maps;
+};
+
+static bool set_huge_pages(unsigned long nr)
+{
+	FILE *const file = fopen(HUGE_PAGES_FILE, "w");
+	bool done;
+
+	if (!file)
+		return false;
+	done = fprintf(file, "%lu\n", nr) > 0;
+	return !fclose(file) && done;
+}
+
+FIXTURE_SETUP(huge_page)
+{
+	FILE *const file = fopen(HUGE_PAGES_FILE, "r");
+	int fd;
+
+	self->addr = MAP_FAILED;
+	self->maps = open_maps(0);
+	if (!file)
+		return;
+	ASSERT_EQ(1, fscanf(file, "%lu", &self->before));
+	fclose(file);
+	self->added = set_huge_pages(self->before + 1);
+	fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB |
+			  (21 << MAP_HUGE_SHIFT));
+	self->addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(huge_page)
+{
+	if (self->addr != MAP_FAILED)
+		munmap(self->addr, HUGE_PAGE_SIZE);
+	if (self->added)
+		EXPECT_TRUE(set_huge_pages(self->before));
+}
+
+TEST_F(huge_page, has_none)
+{
+	struct image image = {};
+	const struct elf elf = {
+		.type = ET_DYN,
+		.segments[0] = {
+			.type = PT_NOTE,
+			.notes = { BUILD_ID(1, 20) },
+		},
+	};
+
+	if (self->addr == MAP_FAILED)
+		SKIP(return, "no huge page of 2 MiB to be had");
+	make_image(&image, &elf);
+	memcpy(self->addr, image.bytes, image.size);
+	expect_none_at(_metadata, self->maps, self->addr);
+}
+
+/*
+ * Where the file lives.
+ */
+
+enum place { DIRECTORY, TMPFS, MEMFD, EXT4 };
+
+FIXTURE(place)
+{
+	const char *missing;	/* why there is no such place, or NULL */
+	char path[64];		/* "" for a memfd */
+	struct subject subject;
+	struct elf elf;		/* the plainest with a build ID */
+};
+
+FIXTURE_VARIANT(place)
+{
+	enum place place;
+};
+
+/* On whatever file system the test runs. */
+FIXTURE_VARIANT_ADD(place, directory) {
+	.place = DIRECTORY,
+};
+
+FIXTURE_VARIANT_ADD(place, tmpfs) {
+	.place = TMPFS,
+};
+
+FIXTURE_VARIANT_ADD(place, memfd) {
+	.place = MEMFD,
+};
+
+FIXTURE_VARIANT_ADD(place, ext4) {
+	.place = EXT4,
+};
+
+/*
+ * An ext4 takes longer to make than the tests take: they share one, which is
+ * made before the first of them runs.
+ */
+static const char *ext4_missing;
+
+static void __attribute__((constructor)) make_ext4(void)
+{
+	ext4_missing = mount_scratch_ext4();
+}
+
+/* Returns NULL, or why the place cannot be had. */
+static const char *go_to(enum place place)
+{
+	struct statfs fs;
+
+	switch (place) {
+	case DIRECTORY:
+		return access(".", W_OK) ? "cannot write to this directory" :
+					   NULL;
+	case TMPFS:
+		if (chdir("/dev/shm") || statfs(".", &fs) ||
+		    fs.f_type != TMPFS_MAGIC)
+			return "/dev/shm is no tmpfs";
+		return NULL;
+	case EXT4:
+		if (!ext4_missing && chdir(SCRATCH_EXT4))
+			return "cannot enter the ext4";
+		return ext4_missing;
+	default:
+		return NULL;
+	}
+}
+
+static int open_new_file(enum place place, char *path, size_t size)
+{
+	if (place == MEMFD)
+		return memfd_create("elf", MFD_CLOEXEC);
+	snprintf(path, size, "procmap-query-%d", getpid());
+	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
+FIXTURE_SETUP(place)
+{
+	const struct elf elf = {
+		.type = ET_DYN,
+		.segments[0] = {
+			.type = PT_NOTE,
+			.notes = { BUILD_ID(1, 20) },
+		},
+	};
+
+	self->elf = elf;
+	self->missing = go_to(variant->place);
+	if (self->missing)
+		return;
+	ASSERT_TRUE(open_subject(&self->subject,
+				 open_new_file(variant->place, self->path,
+					       sizeof(self->path))));
+}
+
+FIXTURE_TEARDOWN(place)
+{
+	if (self->path[0])
+		unlink(self->path);
+}
+
+TEST_F(place, note_in_first_page)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+}
+
+TEST_F(place, note_beyond_first_page)
+{
+	size_t page;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	for (page = 1; page < 4; page++) {
+		self->elf.segments[0].offset = page * page_size();
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 1, 20);
+	}
+}
+
+/* In its header, its owner and its descriptor. */
+TEST_F(place, note_straddles_pages)
+{
+	size_t before;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	for (before = 4; before < 12 + 4 + 20; before += 4) {
+		self->elf.segments[0].offset = 2 * page_size() - before;
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 1, 20);
+	}
+}
+
+TEST_F(place, program_headers_in_a_later_page)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[0].offset = page_size() / 2;
+	self->elf.phoff = 2 * page_size() + 8;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+}
+
+TEST_F(place, program_headers_straddle_pages)
+{
+	const struct segment notes = self->elf.segments[0];
+	size_t before;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[0].type = PT_LOAD;
+	self->elf.segments[0].notes[0].owner = NULL;
+	self->elf.segments[1] = notes;
+	for (before = 8; before < 2 * phdr_size(&self->subject.image); before += 8) {
+		self->elf.phoff = page_size() - before;
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 1, 20);
+	}
+}
+
+/* How many pages of the file are in memory, from a mapping never touched. */
+static int resident_pages(const struct subject *subject)
+{
+	const size_t pages = (subject->image.size - 1) / page_size() + 1;
+	void *const addr = mmap(NULL, pages * page_size(), PROT_READ,
+				MAP_SHARED, subject->fd, 0);
+	unsigned char resident[pages];
+	int sum = 0;
+	size_t i;
+
+	if (addr == MAP_FAILED ||
+	    mincore(addr, pages * page_size(), resident))
+		return -1;
+	munmap(addr, pages * page_size());
+	for (i = 0; i < pages; i++)
+		sum += resident[i] & 1;
+	return sum;
+}
+
+TEST_F(place, pages_not_resident)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[0].offset = 2 * page_size() - 8;
+	self->elf.phoff = page_size() - 8;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	ASSERT_EQ(0, fsync(self->subject.fd));
+	ASSERT_EQ(0, posix_fadvise(self->subject.fd, 0, 0,
+				   POSIX_FADV_DONTNEED));
+	if (variant->place != EXT4 && resident_pages(&self->subject))
+		SKIP(return, "this file system keeps its pages in memory");
+	ASSERT_EQ(0, resident_pages(&self->subject));
+	expect_id(_metadata, &self->subject, 1, 20);
+	EXPECT_LT(0, resident_pages(&self->subject));
+}
+
+TEST_F(place, mapping_of_a_later_part)
+{
+	static const size_t pages[] = { 1, 3, 4, 1000 };
+	size_t i;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	ASSERT_EQ(0, ftruncate(self->subject.fd, 4 * page_size()));
+	/* The last two start past the end of the file. */
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		expect_id_at(_metadata, self->subject.maps,
+			     mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE,
+				  self->subject.fd, pages[i] * page_size()),
+			     1, 20);
+}
+
+TEST_F(place, mapping_of_any_kind)
+{
+	static const int prots[] = {
+		PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE,
+		PROT_READ | PROT_EXEC,
+	};
+	size_t i;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	for (i = 0; i < ARRAY_SIZE(prots); i++) {
+		expect_id_at(_metadata, self->subject.maps,
+			     mmap(NULL, page_size(), prots[i], MAP_PRIVATE,
+				  self->subject.fd, 0), 1, 20);
+		expect_id_at(_metadata, self->subject.maps,
+			     mmap(NULL, page_size(), prots[i], MAP_SHARED,
+				  self->subject.fd, 0), 1, 20);
+	}
+}
+
+/* The ID is the file's, not that of what a process makes of its memory. */
+TEST_F(place, private_changes_do_not_count)
+{
+	uint8_t *addr;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE,
+		    self->subject.fd, 0);
+	ASSERT_TRUE(addr != MAP_FAILED);
+	memset(addr, 0xff, page_size());
+	expect_id_at(_metadata, self->subject.maps, addr, 1, 20);
+}
+
+TEST_F(place, deleted_file)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	if (!self->path[0])
+		SKIP(return, "a memfd has no link to delete");
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	ASSERT_EQ(0, unlink(self->path));
+	expect_id(_metadata, &self->subject, 1, 20);
+}
+
+TEST_F(place, changed_file_tells_its_new_one)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+	self->elf.segments[0].notes[0].seed = 77;
+	self->elf.segments[0].notes[0].size = 12;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 77, 12);
+}
+
+TEST_F(place, file_that_is_no_elf_has_none)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	make_image(&self->subject.image, &self->elf);
+	memcpy(self->subject.image.bytes, "#!/bin/true\n", 12);
+	ASSERT_TRUE(store(&self->subject));
+	expect_none(_metadata, &self->subject);
+	memset(self->subject.image.bytes, 0xff, self->subject.image.size);
+	ASSERT_TRUE(store(&self->subject));
+	expect_none(_metadata, &self->subject);
+}
+
+TEST_F(place, empty_file_has_none)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	expect_none(_metadata, &self->subject);
+}
+
+TEST_F(place, sparse_file_has_none)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_EQ(0, ftruncate(self->subject.fd, 3 * page_size()));
+	expect_none(_metadata, &self->subject);
+}
+
+/* The ID is the last in the file, so that each byte that is missing counts. */
+TEST_F(place, truncated_file_has_none)
+{
+	off_t size;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+	for (size = self->subject.image.size - 1; size >= 0; size--) {
+		ASSERT_EQ(0, ftruncate(self->subject.fd, size));
+		expect_none(_metadata, &self->subject);
+	}
+}
+
+TEST_F(place, file_truncated_around_a_page_has_none)
+{
+	off_t size;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[0].offset = page_size() - 16;
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+	for (size = page_size() + 19; size > (off_t)page_size() - 17; size--) {
+		ASSERT_EQ(0, ftruncate(self->subject.fd, size));
+		expect_none(_metadata, &self->subject);
+	}
+}
+
+/* Through a shared mapping, bytes can get behind the end of the file. */
+TEST_F(place, bytes_past_the_end_of_the_file_do_not_count)
+{
+	uint8_t *addr;
+	off_t end;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+		    self->subject.fd, 0);
+	ASSERT_TRUE(addr != MAP_FAILED);
+	for (end = self->subject.image.size - 1; end > 0; end -= 9) {
+		ASSERT_EQ(0, ftruncate(self->subject.fd, end));
+		memcpy(addr + end, self->subject.image.bytes + end,
+		       self->subject.image.size - end);
+		expect_none(_metadata, &self->subject);
+	}
+}
+
+/*
+ * Nobody can be asked for permission on behalf of a query.
+ */
+
+static int query_then_read(int control, void *arg)
+{
+	const struct subject *subject = arg;
+	struct procmap_query query;
+	uint8_t id[ID_MAX];
+
+	if (query_build_id(subject->maps, (uintptr_t)subject->addr, &query, id,
+			   sizeof(id)) || query.build_id_size != 20)
+		return 1;
+	tell(control);
+	hear(control);
+	return pread(subject->fd, id, 1, 0) == 1 ? 0 : 2;
+}
+
+/* Wait for a permission event, or for the child if that comes first. */
+static bool event_comes_first(int notify, int control)
+{
+	struct pollfd fds[2] = {
+		{ .fd = notify, .events = POLLIN },
+		{ .fd = control, .events = POLLIN },
+	};
+
+	return poll(fds, 2, -1) > 0 && fds[0].revents;
+}
+
+static bool allow(int notify)
+{
+	struct fanotify_event_metadata event;
+	struct fanotify_response response = { .response = FAN_ALLOW };
+
+	if (read(notify, &event, sizeof(event)) != sizeof(event))
+		return false;
+	response.fd = event.fd;
+	return write(notify, &response, sizeof(response)) ==
+		       sizeof(response) && !close(event.fd);
+}
+
+TEST_F(place, query_makes_no_fanotify_permission_event)
+{
+	struct child child;
+	bool asked;
+	int notify;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	notify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
+			       O_RDONLY | O_LARGEFILE);
+	if (notify < 0 ||
+	    fanotify_mark(notify, FAN_MARK_ADD, FAN_OPEN_PERM | FAN_ACCESS_PERM,
+			  self->subject.fd, NULL))
+		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
+
+	ASSERT_TRUE(start_child(&child, query_then_read, &self->subject));
+	asked = event_comes_first(notify, child.control);
+	if (asked)
+		stop_child(&child);
+	ASSERT_FALSE(asked);
+	/* The mark works: reading the file itself does make one. */
+	tell(child.control);
+	hear(child.control);
+	EXPECT_TRUE(event_comes_first(notify, child.control));
+	EXPECT_TRUE(allow(notify));
+	EXPECT_EQ(0, end_of_child(&child));
+}
+
+/*
+ * Files that lie.
+ */
+
+struct corpus_field {
+	const char *name;
+	struct field field;
+	size_t header;
+};
+
+struct corpus {
+	struct corpus_field fields[256];
+	size_t nr;
+	unsigned int with_id;		/* files that must have one */
+	unsigned int without_id;	/* files that must have none */
+	const char *trying;		/* the field changed last */
+	uintmax_t value;
+};
+
+static void add_field(struct corpus *corpus, const char *name, size_t header,
+		      struct field field)
+{
+	const struct corpus_field new = { name, field, header };
+
+	if (corpus->nr < ARRAY_SIZE(corpus->fields))
+		corpus->fields[corpus->nr++] = new;
+}
+
+static void add_fields(struct corpus *corpus, const struct image *image,
+		       size_t header, enum field_name first,
+		       enum field_name last)
+{
+	enum field_name name;
+
+	for (name = first; name <= last; name++)
+		add_field(corpus, layouts[name].name, header,
+			  field_of(image, name));
+}
+
+static void add_all(struct corpus *corpus, const struct image *image)
+{
+	struct field byte = { 0, 1 };
+	size_t i;
+
+	for (; byte.offset < EI_NIDENT; byte.offset++)
+		add_field(corpus, "e_ident", 0, byte);
+	add_fields(corpus, image, 0, E_TYPE, E_SHSTRNDX);
+	for (i = 0; i < SEGMENTS_MAX; i++)
+		add_fields(corpus, image,
+			   ehdr_size(image) + i * phdr_size(image), P_TYPE,
+			   P_ALIGN);
+	for (i = 0; i < image->nr_notes; i++)
+		add_fields(corpus, image, image->notes[i], N_NAMESZ, N_TYPE);
+}
+
+#define VALUES	18
+
+/* What is put in a field: the edges, and what makes a careless sum wrap. */
+static uint64_t hostile_value(const struct image *image, uint64_t now, size_t i)
+{
+	const uint64_t values[VALUES] = {
+		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
+		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
+		-12, -16, image->size, image->size - 1, image->size + 1,
+		page_size(),
+	};
+
+	return values[i];
+}
+
+/* The answer is what the specification says; of a file that lies, or none. */
+static void expect_as_specified(struct __test_metadata *const _metadata,
+				const struct subject *subject,
+				struct corpus *corpus)
+{
+	const struct reading reading = read_image(&subject->image);
+	struct procmap_query query;
+	uint8_t id[ID_MAX];
+
+	ASSERT_EQ(0, query_build_id(subject->maps, (uintptr_t)subject->addr,
+				    &query, id, sizeof(id))) {
+		TH_LOG("with %s at %#jx", corpus->trying, corpus->value);
+	}
+	if (!reading.sound && !query.build_id_size)
+		return;
+	if (reading.sound && reading.size)
+		corpus->with_id++;
+	else if (reading.sound)
+		corpus->without_id++;
+	ASSERT_TRUE(reading.size == query.build_id_size &&
+		    !memcmp(reading.id, id, reading.size)) {
+		TH_LOG("%u bytes instead of %zu, with %s at %#jx",
+		       query.build_id_size, reading.size, corpus->trying,
+		       corpus->value);
+	}
+}
+
+static bool store_field(struct subject *subject,
+			const struct corpus_field *field, uint64_t value)
+{
+	const size_t pos = field->header + field->field.offset;
+
+	put_field(&subject->image, field->header, field->field, value);
+	return pwrite(subject->fd, subject->image.bytes + pos,
+		      field->field.size, pos) == (ssize_t)field->field.size;
+}
+
+/*
+ * Try every value in the first of @nr fields, with each every value in the
+ * next, and so on.
+ */
+static void try_fields(struct __test_metadata *const _metadata,
+		       struct subject *subject, struct corpus *corpus,
+		       const struct corpus_field *field, size_t nr)
+{
+	const size_t pos = field->header + field->field.offset;
+	uint8_t before[sizeof(uint64_t)];
+	uint64_t now;
+	size_t i;
+
+	if (!nr) {
+		expect_as_specified(_metadata, subject, corpus);
+		return;
+	}
+
+	/* Another byte order may be what is put: keep the bytes themselves. */
+	memcpy(before, subject->image.bytes + pos, field->field.size);
+	now = get_field(&subject->image, field->header, field->field);
+	for (i = 0; i < VALUES; i++) {
+		corpus->trying = field->name;
+		corpus->value = hostile_value(&subject->image, now, i);
+		ASSERT_TRUE(store_field(subject, field, corpus->value));
+		try_fields(_metadata, subject, corpus, field + 1, nr - 1);
+		memcpy(subject->image.bytes + pos, before, field->field.size);
+	}
+	ASSERT_EQ((ssize_t)field->field.size,
+		  pwrite(subject->fd, before, field->field.size, pos));
+}
+
+static void try_pair(struct __test_metadata *const _metadata,
+		     struct subject *subject, struct corpus *corpus,
+		     size_t header, enum field_name first,
+		     enum field_name second)
+{
+	const struct corpus_field pair[] = {
+		{ layouts[first].name, field_of(&subject->image, first),
+		  header },
+		{ layouts[second].name, field_of(&subject->image, second),
+		  header },
+	};
+
+	try_fields(_metadata, subject, corpus, pair, ARRAY_SIZE(pair));
+}
+
+static const struct elf hostile_elf = {
+	.type = ET_DYN,
+	.segments = {
+		{ .type = PT_LOAD },
+		{ .type = PT_NOTE, .notes = { ABI_TAG, ODD_STRANGER } },
+		{ .type = PT_NOTE, .notes = { STRANGER, BUILD_ID(1, 20) } },
+	},
+};
+
+/* The file, and behind its last segment an ID that is none of its. */
+static bool make_hostile_file(struct subject *subject, bool with_32)
+{
+	const struct note bait = BUILD_ID(0x40, 20);
+	struct elf elf = hostile_elf;
+
+	elf.is_32 = with_32;
+	make_image(&subject->image, &elf);
+	put_note(&subject->image, pad(subject->image.size, 4), 4, &bait);
+	return store(subject);
+}
+
+static void try_each_field(struct __test_metadata *const _metadata,
+			   struct subject *subject, struct corpus *corpus)
+{
+	size_t i;
+
+	add_all(corpus, &subject->image);
+	for (i = 0; i < corpus->nr; i++)
+		try_fields(_metadata, subject, corpus, &corpus->fields[i], 1);
+}
+
+/* Sizes and offsets that are added or multiplied. */
+static void try_pairs(struct __test_metadata *const _metadata,
+		      struct subject *subject, struct corpus *corpus)
+{
+	const struct image *image = &subject->image;
+	size_t i;
+
+	try_pair(_metadata, subject, corpus, 0, E_PHOFF, E_PHNUM);
+	try_pair(_metadata, subject, corpus, 0, E_PHENTSIZE, E_PHNUM);
+	for (i = 0; i < SEGMENTS_MAX; i++)
+		try_pair(_metadata, subject, corpus,
+			 ehdr_size(image) + i * phdr_size(image), P_OFFSET,
+			 P_FILESZ);
+	for (i = 0; i < image->nr_notes; i++)
+		try_pair(_metadata, subject, corpus, image->notes[i], N_NAMESZ,
+			 N_DESCSZ);
+}
+
+static void try_hostile_files(struct __test_metadata *const _metadata,
+			      struct subject *subject, bool with_32)
+{
+	struct corpus corpus = {};
+
+	ASSERT_TRUE(make_hostile_file(subject, with_32));
+	expect_id(_metadata, subject, 1, 20);
+	try_each_field(_metadata, subject, &corpus);
+	try_pairs(_metadata, subject, &corpus);
+	expect_id(_metadata, subject, 1, 20);
+	/* Most fields have nothing to do with notes; some rule them out. */
+	EXPECT_LT(500u, corpus.with_id);
+	EXPECT_LT(200u, corpus.without_id);
+}
+
+TEST_F(place, hostile_fields_of_class_64)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	try_hostile_files(_metadata, &self->subject, false);
+}
+
+TEST_F(place, hostile_fields_of_class_32)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	try_hostile_files(_metadata, &self->subject, true);
+}
+
+static void expect_id_or_none(struct __test_metadata *const _metadata,
+			      const struct subject *subject, uint8_t seed,
+			      size_t size)
+{
+	struct procmap_query query;
+	uint8_t id[ID_MAX];
+
+	ASSERT_EQ(0, query_build_id(subject->maps, (uintptr_t)subject->addr,
+				    &query, id, sizeof(id)));
+	if (query.build_id_size)
+		expect_id(_metadata, subject, seed, size);
+}
+
+/* Make a file with @nr segments, each of which is the same zeroes. */
+static bool make_sparse_file(struct subject *subject, size_t nr, off_t start,
+			     off_t size)
+{
+	const struct elf elf = { .type = ET_DYN };
+	struct image *image = &subject->image;
+	size_t i;
+
+	make_image(image, &elf);
+	put(image, 0, E_PHNUM, nr);
+	image->size += nr * phdr_size(image);
+	for (i = 0; i < nr; i++)
+		put_phdr(image, ehdr_size(image) + i * phdr_size(image),
+			 PT_NOTE, start, size, 4);
+	return store(subject) && !ftruncate(subject->fd, start + size);
+}
+
+/* To nearly as many notes as fit, a note is its header alone. */
+TEST_F(place, a_gigabyte_of_notes_comes_to_an_end)
+{
+	const off_t start = 4096, notes = (1 << 30) / NHDR_SIZE * NHDR_SIZE;
+	const struct note note = BUILD_ID(1, 20);
+	struct image last = {};
+	const struct elf elf = { .type = ET_DYN };
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	make_image(&last, &elf);
+	put_note(&last, 0, 4, &note);
+	ASSERT_TRUE(make_sparse_file(&self->subject, 1, start, notes + 36));
+	ASSERT_EQ(36, pwrite(self->subject.fd, last.bytes, 36, start + notes));
+	expect_id_or_none(_metadata, &self->subject, 1, 20);
+}
+
+TEST_F(place, a_thousand_gigabytes_of_notes_come_to_an_end)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_TRUE(make_sparse_file(&self->subject, 1000, 64 << 10, 1 << 30));
+	expect_none(_metadata, &self->subject);
+}
+
+TEST_F(place, as_many_program_headers_as_can_be_come_to_an_end)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	make_image(&self->subject.image, &self->elf);
+	put(&self->subject.image, 0, E_PHOFF, page_size());
+	put(&self->subject.image, 0, E_PHNUM, 0xffff);
+	ASSERT_TRUE(store(&self->subject));
+	ASSERT_EQ(0, ftruncate(self->subject.fd, page_size() + 0xffff * 56));
+	expect_none(_metadata, &self->subject);
+}
+
+/*
+ * Files that change.
+ */
+
+/* What another thread does, again and again, while the file is queried. */
+struct rewriter {
+	int fd;
+	bool (*rewrite)(const struct rewriter *rewriter, unsigned int round);
+	struct image versions[2];
+	size_t pos;		/* of the one byte that changes, if it is one */
+	unsigned int rounds;
+	bool stop;
+	bool failed;
+};
+
+static void *rewrite_until_stopped(void *arg)
+{
+	struct rewriter *rewriter = arg;
+
+	while (!__atomic_load_n(&rewriter->stop, __ATOMIC_RELAXED)) {
+		if (!rewriter->rewrite(rewriter, rewriter->rounds))
+			rewriter->failed = true;
+		__atomic_add_fetch(&rewriter->rounds, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static bool rewrite_all(const struct rewriter *rewriter, unsigned int round)
+{
+	const struct image *image = &rewriter->versions[round % 2];
+
+	return !ftruncate(rewriter->fd, 0) &&
+	       pwrite(rewriter->fd, image->bytes, image->size, 0) ==
+		       (ssize_t)image->size;
+}
+
+static bool rewrite_byte(const struct rewriter *rewriter, unsigned int round)
+{
+	const uint8_t *byte = rewriter->versions[round % 2].bytes +
+			      rewriter->pos;
+
+	return pwrite(rewriter->fd, byte, 1, rewriter->pos) == 1;
+}
+
+static bool is_id_of(const struct image *image, const uint8_t *id, size_t size)
+{
+	const struct reading reading = read_image(image);
+
+	return size == reading.size && !memcmp(id, reading.id, size);
+}
+
+/* Each answer is one of the versions, or none where there may be none. */
+static void query_meanwhile(struct __test_metadata *const _metadata,
+			    const struct subject *subject,
+			    struct rewriter *rewriter, bool may_have_none)
+{
+	struct procmap_query query;
+	unsigned int round;
+	uint8_t id[ID_MAX];
+	pthread_t thread;
+
+	rewriter->fd = subject->fd;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped,
+				    rewriter));
+	for (round = 0; round < ROUNDS ||
+	     __atomic_load_n(&rewriter->rounds, __ATOMIC_RELAXED) < ROUNDS;
+	     round++) {
+		ASSERT_EQ(0, query_build_id(subject->maps,
+					    (uintptr_t)subject->addr, &query,
+					    id, sizeof(id)));
+		if (may_have_none && !query.build_id_size)
+			continue;
+		ASSERT_TRUE(is_id_of(&rewriter->versions[0], id,
+				     query.build_id_size) ||
+			    is_id_of(&rewriter->versions[1], id,
+				     query.build_id_size));
+	}
+	__atomic_store_n(&rewriter->stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_FALSE(rewriter->failed);
+}
+
+TEST_F(place, truncated_and_rewritten_meanwhile)
+{
+	struct rewriter rewriter = { .rewrite = rewrite_all };
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	make_image(&rewriter.versions[0], &self->elf);
+	self->elf.segments[0].notes[0].seed = 77;
+	self->elf.segments[0].notes[0].size = 12;
+	make_image(&rewriter.versions[1], &self->elf);
+	query_meanwhile(_metadata, &self->subject, &rewriter, true);
+}
+
+/* Which of two program headers there is follows from one byte. */
+TEST_F(place, changed_in_one_byte_meanwhile)
+{
+	struct rewriter rewriter = { .rewrite = rewrite_byte };
+	const struct segment other = {
+		.type = PT_NOTE,
+		.notes = { BUILD_ID(77, 20) },
+	};
+	struct image *image;
+	size_t phoff, i;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[1] = other;
+	for (i = 0; i < 2; i++) {
+		image = &rewriter.versions[i];
+		make_image(image, &self->elf);
+		phoff = ehdr_size(image) + i * phdr_size(image);
+		put(image, 0, E_PHOFF, phoff);
+		put(image, 0, E_PHNUM, 1);
+	}
+	rewriter.pos = place_of(image, 0, field_of(image, E_PHOFF), 0);
+	self->subject.image = rewriter.versions[0];
+	ASSERT_TRUE(store(&self->subject));
+	query_meanwhile(_metadata, &self->subject, &rewriter, false);
+}
+
+/*
+ * Files that others have made.
+ */
+
+TEST(programs_and_libraries_have_the_ids_that_their_files_say)
+{
+	const uint64_t executable = PROCMAP_QUERY_VMA_EXECUTABLE;
+	const int fd = open_maps(0);
+	struct corpus corpus = {};
+	struct maps maps;
+	size_t i;
+
+	ASSERT_EQ(0, read_maps(fd, &maps));
+	for (i = 0; i < maps.nr; i++) {
+		const struct maps_line *line = &maps.lines[i];
+		struct subject subject = { .maps = fd };
+
+		if (!(line->flags & executable) || line->name[0] != '/')
+			continue;
+		subject.fd = open(line->name, O_RDONLY | O_CLOEXEC);
+		subject.addr = (uint8_t *)(uintptr_t)line->start;
+		subject.image.size = lseek(subject.fd, 0, SEEK_END);
+		subject.image.bytes = mmap(NULL, subject.image.size, PROT_READ,
+					   MAP_PRIVATE, subject.fd, 0);
+		ASSERT_TRUE(subject.image.bytes != MAP_FAILED);
+		expect_as_specified(_metadata, &subject, &corpus);
+		munmap(subject.image.bytes, subject.image.size);
+		close(subject.fd);
+	}
+	if (!corpus.with_id)
+		SKIP(return, "no program or library here has a build ID");
+}
+
+TEST_HARNESS_MAIN

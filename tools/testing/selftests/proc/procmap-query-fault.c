@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Let each allocation and each copy of a query fail once: the error is a clean
+ * one, and the next query works.
+ */
+#include "procmap-query.h"
+
+#include <dirent.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "../kselftest_harness.h"
+
+#define DEBUGFS	"/sys/kernel/debug/"
+
+/* No query has as many places that can fail. */
+#define FAULTS_MAX	200
+
+/* Settings of the kernel that let faults hit a query, by fail-nth alone. */
+static const struct {
+	const char *path;
+	const char *value;
+} settings[] = {
+	{ DEBUGFS "failslab/ignore-gfp-wait", "N" },
+	{ DEBUGFS "failslab/verbose", "0" },
+	/* Pages are for the page cache alone: a slab's come when they will. */
+	{ DEBUGFS "fail_page_alloc/ignore-gfp-wait", "Y" },
+	{ DEBUGFS "fail_page_alloc/min-order", "0" },
+	{ DEBUGFS "fail_page_alloc/verbose", "0" },
+	{ DEBUGFS "fail_usercopy/verbose", "0" },
+};
+
+#define NR_SETTINGS	(sizeof(settings) / sizeof(*settings))
+
+static bool read_file(const char *path, char *value, size_t size)
+{
+	const int fd = open(path, O_RDONLY);
+	ssize_t len = -1;
+
+	if (fd >= 0) {
+		len = read(fd, value, size - 1);
+		close(fd);
+	}
+	if (len < 0)
+		return false;
+	value[len] = '\0';
+	return true;
+}
+
+static bool write_file(const char *path, const char *value)
+{
+	const int fd = open(path, O_WRONLY);
+	bool written;
+
+	if (fd < 0)
+		return false;
+	written = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+	close(fd);
+	return written;
+}
+
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+FIXTURE(fault)
+{
+	char saved[NR_SETTINGS][16];
+	char *dir;
+	char path[PATH_MAX];
+	void *map;
+	int fail_nth;
+	int maps;
+	int file;
+	int fds;
+};
+
+FIXTURE_VARIANT(fault)
+{
+	/* Length of the path of the mapped file with its NUL, 0 for none. */
+	size_t path_size;
+	bool want_build_id;
+	/* Nothing of the file is in memory. */
+	bool evicted;
+	/* The query allocates memory by itself. */
+	bool allocates;
+};
+
+FIXTURE_VARIANT_ADD(fault, fields) {
+	.allocates = false,
+};
+
+FIXTURE_VARIANT_ADD(fault, short_path) {
+	.path_size = 100,
+	.allocates = false,
+};
+
+FIXTURE_VARIANT_ADD(fault, long_path) {
+	.path_size = 300,
+	.allocates = true,
+};
+
+FIXTURE_VARIANT_ADD(fault, longest_path) {
+	.path_size = PATH_MAX,
+	.allocates = true,
+};
+
+FIXTURE_VARIANT_ADD(fault, build_id) {
+	.want_build_id = true,
+	.allocates = false,
+};
+
+FIXTURE_VARIANT_ADD(fault, evicted_build_id) {
+	.want_build_id = true,
+	.evicted = true,
+	.allocates = true,
+};
+
+/* A file of one page whose path has @size bytes with the NUL. */
+static int make_file(char path[PATH_MAX], size_t size)
+{
+	size_t len = strlen(path);
+
+	while (size - 1 - len > NAME_MAX) {
+		path[len] = '/';
+		memset(path + len + 1, 'd', 100);
+		len += 101;
+		path[len] = '\0';
+		if (mkdir(path, 0700))
+			return -1;
+	}
+	path[len] = '/';
+	memset(path + len + 1, 'f', size - 2 - len);
+	path[size - 1] = '\0';
+	return open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+}
+
+static void remove_file(char path[PATH_MAX], size_t dir_len)
+{
+	unlink(path);
+	while (strlen(path) > dir_len) {
+		*strrchr(path, '/') = '\0';
+		rmdir(path);
+	}
+}
+
+FIXTURE_SETUP(fault)
+{
+	char dir[] = "/tmp/procmap-fault-XXXXXX";
+	size_t i;
+
+	self->fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
+	if (self->fail_nth < 0)
+		SKIP(return, "faults: needs root and CONFIG_FAULT_INJECTION");
+	for (i = 0; i < NR_SETTINGS; i++)
+		if (!read_file(settings[i].path, self->saved[i],
+			       sizeof(self->saved[i])))
+			SKIP(return, "faults: no %s", settings[i].path);
+
+	ASSERT_TRUE(!!mkdtemp(dir));
+	self->dir = strdup(dir);
+	strcpy(self->path, self->dir);
+	if (variant->want_build_id)
+		self->file = open("/bin/sh", O_RDONLY);
+	else
+		self->file = make_file(self->path, variant->path_size ?: 100);
+	ASSERT_LE(0, self->file);
+	self->map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, self->file, 0);
+	ASSERT_TRUE(self->map != MAP_FAILED);
+	self->maps = open_maps(0);
+	ASSERT_LE(0, self->maps);
+
+	for (i = 0; i < NR_SETTINGS; i++)
+		ASSERT_TRUE(write_file(settings[i].path, settings[i].value));
+	if (variant->evicted)
+		ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/ignore-gfp-wait",
+				       "N"));
+	self->fds = count_fds();
+}
+
+FIXTURE_TEARDOWN(fault)
+{
+	size_t i;
+
+	if (!self->dir)
+		return;
+	for (i = 0; i < NR_SETTINGS; i++)
+		EXPECT_TRUE(write_file(settings[i].path, self->saved[i]));
+	munmap(self->map, 4096);
+	if (!variant->want_build_id)
+		remove_file(self->path, strlen(self->dir));
+	rmdir(self->dir);
+	free(self->dir);
+}
+
+/* Let the nth place from here on that can fail do so. */
+static bool arm(int fail_nth, unsigned int nth)
+{
+	char text[16];
+	const int len = sprintf(text, "%u", nth);
+
+	return pwrite(fail_nth, text, len, 0) == len;
+}
+
+/* Was there an nth place? The calls made here can fail as well. */
+static bool disarm(int fail_nth)
+{
+	char text[16] = "";
+	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
+			    !strcmp(text, "0\n");
+
+	while (!arm(fail_nth, 0))
+		;
+	return failed;
+}
+
+/* What a query of the fixture's kind tells. */
+struct answer {
+	int err;
+	/* The place in which it was to fail was there. */
+	bool failed;
+	unsigned int name_size;
+	unsigned int build_id_size;
+	char name[PATH_MAX];
+	unsigned char build_id[20];
+};
+
+static void query_failing_at(unsigned int nth, struct answer *answer,
+			     const struct _test_data_fault *self,
+			     const struct _fixture_variant_fault *variant)
+{
+	struct procmap_query query = {
+		.size = sizeof(query),
+		.query_addr = (uintptr_t)self->map,
+	};
+
+	memset(answer, 0, sizeof(*answer));
+	if (variant->path_size) {
+		query.vma_name_addr = (uintptr_t)answer->name;
+		query.vma_name_size = sizeof(answer->name);
+	}
+	if (variant->want_build_id) {
+		query.build_id_addr = (uintptr_t)answer->build_id;
+		query.build_id_size = sizeof(answer->build_id);
+	}
+	if (variant->evicted)
+		posix_fadvise(self->file, 0, 0, POSIX_FADV_DONTNEED);
+
+	if (!arm(self->fail_nth, nth))
+		abort();
+	answer->err = procmap_query(self->maps, &query);
+	answer->failed = disarm(self->fail_nth);
+	answer->name_size = query.vma_name_size;
+	answer->build_id_size = query.build_id_size;
+}
+
+TEST_F(fault, each_place_that_can_fail)
+{
+	const bool is_long = variant->path_size || variant->want_build_id;
+	static struct answer good, answer;
+	int nth, copies = 0, others = 0, no_memory = 0;
+
+	query_failing_at(0, &good, self, variant);
+	ASSERT_EQ(0, good.err);
+	ASSERT_EQ(variant->want_build_id, good.build_id_size > 0);
+	if (variant->path_size)
+		ASSERT_STREQ(self->path, good.name);
+
+	for (nth = 1; nth < FAULTS_MAX; nth++) {
+		query_failing_at(nth, &answer, self, variant);
+		if (!answer.failed)
+			break;
+		if (answer.err == -EFAULT)
+			copies++;
+		else
+			others++;
+		if (answer.err == -ENOMEM)
+			no_memory++;
+		/* A build ID that cannot be read is none, and no error. */
+		if (variant->want_build_id && answer.err != -EFAULT)
+			EXPECT_EQ(0, answer.err);
+		/* The allocator's own aids can do without. */
+		if (!answer.err && answer.build_id_size == good.build_id_size)
+			EXPECT_EQ(0, memcmp(&good.name, &answer.name,
+					    sizeof(good.name)));
+
+		query_failing_at(0, &answer, self, variant);
+		EXPECT_EQ(0, memcmp(&good, &answer, sizeof(good)));
+	}
+	EXPECT_GT(FAULTS_MAX, nth);
+	EXPECT_EQ(0, answer.err);
+	/* In, the name or the build ID out, and out. */
+	if (!variant->evicted)
+		EXPECT_EQ(is_long ? 3 : 2, copies);
+	EXPECT_EQ(variant->allocates, others > 0);
+	EXPECT_EQ(variant->allocates && variant->path_size, no_memory > 0);
+	EXPECT_EQ(self->fds, count_fds());
+}
+
+TEST_HARNESS_MAIN
