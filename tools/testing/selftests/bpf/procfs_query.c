@@ -573,7 +573,7 @@ static int open_by_name(const struct target *target, const struct vma *vma)
 		return -1;
 	name = raw_name(vma, &name_len);
 	if (asprintf(&path, "%s/root%s", target->dir, name) < 0)
-		path = need(NULL);
+		fail("out of memory");
 	fd = COUNTED(open(path, O_PATH | O_CLOEXEC));
 	free(path);
 	free(name);
@@ -2123,7 +2123,7 @@ int main(int argc, char **argv)
 	else
 		status = show(&options, out);
 	if (fclose(out))
-		need(NULL);
+		fail("out of memory");
 	if (status >= 0)
 		write_output(output, output_len);
 	free(output);

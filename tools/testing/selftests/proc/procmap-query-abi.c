@@ -145,6 +145,36 @@ static uint64_t end_of(unsigned int mapping)
 	return start_of(mapping) + MAPPING_PAGES * page_size();
 }
 
+static bool map_page(uintptr_t addr)
+{
+	return mmap((void *)addr, page_size(), PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		    0) == (void *)addr;
+}
+
+/* The last page that a process can have. */
+static uintptr_t last_page;
+
+/* Find it by bisection, before the tests start. */
+static void __attribute__((constructor)) find_last_page(void)
+{
+	uintptr_t good = SCENE_START / page_size();
+	uintptr_t bad = UINTPTR_MAX / page_size();
+
+	while (bad - good > 1) {
+		const uintptr_t middle = good + (bad - good) / 2;
+		const bool mapped = map_page(middle * page_size());
+
+		if (mapped)
+			munmap((void *)(middle * page_size()), page_size());
+		if (mapped || errno == EEXIST)
+			good = middle;
+		else
+			bad = middle;
+	}
+	last_page = good * page_size();
+}
+
 /* Make and open the file of the scene: its fd for each kind of backing. */
 static bool open_files(int fds[3])
 {
@@ -163,7 +193,7 @@ static bool map_scene(void)
 	unsigned int i;
 	int fds[3];
 
-	if (!open_files(fds))
+	if (!open_files(fds) || (!map_page(last_page) && errno != EEXIST))
 		return false;
 	for (i = 0; i < NR_MAPPINGS; i++) {
 		void *const addr = (void *)(uintptr_t)start_of(i);
@@ -179,35 +209,12 @@ static bool map_scene(void)
 	return true;
 }
 
-/* Map the last page that a process can have, or find it mapped. */
-static uint64_t map_last_page(void)
-{
-	unsigned int bits, i;
-
-	for (bits = 8 * sizeof(long); bits > 30; bits--) {
-		for (i = 1; i < 16; i++) {
-			const uintptr_t addr = (bits == 8 * sizeof(long) ?
-						0 : 1ul << bits) -
-					       i * page_size();
-
-			if (mmap((void *)addr, page_size(), PROT_READ,
-				 MAP_PRIVATE | MAP_ANONYMOUS |
-				 MAP_FIXED_NOREPLACE, -1, 0) == (void *)addr ||
-			    errno == EEXIST)
-				return addr;
-		}
-	}
-	return 0;
-}
-
 /* Map the scene, and pass on the own maps file, opened. */
 static int be_target(int control, void *arg)
 {
-	uint64_t *last_page = arg;
-	int fd;
+	const int fd = open_maps(0);
 
-	*last_page = map_last_page();
-	fd = open_maps(0);
+	(void)arg;
 	if (!map_scene() || fd < 0 || !send_fd(control, fd))
 		return 1;
 	hear(control);
@@ -261,7 +268,6 @@ FIXTURE(process)
 	struct child target;
 	int fd;			/* the target's maps file */
 	struct maps maps;	/* what its text says */
-	uint64_t *last_page;	/* the last that the target can have */
 	struct buffers buffers;
 };
 
@@ -285,16 +291,11 @@ FIXTURE_VARIANT_ADD(process, passed_fd) {
 
 FIXTURE_SETUP(process)
 {
-	self->last_page = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, self->last_page);
 	if (variant->forked) {
-		ASSERT_TRUE(start_child(&self->target, be_target,
-					self->last_page));
+		ASSERT_TRUE(start_child(&self->target, be_target, NULL));
 		self->fd = recv_fd(self->target.control);
 		ASSERT_LE(0, self->fd);
 	} else {
-		*self->last_page = map_last_page();
 		ASSERT_TRUE(map_scene());
 	}
 	if (!variant->passed)
@@ -612,11 +613,10 @@ TEST_F(process, next_is_the_first_above_that_passes_all_filters)
 
 TEST_F(process, filter_that_nothing_above_passes_is_enoent)
 {
-	const uint64_t last = *self->last_page;
 	struct procmap_query query;
 
-	ASSERT_NE(0u, last);
-	EXPECT_EQ(-ENOENT, query_fields(self->fd, last, NEXT | F, &query));
+	EXPECT_EQ(-ENOENT, query_fields(self->fd, last_page, NEXT | F,
+					&query));
 }
 
 TEST_F(process, next_prefers_what_covers)
@@ -693,20 +693,18 @@ TEST_F(process, next_of_address_zero_is_the_first_mapping)
 
 TEST_F(process, last_page_is_covered_to_its_last_byte)
 {
-	const uint64_t last = *self->last_page;
 	struct procmap_query query;
 
-	ASSERT_NE(0u, last);
-	ASSERT_EQ(0, query_fields(self->fd, last, 0, &query));
-	EXPECT_TRUE(same_fields(line_at(&self->maps, last), &query));
-	EXPECT_EQ(last + page_size(), query.vma_end);
-	EXPECT_EQ(0, query_fields(self->fd, last + page_size() - 1, 0,
+	ASSERT_EQ(0, query_fields(self->fd, last_page, 0, &query));
+	EXPECT_TRUE(same_fields(line_at(&self->maps, last_page), &query));
+	EXPECT_EQ(last_page + page_size(), query.vma_end);
+	EXPECT_EQ(0, query_fields(self->fd, last_page + page_size() - 1, 0,
 				  &query));
 }
 
 TEST_F(process, nothing_follows_the_last_page)
 {
-	const uint64_t end = *self->last_page + page_size();
+	const uint64_t end = last_page + page_size();
 	struct procmap_query query;
 
 	EXPECT_EQ(-ENOENT, query_fields(self->fd, end, 0, &query));
@@ -773,19 +771,19 @@ TEST_F(process, every_size_writes_the_fields_that_fit_and_no_more)
 
 TEST_F(process, nothing_past_the_size_is_touched)
 {
+	uint8_t *end = map_to_page_end(0, PROT_READ | PROT_WRITE);
 	size_t size;
 
-	for (size = 24; size <= page_size(); size += 8) {
+	for (size = 24; size <= page_size(); size++) {
 		struct procmap_query query = ask_fields(start_of(FILE_RW), 0);
-		uint8_t *bytes = map_to_page_end(size, PROT_READ | PROT_WRITE);
 
 		query.size = size;
-		memcpy(bytes, &query,
+		memset(end - size, 0, size);
+		memcpy(end - size, &query,
 		       size < sizeof(query) ? size : sizeof(query));
-		ASSERT_EQ(0, procmap_query(self->fd, (void *)bytes)) {
+		ASSERT_EQ(0, procmap_query(self->fd, (void *)(end - size))) {
 			TH_LOG("size %zu", size);
 		}
-		munmap(bytes + size - page_size(), 2 * page_size());
 	}
 }
 
@@ -1026,13 +1024,13 @@ TEST_F(process, struct_that_cannot_be_read_is_efault)
 TEST_F(process, struct_that_cannot_be_read_to_its_end_is_efault)
 {
 	const struct procmap_query query = ask_fields(start_of(FILE_R), 0);
-	uint8_t *bytes;
+	uint8_t *end = map_to_page_end(0, PROT_READ | PROT_WRITE);
 	size_t fits;
 
-	for (fits = 8; fits < sizeof(query); fits += 8) {
-		bytes = map_to_page_end(fits, PROT_READ | PROT_WRITE);
-		memcpy(bytes, &query, fits);
-		EXPECT_EQ(-EFAULT, procmap_query(self->fd, (void *)bytes));
+	for (fits = 1; fits < sizeof(query); fits++) {
+		memcpy(end - fits, &query, fits);
+		EXPECT_EQ(-EFAULT, procmap_query(self->fd,
+						 (void *)(end - fits)));
 	}
 }
 
@@ -1220,10 +1218,9 @@ FIXTURE(exited)
 
 FIXTURE_SETUP(exited)
 {
-	uint64_t last_page;
 	struct child target;
 
-	ASSERT_TRUE(start_child(&target, be_target, &last_page));
+	ASSERT_TRUE(start_child(&target, be_target, NULL));
 	self->fd = recv_fd(target.control);
 	ASSERT_LE(0, self->fd);
 	stop_child(&target);
