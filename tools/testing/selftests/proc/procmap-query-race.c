@@ -526,7 +526,7 @@ FIXTURE_VARIANT_ADD(race, with_another_process) {
 FIXTURE_SETUP(race)
 {
 	self->race = make_race();
-	ASSERT_TRUE(self->race != NULL);
+	ASSERT_NE(NULL, self->race);
 }
 
 FIXTURE_TEARDOWN(race)
@@ -607,7 +607,7 @@ TEST(target_exits_while_queried)
 	struct race *const race = make_race();
 	unsigned int i, answers = 0;
 
-	ASSERT_TRUE(race != NULL);
+	ASSERT_NE(NULL, race);
 	for (i = 0; i < EXITS; i++) {
 		prepare(_metadata, race, &kind, true);
 		answers += kill_and_query(_metadata, race);
