@@ -267,6 +267,10 @@ TEST_F(fault, each_place_that_can_fail)
 	static struct answer good, answer;
 	int nth, copies = 0, others = 0, no_memory = 0;
 
+	/* This harness goes on after a setup that skips. */
+	if (!self->dir)
+		return;
+
 	query_failing_at(0, &good, self, variant);
 	ASSERT_EQ(0, good.err);
 	ASSERT_EQ(variant->want_build_id, good.build_id_size > 0);
