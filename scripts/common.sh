@@ -34,6 +34,18 @@ logged() {
 	fi
 }
 
+# Run the make of the kernel tree $1 for the objects in $2. The same input gives
+# the same objects, wherever the checkout is, so that ccache finds them again.
+kernel_make() {
+	local source=$1 out=$2
+	shift 2
+	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} \
+	CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*' \
+	KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=procmap KBUILD_BUILD_HOST=guest \
+	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache gcc" \
+		-j"$(nproc)" "$@"
+}
+
 # Hold the lock of that name until this script ends: two runs in one checkout
 # must not build the same thing at once.
 lock() {
