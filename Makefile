@@ -18,13 +18,18 @@ aid-default	:= $(if $(wildcard .config),n,y)
 $(foreach aid,$(aids),$(eval $(aid) ?= $(or $(CONFIG_$(aid)),$(aid-default))))
 DEBUG_OFF	:= $(foreach aid,$(aids),$(if $(filter n,$($(aid))),$(aid)))
 
+# The kernel that the live module is for.
+KVER		?= $(shell uname -r)
+
 export BASE KDIR CPUS MEMORY DEBUG_OFF
 
-.PHONY: help setup run check series shell menuconfig clean
+.PHONY: help setup setup-run setup-live run run-tree live check series shell menuconfig clean
 
 help:
-	@echo 'make run         set up, boot the patched kernel, and resolve the addresses of a'
-	@echo '                 real process in it by ioctl and by text'
+	@echo 'make run         set up, boot a stock Debian kernel, load the live module, and'
+	@echo '                 resolve the addresses of a real process in it by ioctl and by text'
+	@echo 'make run-tree    the same on the patched kernel, which it builds'
+	@echo 'make live        build the live module for the kernel KVER'
 	@echo 'make check       set up, and run every test and static check'
 	@echo 'make series      write the patches to build/series/$(BASE)'
 	@echo 'make shell       a shell in the guest, on the patched kernel'
@@ -33,13 +38,23 @@ help:
 	@echo 'make clean       remove all that was built'
 	@echo
 	@echo 'Options, here or in menuconfig: BASE=$(BASE) KDIR=$(KDIR) CPUS=$(CPUS) MEMORY=$(MEMORY)'
+	@echo 'KVER=$(KVER)'
 	@echo '$(foreach aid,$(aids),$(aid)=$($(aid)))'
 
 setup:
 	@scripts/setup
 
-run: setup
+setup-run setup-live:
+	@scripts/setup $(@:setup-%=%)
+
+run: setup-run
 	@scripts/run
+
+run-tree: setup
+	@scripts/run tree
+
+live: setup-live
+	@scripts/live $(KVER)
 
 check: setup
 	@scripts/check

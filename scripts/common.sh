@@ -53,3 +53,21 @@ lock() {
 	exec 9>"$BUILD/$1.lock"
 	flock 9
 }
+
+install_packages() {
+	local sudo=
+	[ "$(id -u)" -eq 0 ] || sudo=sudo
+	say "installing $*"
+	logged "$BUILD/log/apt" $sudo env DEBIAN_FRONTEND=noninteractive sh -c \
+		'apt-get -q update && apt-get -q -y --no-install-recommends install "$@"' \
+		sh "$@"
+}
+
+# The releases of Debian's own kernels, as apt knows them, the newest last: of
+# the packages linux-$1-*, those of version $2 and flavour $3. The debug and
+# unsigned variants end otherwise.
+debian_kernels() {
+	apt-cache pkgnames "linux-$1-$2" |
+		sed -nE "s/^linux-$1-(${2//./\\.}(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
+		sort -V
+}
