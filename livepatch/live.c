@@ -61,6 +61,7 @@ static struct {
 	const struct seq_operations *seq_operations;
 } base __ro_after_init;
 
+/* A copy, so that all but the ioctl is what the base has. */
 static struct file_operations live_operations __ro_after_init;
 
 /* The engine calls it by its name. */
@@ -148,7 +149,7 @@ static struct klp_object objects[] = { { .funcs = funcs }, {} };
 
 static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 
-static unsigned long (*look_up_name)(const char *name) __initdata;
+static unsigned long (*look_up_name)(const char *name);
 
 /* A kprobe tells the address of a function, or the one behind its ENDBR. */
 static int __init find_look_up(void)
