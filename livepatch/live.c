@@ -26,7 +26,7 @@
 #include <linux/kprobes.h>
 #include <linux/livepatch.h>
 #include <linux/mm.h>
-#include <linux/mm_inline.h>
+#include <linux/mm_types.h>
 #include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
@@ -77,7 +77,6 @@ void task_work_run(void)
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {
 	const struct mm_struct *mm = vma->vm_mm;
-	const struct anon_vma_name *anon_name;
 
 	*name = (struct vma_name) {};
 
@@ -100,11 +99,12 @@ void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 		return;
 	}
 
-	anon_name = anon_vma_name(vma);
-	if (anon_name) {
-		name->text = anon_name->name;
+#ifdef CONFIG_ANON_VMA_NAME
+	if (vma->anon_name) {
+		name->text = vma->anon_name->name;
 		name->prefix = "[anon:";
 	}
+#endif
 }
 
 static long live_maps_ioctl(struct file *file, unsigned int cmd,

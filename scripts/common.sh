@@ -67,7 +67,9 @@ install_packages() {
 # the packages linux-$1-*, those of version $2 and flavour $3. The debug and
 # unsigned variants end otherwise.
 debian_kernels() {
+	local version=${2//./\\.}
+	version=${version//+/\\+}
 	apt-cache pkgnames "linux-$1-$2" |
-		sed -nE "s/^linux-$1-(${2//./\\.}(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
+		sed -nE "s/^linux-$1-($version(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
 		sort -V
 }
