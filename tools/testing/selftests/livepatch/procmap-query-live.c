@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the lifetimes of the live module, of the files that are opened before,
+ * under and after it, and that it changes nothing else about them.
+ *
+ * The module is not to be loaded when it begins, and its path is in
+ * PROCMAP_QUERY_KO.
+ */
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "../kselftest_harness.h"
+#include "../proc/procmap-query.h"
+
+#define MODULE		"/sys/module/procmap_query"
+#define PATCH		"/sys/kernel/livepatch/procmap_query"
+
+/* A transition takes seconds at most, unless a task can not be moved over. */
+#define PATIENCE	3000	/* times 10 ms */
+
+#define NR_WORKERS	3
+#define NOBODY		65534
+#define TEXT_SIZE	(64u << 10)
+
+static int ko = -1;
+
+static int load(void)
+{
+	return syscall(SYS_finit_module, ko, "", 0) ? -errno : 0;
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "procmap_query", O_NONBLOCK) ?
+		       -errno : 0;
+}
+
+static int read_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int number;
+
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &number) != 1)
+		number = -EBADMSG;
+	fclose(file);
+	return number;
+}
+
+/* Write to the patch's switch. */
+static int enable(const char *value)
+{
+	const int fd = open(PATCH "/enabled", O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0 || write(fd, value, 1) != 1)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Wait until a file holds a number, or is not there (-ENOENT). */
+static bool wait_for(const char *path, int number)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE; i++) {
+		if (read_number(path) == number)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+static bool is_loaded(void)
+{
+	return !access(MODULE, F_OK);
+}
+
+static int load_and_wait(void)
+{
+	const int err = load();
+
+	return err ?: wait_for(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
+}
+
+static int disable_and_wait(void)
+{
+	const int err = enable("0");
+
+	return err ?: wait_for(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
+}
+
+/* Somebody may be about to close a file, livepatch itself be about to let go. */
+static int unload_and_wait(void)
+{
+	int i, err;
+
+	for (i = 0; i < PATIENCE; i++) {
+		err = unload();
+		if (err != -EAGAIN)
+			break;
+		usleep(10000);
+	}
+	return err;
+}
+
+static int take_out(void)
+{
+	const int err = disable_and_wait();
+
+	return err ?: unload_and_wait();
+}
+
+/* Ask for the mapping of this code. */
+static int query(int fd)
+{
+	struct procmap_query answer;
+	int err;
+
+	err = query_fields(fd, (uintptr_t)query, 0, &answer);
+	if (!err && !(answer.vma_flags & PROCMAP_QUERY_VMA_EXECUTABLE))
+		return -EBADMSG;
+	return err;
+}
+
+static int query_new(void)
+{
+	const int fd = open_maps(0);
+	const int err = query(fd);
+
+	close(fd);
+	return err;
+}
+
+static bool reads(int fd)
+{
+	struct maps maps;
+
+	if (read_maps(fd, &maps) || !maps.nr)
+		return false;
+	free_maps(&maps);
+	return true;
+}
+
+static int references(void)
+{
+	return read_number(MODULE "/refcnt");
+}
+
+/* A process whose mappings hold still. */
+static int keep_still(int control, void *arg)
+{
+	hear(control);
+	return 0;
+}
+
+static void __attribute__((constructor)) need_module(void)
+{
+	const char *path = getenv("PROCMAP_QUERY_KO");
+
+	if (geteuid())
+		ksft_exit_skip("only root can load a module\n");
+	if (!path)
+		ksft_exit_skip("PROCMAP_QUERY_KO is not set\n");
+	ko = open(path, O_RDONLY | O_CLOEXEC);
+	if (ko < 0)
+		ksft_exit_skip("cannot read %s\n", path);
+}
+
+FIXTURE(live)
+{
+	struct child still;
+};
+
+FIXTURE_SETUP(live)
+{
+	ASSERT_FALSE(is_loaded());
+	ASSERT_TRUE(start_child(&self->still, keep_still, NULL));
+}
+
+FIXTURE_TEARDOWN(live)
+{
+	stop_child(&self->still);
+	if (is_loaded() && !access(PATCH, F_OK))
+		take_out();
+	else if (is_loaded())
+		unload_and_wait();
+}
+
+TEST_F(live, file_opened_before_goes_on_without)
+{
+	const int before = open_maps(0);
+
+	ASSERT_LE(0, before);
+	EXPECT_EQ(-ENOTTY, query(before));
+	ASSERT_EQ(0, load_and_wait());
+	EXPECT_EQ(-ENOTTY, query(before));
+	EXPECT_TRUE(reads(before));
+	EXPECT_EQ(0, query_new());
+	close(before);
+}
+
+TEST_F(live, file_opened_under_it_keeps_the_module)
+{
+	int fd, copy, idle;
+
+	ASSERT_EQ(0, load_and_wait());
+	idle = references();
+	EXPECT_EQ(-EAGAIN, unload());
+
+	fd = open_maps(0);
+	EXPECT_EQ(idle + 1, references());
+	copy = dup(fd);
+	close(fd);
+	EXPECT_EQ(idle + 1, references());
+	EXPECT_EQ(0, query(copy));
+	close(copy);
+	EXPECT_EQ(idle, references());
+}
+
+TEST_F(live, file_in_another_process_keeps_the_module)
+{
+	struct child child;
+	int fd, idle;
+
+	ASSERT_EQ(0, load_and_wait());
+	idle = references();
+	fd = open_maps(0);
+	ASSERT_TRUE(start_child(&child, keep_still, NULL));
+	close(fd);
+	EXPECT_EQ(idle + 1, references());
+	stop_child(&child);
+	EXPECT_EQ(idle, references());
+}
+
+TEST_F(live, file_on_its_way_keeps_the_module)
+{
+	int ends[2], fd, idle;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	ASSERT_EQ(0, load_and_wait());
+	idle = references();
+	fd = open_maps(0);
+	ASSERT_TRUE(send_fd(ends[0], fd));
+	close(fd);
+	EXPECT_EQ(idle + 1, references());
+	fd = recv_fd(ends[1]);
+	EXPECT_EQ(0, query(fd));
+	close(fd);
+	EXPECT_EQ(idle, references());
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST_F(live, comes_again_after_it_went)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, load_and_wait());
+		EXPECT_EQ(0, query_new());
+		ASSERT_EQ(0, take_out());
+		EXPECT_EQ(-ENOTTY, query_new());
+		EXPECT_FALSE(is_loaded());
+	}
+}
+
+TEST_F(live, second_load_changes_nothing)
+{
+	ASSERT_EQ(0, load_and_wait());
+	EXPECT_EQ(-EEXIST, load());
+	EXPECT_EQ(0, query_new());
+	EXPECT_EQ(1, read_number(PATCH "/enabled"));
+}
+
+TEST_F(live, file_outlives_disabling)
+{
+	int fd;
+
+	ASSERT_EQ(0, load_and_wait());
+	fd = open_maps(0);
+	ASSERT_EQ(0, disable_and_wait());
+
+	/* The file goes on, new ones are as before. */
+	EXPECT_EQ(0, query(fd));
+	EXPECT_TRUE(reads(fd));
+	EXPECT_EQ(-ENOTTY, query_new());
+
+	/* The module can neither go nor come back. */
+	EXPECT_EQ(-EAGAIN, unload());
+	EXPECT_EQ(-EEXIST, load());
+	EXPECT_EQ(-ENOENT, enable("1"));
+	EXPECT_EQ(0, query(fd));
+
+	close(fd);
+	EXPECT_EQ(0, unload_and_wait());
+	ASSERT_EQ(0, load_and_wait());
+	EXPECT_EQ(0, query_new());
+}
+
+TEST_F(live, process_without_mappings)
+{
+	int fd;
+
+	ASSERT_EQ(0, load_and_wait());
+	fd = open_maps(2);	/* kthreadd */
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-ESRCH, query(fd));
+	EXPECT_FALSE(reads(fd));
+	close(fd);
+}
+
+/* What a call returned, and why if it failed. */
+static void log_result(FILE *log, const char *call, long result)
+{
+	fprintf(log, "%s: %ld %d\n", call, result, result < 0 ? errno : 0);
+}
+
+/* All that a file has, in reads of at most that size. */
+static void log_reads(FILE *log, int fd, size_t size)
+{
+	char bytes[8192];
+	ssize_t n;
+
+	fprintf(log, "reads of %zu\n", size);
+	log_result(log, "seek", lseek(fd, 0, SEEK_SET));
+	while ((n = read(fd, bytes, size)) > 0)
+		fwrite(bytes, 1, n, log);
+	log_result(log, "at the end", n);
+}
+
+static void log_file(FILE *log, const char *path)
+{
+	const size_t sizes[] = { 7, 61, 4096, 8192 };
+	struct pollfd poll_fd = { .events = POLLIN | POLLOUT | POLLPRI };
+	char bytes[100] = "";
+	unsigned int i;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	log_result(log, path, fd < 0 ? -1 : 0);
+	log_result(log, "fd flags", fcntl(fd, F_GETFD));
+	log_result(log, "file flags", fcntl(fd, F_GETFL));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		log_reads(log, fd, sizes[i]);
+	log_result(log, "pread", pread(fd, bytes, sizeof(bytes) - 1, 100));
+	fprintf(log, "%s\n", bytes);
+	log_result(log, "seek back", lseek(fd, -10, SEEK_CUR));
+	log_result(log, "seek to the end", lseek(fd, 0, SEEK_END));
+	poll_fd.fd = fd;
+	log_result(log, "poll", poll(&poll_fd, 1, 0));
+	fprintf(log, "events %#x\n", poll_fd.revents);
+	log_result(log, "mmap", mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) ==
+				MAP_FAILED ? -1 : 0);
+	log_result(log, "another ioctl", ioctl(fd, _IO('f', 16), 0));
+	close(fd);
+
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	log_result(log, "open to write", fd < 0 ? -1 : 0);
+	log_result(log, "write", write(fd, "", 1));
+	close(fd);
+}
+
+/* The first line of each mapping; the others are counts that may change. */
+static void log_smaps(FILE *log, const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		if (strspn(line, "0123456789abcdef") >= 8)
+			fputs(line, log);
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+/* Everything that can be seen of a process' mappings but for the query. */
+static char *observe(pid_t pid)
+{
+	char path[64], *text = NULL;
+	size_t size;
+	FILE *log = open_memstream(&text, &size);
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	log_file(log, path);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", pid, pid);
+	log_file(log, path);
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	log_smaps(log, path);
+	fclose(log);
+	return text;
+}
+
+/* The first line of the one that the other has not so; "" if there is none. */
+static char *difference(const char *one, const char *other)
+{
+	const char *line = one;
+
+	for (; *one && *one == *other; one++, other++)
+		if (*one == '\n')
+			line = one + 1;
+	return *one == *other ? strdup("") :
+				strndup(line, strcspn(line, "\n") + 1);
+}
+
+TEST_F(live, all_else_is_as_before)
+{
+	char *before, *under, *after;
+
+	before = observe(self->still.pid);
+	ASSERT_LT(4000u, strlen(before));
+	ASSERT_EQ(0, load_and_wait());
+	under = observe(self->still.pid);
+	EXPECT_STREQ("", difference(before, under));
+	ASSERT_EQ(0, take_out());
+	after = observe(self->still.pid);
+	EXPECT_STREQ("", difference(before, after));
+}
+
+/* Open the maps of a process as somebody else; the error that this meets. */
+static int open_as_nobody(const char *proc, pid_t pid)
+{
+	char path[64];
+	int status;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
+	child = fork();
+	if (!child) {
+		if (setresgid(NOBODY, NOBODY, NOBODY) ||
+		    setresuid(NOBODY, NOBODY, NOBODY))
+			_exit(255);
+		_exit(open(path, O_RDONLY) < 0 ? errno : 0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child ||
+	    !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+TEST_F(live, access_is_checked_as_before)
+{
+	ASSERT_EQ(NULL, mount_scratch());
+	ASSERT_EQ(0, mkdir(SCRATCH "/proc", 0755));
+	ASSERT_EQ(0, mount("proc", SCRATCH "/proc", "proc", 0, "hidepid=2"));
+
+	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
+	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
+	ASSERT_EQ(0, load_and_wait());
+	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
+	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
+	EXPECT_EQ(0, query_new());
+}
+
+/* What the workers share. */
+struct work {
+	pid_t target;
+	atomic_bool stop;
+	size_t size;
+	char text[TEXT_SIZE];	/* of the target */
+	uint64_t addr;		/* in this mapping of it */
+	struct procmap_query expected;
+	struct {
+		unsigned int answers;
+		unsigned int refusals;
+		unsigned int failures;
+	} workers[NR_WORKERS];
+};
+
+static size_t read_text(int fd, char *text)
+{
+	size_t size = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + size, TEXT_SIZE - size)) > 0)
+		size += n;
+	return n ? 0 : size;
+}
+
+/* Open, read, query and close without a pause. */
+static int be_worker(struct work *work, unsigned int id)
+{
+	struct procmap_query answer;
+	char text[TEXT_SIZE];
+	int fd, err;
+
+	while (!work->stop) {
+		fd = open_maps(work->target);
+		if (fd < 0 || read_text(fd, text) != work->size ||
+		    memcmp(text, work->text, work->size))
+			work->workers[id].failures++;
+		err = query_fields(fd, work->addr, 0, &answer);
+		if (err == -ENOTTY)
+			work->workers[id].refusals++;
+		else if (!err && !memcmp(&answer, &work->expected,
+					 sizeof(answer)))
+			work->workers[id].answers++;
+		else
+			work->workers[id].failures++;
+		close(fd);
+	}
+	return 0;
+}
+
+static unsigned int nr_rounds(void)
+{
+	const char *rounds = getenv("PROCMAP_QUERY_ROUNDS");
+
+	return rounds ? atoi(rounds) : 100;
+}
+
+/* What there is to see of the target, from the text and from a first query. */
+static void prepare(struct __test_metadata *const _metadata, struct work *work,
+		    pid_t target)
+{
+	struct maps maps;
+	int fd;
+
+	work->target = target;
+	ASSERT_EQ(0, load_and_wait());
+	fd = open_maps(target);
+	work->size = read_text(fd, work->text);
+	ASSERT_LT(0u, work->size);
+	ASSERT_EQ(0, read_maps(fd, &maps));
+	work->addr = maps.lines[maps.nr / 2].start;
+	ASSERT_EQ(0, query_fields(fd, work->addr, 0, &work->expected));
+	EXPECT_TRUE(same_fields(&maps.lines[maps.nr / 2], &work->expected));
+	free_maps(&maps);
+	close(fd);
+	ASSERT_EQ(0, take_out());
+}
+
+TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
+{
+	struct work *const work = mmap(NULL, sizeof(*work),
+				       PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t workers[NR_WORKERS];
+	unsigned int i;
+	int status;
+
+	ASSERT_NE(MAP_FAILED, work);
+	prepare(_metadata, work, self->still.pid);
+	for (i = 0; i < NR_WORKERS; i++) {
+		workers[i] = fork();
+		if (!workers[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(be_worker(work, i));
+		}
+		ASSERT_LT(0, workers[i]);
+	}
+
+	/* In each third round it is turned back on its way. */
+	for (i = 0; i < nr_rounds(); i++) {
+		ASSERT_EQ(0, i % 3 ? load_and_wait() : load());
+		ASSERT_EQ(0, take_out());
+	}
+
+	work->stop = true;
+	for (i = 0; i < NR_WORKERS; i++) {
+		ASSERT_EQ(workers[i], waitpid(workers[i], &status, 0));
+		EXPECT_EQ(0, status);
+		EXPECT_EQ(0u, work->workers[i].failures);
+		EXPECT_LT(0u, work->workers[i].answers);
+		EXPECT_LT(0u, work->workers[i].refusals);
+		TH_LOG("%u answers, %u without the ioctl",
+		       work->workers[i].answers, work->workers[i].refusals);
+	}
+}
+
+TEST_HARNESS_MAIN
