@@ -23,13 +23,14 @@ KVER		?= $(shell uname -r)
 
 export BASE KDIR CPUS MEMORY DEBUG_OFF
 
-.PHONY: help setup setup-run setup-live run run-tree live check series shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check series shell menuconfig clean
 
 help:
 	@echo 'make run         set up, boot a stock Debian kernel, load the live module, and'
 	@echo '                 resolve the addresses of a real process in it by ioctl and by text'
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel KVER'
+	@echo 'make deb         build the Debian package of it, procmap-query-dkms'
 	@echo 'make check       set up, and run every test and static check'
 	@echo 'make series      write the patches to build/series/$(BASE)'
 	@echo 'make shell       a shell in the guest, on the patched kernel'
@@ -44,7 +45,7 @@ help:
 setup:
 	@scripts/setup
 
-setup-run setup-live:
+setup-run setup-live setup-deb:
 	@scripts/setup $(@:setup-%=%)
 
 run: setup-run
@@ -55,6 +56,9 @@ run-tree: setup
 
 live: setup-live
 	@scripts/live $(KVER)
+
+deb: setup-deb
+	@scripts/deb
 
 check: setup
 	@scripts/check
