@@ -23,7 +23,7 @@ KVER		?= $(shell uname -r)
 
 export BASE KDIR CPUS MEMORY DEBUG_OFF
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check series shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-bpf series shell menuconfig clean
 
 help:
 	@echo 'make run         set up, boot a stock Debian kernel, load the live module, and'
@@ -32,6 +32,7 @@ help:
 	@echo 'make live        build the live module for the kernel KVER'
 	@echo 'make deb         build the Debian package of it, procmap-query-dkms'
 	@echo 'make check       set up, and run every test and static check'
+	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
 	@echo 'make series      write the patches to build/series/$(BASE)'
 	@echo 'make shell       a shell in the guest, on the patched kernel'
 	@echo 'make setup       install what all of the above need'
@@ -62,6 +63,9 @@ deb: setup-deb
 
 check: setup
 	@scripts/check
+
+check-bpf: setup
+	@scripts/bpf compare
 
 series: setup
 	@scripts/series

@@ -24,11 +24,16 @@ say() {
 # Run a build, its output in the file $1; a terminal sees its lines counted, and
 # a failure its last ones.
 logged() {
-	local log=$1 meter=cat
+	local log=$1 meter=cat status
 	shift
 	mkdir -p "$(dirname "$log")"
 	[ -t 2 ] && meter="pv -lrbt -N ${log##*/}"
-	if ! "$@" 2>&1 | tee "$log" | $meter >/dev/null; then
+	# Not as a condition: that would keep set -e from ending a function.
+	set +e
+	(set -e; "$@") 2>&1 | tee "$log" | $meter >/dev/null
+	status=$?
+	set -e
+	if [ $status -ne 0 ]; then
 		tail -n 30 "$log" >&2
 		die "failed: $*; the whole output is in $log"
 	fi
