@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * The build ID of an ELF file, as the kernel's reader finds it: a bounded number
+ * of reads, whatever is in the file, and no offset or size of it is trusted.
+ */
+#include <elf.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* The kernel's bounds. */
+#define PHDRS_SIZE_MAX	(64 * 1024)
+#define NOTES_MAX	1024
+
+#define WINDOW_SIZE	4096
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HOST_ELFDATA	ELFDATA2LSB
+#else
+#define HOST_ELFDATA	ELFDATA2MSB
+#endif
+
+/**
+ * struct elf_reader - a file, and the part of it that was read last
+ * @fd: the file.
+ * @pos: where in the file @window begins.
+ * @len: bytes in @window.
+ * @notes_left: how many notes may still be looked at.
+ * @is_64: the file is of ELFCLASS64.
+ * @window: the part.
+ */
+struct elf_reader {
+	int fd;
+	uint64_t pos;
+	size_t len;
+	unsigned int notes_left;
+	bool is_64;
+	uint8_t window[WINDOW_SIZE];
+};
+
+static uint64_t align_up(uint64_t size, uint64_t align)
+{
+	return (size + align - 1) & ~(align - 1);
+}
+
+/* Copy @len bytes at @pos of the file, or fail. @len is at most WINDOW_SIZE. */
+static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t len)
+{
+	ssize_t got;
+
+	if (pos < reader->pos || pos - reader->pos > reader->len ||
+	    len > reader->len - (pos - reader->pos)) {
+		if (pos > INT64_MAX - WINDOW_SIZE)
+			return false;
+		got = pread(reader->fd, reader->window, WINDOW_SIZE, pos);
+		reader->pos = pos;
+		reader->len = got < 0 ? 0 : got;
+		if (len > reader->len)
+			return false;
+	}
+	memcpy(to, reader->window + (pos - reader->pos), len);
+	return true;
+}
+
+/* Read and check the ELF header; a 32-bit one becomes a 64-bit one. */
+static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
+{
+	Elf32_Ehdr ehdr32;
+
+	if (!read_at(reader, 0, ehdr->e_ident, EI_NIDENT) ||
+	    memcmp(ehdr->e_ident, ELFMAG, SELFMAG) ||
+	    ehdr->e_ident[EI_DATA] != HOST_ELFDATA)
+		return false;
+
+	switch (ehdr->e_ident[EI_CLASS]) {
+	case ELFCLASS64:
+		reader->is_64 = true;
+		if (!read_at(reader, 0, ehdr, sizeof(*ehdr)) ||
+		    ehdr->e_phentsize != sizeof(Elf64_Phdr))
+			return false;
+		break;
+	case ELFCLASS32:
+		reader->is_64 = false;
+		if (!read_at(reader, 0, &ehdr32, sizeof(ehdr32)) ||
+		    ehdr32.e_phentsize != sizeof(Elf32_Phdr))
+			return false;
+		ehdr->e_type = ehdr32.e_type;
+		ehdr->e_phoff = ehdr32.e_phoff;
+		ehdr->e_phentsize = ehdr32.e_phentsize;
+		ehdr->e_phnum = ehdr32.e_phnum;
+		break;
+	default:
+		return false;
+	}
+	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
+}
+
+/* Read the program header at @pos; a 32-bit one becomes a 64-bit one. */
+static bool read_phdr(struct elf_reader *reader, uint64_t pos, Elf64_Phdr *phdr)
+{
+	Elf32_Phdr phdr32;
+
+	if (reader->is_64)
+		return read_at(reader, pos, phdr, sizeof(*phdr));
+	if (!read_at(reader, pos, &phdr32, sizeof(phdr32)))
+		return false;
+	phdr->p_type = phdr32.p_type;
+	phdr->p_offset = phdr32.p_offset;
+	phdr->p_filesz = phdr32.p_filesz;
+	phdr->p_align = phdr32.p_align;
+	return true;
+}
+
+static bool is_build_id(struct elf_reader *reader, uint64_t pos,
+			const Elf32_Nhdr *note)
+{
+	char name[sizeof(ELF_NOTE_GNU)];
+
+	return note->n_type == NT_GNU_BUILD_ID &&
+	       note->n_namesz == sizeof(name) &&
+	       note->n_descsz >= 1 && note->n_descsz <= PROCMAP_BUILD_ID_MAX &&
+	       read_at(reader, pos + sizeof(*note), name, sizeof(name)) &&
+	       !memcmp(name, ELF_NOTE_GNU, sizeof(name));
+}
+
+static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
+			     uint64_t file_size,
+			     uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	const uint64_t align = phdr->p_align == 8 ? 8 : 4;
+	uint64_t pos = phdr->p_offset;
+	uint64_t left = phdr->p_filesz;
+
+	if (pos > file_size || left > file_size - pos)
+		return 0;
+
+	while (left >= sizeof(Elf32_Nhdr) && reader->notes_left) {
+		/* The header of a note is the same for both classes. */
+		Elf32_Nhdr note;
+		uint64_t desc, next;
+
+		reader->notes_left--;
+		if (!read_at(reader, pos, &note, sizeof(note)))
+			return 0;
+		/* The sizes have 32 bits: no sum can overflow 64. */
+		desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
+		next = align_up(desc + note.n_descsz, align);
+		if (desc + note.n_descsz > left)
+			return 0;
+
+		if (is_build_id(reader, pos, &note))
+			return read_at(reader, pos + desc, id, note.n_descsz) ?
+			       (int)note.n_descsz : 0;
+
+		if (next >= left)
+			return 0;
+		pos += next;
+		left -= next;
+	}
+	return 0;
+}
+
+int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	struct elf_reader reader = { .fd = fd, .notes_left = NOTES_MAX };
+	const off_t file_size = lseek(fd, 0, SEEK_END);
+	unsigned int i;
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+
+	if (file_size < 0 || !read_ehdr(&reader, &ehdr) ||
+	    ehdr.e_phnum * ehdr.e_phentsize > PHDRS_SIZE_MAX ||
+	    ehdr.e_phoff > (uint64_t)file_size)
+		return 0;
+
+	for (i = 0; i < ehdr.e_phnum; i++) {
+		int len;
+
+		if (!read_phdr(&reader, ehdr.e_phoff + i * ehdr.e_phentsize,
+			       &phdr))
+			return 0;
+		if (phdr.p_type != PT_NOTE)
+			continue;
+		len = build_id_in_notes(&reader, &phdr, file_size, id);
+		if (len)
+			return len;
+	}
+	return 0;
+}

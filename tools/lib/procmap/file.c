@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * The file that is mapped: how to get hold of it, and its build ID, by text.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* As O_PATH: nothing happens to a device or a FIFO that is opened so. */
+#define ONLY_PATH	(O_PATH | O_CLOEXEC)
+
+/*
+ * On btrfs and overlayfs, stat(2) tells another device or inode than the maps
+ * file does. So map it, and look up what a maps file says of it.
+ */
+static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
+{
+	struct procmap_mapping mapped;
+	struct procmap *self;
+	bool same = false;
+	void *page;
+
+	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	if (!procmap_open_self(PROCMAP_ANY_WAY, &self)) {
+		same = !procmap_find(self, (uintptr_t)page, 0, &mapped) &&
+		       same_file(&mapped, mapping);
+		procmap_close(self);
+	}
+	munmap(page, 1);
+	return same;
+}
+
+static bool is_file_of(int fd, const struct procmap_mapping *mapping)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat))
+		return false;
+	if (stat.st_ino == mapping->inode &&
+	    major(stat.st_dev) == mapping->dev_major &&
+	    minor(stat.st_dev) == mapping->dev_minor)
+		return true;
+	return is_seen_as(fd, mapping);
+}
+
+/* Open for reading what is open as a path, if it is a regular file. */
+static int open_regular(int path_fd)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	struct stat stat;
+	int fd;
+
+	if (fstat(path_fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -ENODEV;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_map_file(struct procmap *procmap,
+			 const struct procmap_mapping *mapping)
+{
+	char path[sizeof("map_files/-") + 2 * 16];
+	int path_fd, fd;
+
+	snprintf(path, sizeof(path), "map_files/%llx-%llx",
+		 (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	path_fd = openat(procmap->dir, path, ONLY_PATH);
+	if (path_fd < 0)
+		return -errno;
+	fd = open_regular(path_fd);
+	close(path_fd);
+	return fd;
+}
+
+static int open_path(struct procmap *procmap, const char *path,
+		     const struct procmap_mapping *mapping)
+{
+	int path_fd, fd;
+
+	path_fd = openat(procmap->dir, path, ONLY_PATH);
+	if (path_fd < 0)
+		return -errno;
+	fd = open_regular(path_fd);
+	close(path_fd);
+	if (fd >= 0 && !is_file_of(fd, mapping)) {
+		close(fd);
+		fd = -ESTALE;
+	}
+	return fd;
+}
+
+/* Put a newline for each \012. Returns if there was any. */
+static bool unescape(char *path)
+{
+	const char *from = path;
+	bool any = false;
+	char *to = path;
+
+	while (*from) {
+		if (!strncmp(from, "\\012", 4)) {
+			*to++ = '\n';
+			from += 4;
+			any = true;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+	return any;
+}
+
+/*
+ * By its name. The text does not tell a newline from these four characters,
+ * so that it may be the one or the other.
+ */
+static int open_by_name(struct procmap *procmap,
+			const struct procmap_mapping *mapping)
+{
+	char *path;
+	int fd;
+
+	if (!mapping->name || *mapping->name != '/')
+		return -ENODEV;
+	if (asprintf(&path, "root%s", mapping->name) < 0)
+		return -ENOMEM;
+	fd = open_path(procmap, path, mapping);
+	if (fd < 0 && unescape(path))
+		fd = open_path(procmap, path, mapping);
+	free(path);
+	return fd;
+}
+
+int procmap_open_file(struct procmap *procmap,
+		      const struct procmap_mapping *mapping)
+{
+	int fd;
+
+	if (!procmap || !mapping)
+		return -EINVAL;
+	if (!has_file(mapping) || procmap->dir < 0)
+		return -ENODEV;
+	fd = open_map_file(procmap, mapping);
+	if (fd < 0 && fd != -ENODEV)
+		fd = open_by_name(procmap, mapping);
+	return fd;
+}
+
+/* Like the kernel's reader: only files that the page cache holds have one. */
+static bool is_in_page_cache(int fd)
+{
+	struct statx stat;
+	struct statfs fs;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &stat) || fstatfs(fd, &fs))
+		return false;
+	return !(stat.stx_attributes & STATX_ATTR_DAX) &&
+	       (unsigned int)fs.f_type != HUGETLBFS_MAGIC &&
+	       fs.f_type != PROC_SUPER_MAGIC && fs.f_type != SYSFS_MAGIC;
+}
+
+void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
+{
+	struct procmap_mapping *const last = &procmap->last;
+	int fd;
+
+	mapping->build_id_size = 0;
+	if (!has_file(mapping))
+		return;
+	if (last->inode && same_file(last, mapping)) {
+		mapping->build_id_size = last->build_id_size;
+		memcpy(mapping->build_id, last->build_id,
+		       sizeof(mapping->build_id));
+		return;
+	}
+
+	fd = procmap->fd < 0 ? -ENODEV : procmap_open_file(procmap, mapping);
+	if (fd == -ENODEV && procmap->fd >= 0 && procmap->dir >= 0) {
+		mapping->build_id_size = 0;	/* no regular file */
+	} else if (fd < 0) {
+		mapping->build_id_size = fd;
+	} else {
+		if (is_in_page_cache(fd))
+			mapping->build_id_size =
+				read_build_id(fd, mapping->build_id);
+		close(fd);
+	}
+	*last = *mapping;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
+/*
+ * What the files of libprocmap share.
+ */
+#ifndef PROCMAP_INTERNAL_H
+#define PROCMAP_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "procmap.h"
+
+#define hidden	__attribute__((visibility("hidden")))
+
+#define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
+			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)
+#define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
+
+/**
+ * struct name_buffer - where the name of a mapping stands
+ * @bytes: the name, or NULL if nothing has been allocated yet.
+ * @size: bytes allocated.
+ */
+struct name_buffer {
+	char *bytes;
+	size_t size;
+};
+
+/**
+ * struct text - the lines of maps or smaps, read as they are needed
+ * @fd: the file, or -1: all of the text is in @bytes, and not ours.
+ * @pos: how much of the file has been read.
+ * @bytes: what has been read last.
+ * @size: bytes allocated, 0 if they are not ours.
+ * @begin: where in @bytes the next line begins.
+ * @end: where in @bytes that ends which has been read.
+ * @passed: no mapping is left in the text that ends at or below this address.
+ * @seen_line: a line has been found.
+ */
+struct text {
+	int fd;
+	off_t pos;
+	char *bytes;
+	size_t size;
+	size_t begin;
+	size_t end;
+	uint64_t passed;
+	bool seen_line;
+};
+
+/**
+ * struct procmap - see procmap.h
+ * @way: PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
+ * @fd: the maps file, -1 for a saved text.
+ * @own_fd: @fd is ours.
+ * @dir: the process' directory in /proc, opened with O_PATH; -1 if unknown.
+ * @maps: the text of maps.
+ * @smaps: the text of smaps, opened when it is needed first.
+ * @walk: the one of the two that procmap_next() goes on in, or NULL.
+ * @name: the name of the mapping that was found last.
+ * @last: the mapping whose file a build ID was read from last, by text and since
+ *	the text was read from its beginning; its inode is 0 if there is none.
+ */
+struct procmap {
+	enum procmap_way way;
+	int fd;
+	bool own_fd;
+	int dir;
+	struct text maps;
+	struct text smaps;
+	struct text *walk;
+	struct name_buffer name;
+	struct procmap_mapping last;
+};
+
+static inline bool has_file(const struct procmap_mapping *mapping)
+{
+	return mapping->inode || mapping->dev_major || mapping->dev_minor;
+}
+
+static inline bool same_file(const struct procmap_mapping *a,
+			     const struct procmap_mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor;
+}
+
+/*
+ * Make room for @size bytes in all. Returns 0 or -ENOMEM.
+ */
+hidden int name_reserve(struct name_buffer *name, size_t size);
+
+/* Go back to the first line. */
+hidden void text_restart(struct text *text);
+
+/* Free what it holds, the file included. */
+hidden void text_close(struct text *text);
+
+/*
+ * Find the next line of a mapping that ends above @addr and passes the filters
+ * in @flags. Returns 0, -ENOENT, -ESRCH, -EBADMSG, or what read(2) and malloc(3)
+ * say.
+ */
+hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
+		     struct procmap_mapping *mapping, struct name_buffer *name);
+
+/*
+ * Is it the text of a maps file, as far as its first line tells? Returns 0,
+ * -EINVAL, -ESRCH if it is empty, or what read(2) says.
+ */
+hidden int text_probe(struct text *text);
+
+/*
+ * Find the first mapping that ends above @addr and passes the filters, in rising
+ * order: after @restart, no address is below the one before. Returns as
+ * procmap_find().
+ */
+hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		     bool restart, struct procmap_mapping *mapping);
+
+/* Read the build ID of a file into @mapping, by text. */
+hidden void find_build_id(struct procmap *procmap,
+			  struct procmap_mapping *mapping);
+
+/* Look for the build ID of an ELF file. Returns its size, or 0. */
+hidden int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX]);
+
+#endif /* PROCMAP_INTERNAL_H */

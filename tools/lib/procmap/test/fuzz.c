@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Give the scanner and the reader of build IDs whatever libFuzzer thinks of. What
+ * begins like an ELF file is one; all else is a text.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define NR_ADDRS	64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool true_thing)
+{
+	if (!true_thing)
+		abort();
+}
+
+static void read_elf(const uint8_t *data, size_t size)
+{
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	const int fd = memfd_create("elf", 0);
+	int len;
+
+	require(write(fd, data, size) == (ssize_t)size);
+	len = read_build_id(fd, id);
+	require(len >= 0 && len <= PROCMAP_BUILD_ID_MAX);
+	close(fd);
+}
+
+static void read_text(const uint8_t *data, size_t size)
+{
+	const unsigned int flags = PROCMAP_WANT_PAGE_SIZE;
+	struct procmap_mapping mapping;
+	struct procmap_resolved *resolved;
+	uint64_t addrs[NR_ADDRS];
+	uint64_t cursor = 0, last = 0;
+	struct procmap *procmap;
+	size_t nr = 0, i;
+	int err;
+
+	require(!procmap_open_text((const char *)data, size, &procmap));
+	while (!(err = procmap_next(procmap, &cursor, flags, &mapping))) {
+		require(mapping.start >= last && mapping.start < mapping.end);
+		require(cursor == mapping.end);
+		require(strlen(mapping.name) <= mapping.name_len);
+		require(!memchr(mapping.name, '\n', mapping.name_len));
+		if (nr < NR_ADDRS)
+			addrs[nr++] = mapping.start;
+		last = mapping.end;
+	}
+	require(err == -ENOENT || err == -EBADMSG);
+	for (i = 0; i < nr; i++) {
+		require(!procmap_find(procmap, addrs[i], 0, &mapping));
+		require(mapping.start <= addrs[i] && addrs[i] < mapping.end);
+	}
+	if (nr && !procmap_resolve(procmap, addrs, nr, 0, &resolved)) {
+		require(resolved->nr_places == nr && resolved->nr_mappings <= nr);
+		for (i = 0; i < nr; i++)
+			require(resolved->places[i].mapping <
+				resolved->nr_mappings);
+		procmap_free_resolved(resolved);
+	}
+	procmap_close(procmap);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= SELFMAG && !memcmp(data, ELFMAG, SELFMAG))
+		read_elf(data, size);
+	else if (size)
+		read_text(data, size);
+	return 0;
+}

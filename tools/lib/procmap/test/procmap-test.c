@@ -1,0 +1,1148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libprocmap by the ioctl and by the text: both must say what sscanf(3) finds in
+ * the text of the same process.
+ *
+ * The calls of the library to ioctl(2), pread(2) and the allocator come here
+ * first (the linker's --wrap), to be counted, or to fail on demand.
+ */
+#include "proc/procmap-query.h"
+
+#include <linux/memfd.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <procmap.h>
+#include <valgrind/memcheck.h>
+
+#include "kselftest_harness.h"
+
+#define PAGE	((size_t)4096)
+#define NOBODY	65534
+
+static struct {
+	unsigned int ioctls;
+	unsigned int preads;
+	int ioctl_errno;	/* let each query fail so */
+	long allocations;	/* let all fail that come after so many */
+} calls = { .allocations = -1 };
+
+int __real_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+ssize_t __real_pread64(int fd, void *to, size_t size, off64_t pos);
+ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos);
+void *__real_calloc(size_t nr, size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	const struct procmap_query *const query = arg;
+	int ret;
+
+	if (request != PROCMAP_QUERY)
+		return __real_ioctl(fd, request, arg);
+	calls.ioctls++;
+	if (calls.ioctl_errno) {
+		errno = calls.ioctl_errno;
+		return -1;
+	}
+	ret = __real_ioctl(fd, request, arg);
+	if (!ret) {
+		/* Valgrind does not know of these. */
+		VALGRIND_MAKE_MEM_DEFINED(query->vma_name_addr,
+					  query->vma_name_size);
+		VALGRIND_MAKE_MEM_DEFINED(query->build_id_addr,
+					  query->build_id_size);
+	}
+	return ret;
+}
+
+ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos)
+{
+	calls.preads++;
+	return __real_pread64(fd, to, size, pos);
+}
+
+static bool may_allocate(void)
+{
+	if (!calls.allocations)
+		return false;
+	if (calls.allocations > 0)
+		calls.allocations--;
+	return true;
+}
+
+void *__wrap_calloc(size_t nr, size_t size)
+{
+	return may_allocate() ? __real_calloc(nr, size) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return may_allocate() ? __real_realloc(old, size) : NULL;
+}
+
+static bool is_as_line(const struct procmap_mapping *mapping,
+		       const struct maps_line *line)
+{
+	return mapping->start == line->start && mapping->end == line->end &&
+	       mapping->flags == line->flags &&
+	       mapping->offset == line->offset &&
+	       mapping->inode == line->inode &&
+	       mapping->dev_major == line->dev_major &&
+	       mapping->dev_minor == line->dev_minor &&
+	       !strcmp(mapping->name, line->name) &&
+	       mapping->name_len == strlen(line->name);
+}
+
+static void print_id(char *text, const uint8_t *id, int size)
+{
+	int i;
+
+	*text = '\0';
+	for (i = 0; i < size; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+}
+
+static int keep_still(int control, void *arg)
+{
+	(void)arg;
+	tell(control);
+	hear(control);
+	return 0;
+}
+
+/*
+ * A process that holds still, a copy of this one, with mappings of every kind;
+ * and its lines.
+ */
+FIXTURE(scene)
+{
+	char dir[32];
+	struct child child;
+	struct maps maps;
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(scene)
+{
+	enum procmap_way way;
+};
+
+FIXTURE_VARIANT_ADD(scene, ioctl) { .way = PROCMAP_BY_IOCTL };
+FIXTURE_VARIANT_ADD(scene, text) { .way = PROCMAP_BY_TEXT };
+
+static const uint8_t test_id[20] = "the build ID of it.";
+
+/* Map a page of a new file; the file is left open if @kept. */
+static void *map_file(const char *dir, const char *name, int *kept)
+{
+	char path[256];
+	void *map;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (!write_elf(fd, test_id) || ftruncate(fd, 8 * PAGE))
+		return MAP_FAILED;
+	map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 3 * PAGE);
+	if (kept)
+		*kept = fd;
+	else
+		close(fd);
+	return map;
+}
+
+static bool make_mappings(const char *dir)
+{
+	char path[64];
+	char *anon;
+	int i;
+
+	anon = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (anon == MAP_FAILED)
+		return false;
+	for (i = 0; i < 64; i += 2)
+		if (mprotect(anon + i * PAGE, PAGE, PROT_NONE))
+			return false;
+	if (munmap(anon + 10 * PAGE, 3 * PAGE))
+		return false;
+	if (mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ==
+	    MAP_FAILED ||
+	    map_file(dir, "plain", NULL) == MAP_FAILED ||
+	    map_file(dir, "new\nline", NULL) == MAP_FAILED ||
+	    map_file(dir, "literal\\012", NULL) == MAP_FAILED ||
+	    map_file(dir, "with blank ", NULL) == MAP_FAILED ||
+	    map_file(dir, "gone", NULL) == MAP_FAILED)
+		return false;
+	snprintf(path, sizeof(path), "%s/gone", dir);
+	return !unlink(path);
+}
+
+FIXTURE_SETUP(scene)
+{
+	int maps, err;
+
+	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
+	ASSERT_TRUE(!!mkdtemp(self->dir));
+	ASSERT_TRUE(make_mappings(self->dir));
+	ASSERT_TRUE(start_child(&self->child, keep_still, NULL));
+	ASSERT_TRUE(hear(self->child.control));
+	maps = open_maps(self->child.pid);
+	ASSERT_EQ(0, read_maps(maps, &self->maps));
+	ASSERT_LT(40u, self->maps.nr);
+	close(maps);
+
+	err = procmap_open_pid(self->child.pid, variant->way, &self->procmap);
+	if (variant->way == PROCMAP_BY_IOCTL && err == -ENOTTY)
+		SKIP(return, "this kernel has no PROCMAP_QUERY");
+	ASSERT_EQ(0, err);
+}
+
+FIXTURE_TEARDOWN(scene)
+{
+	char command[64];
+
+	calls.allocations = -1;
+	calls.ioctl_errno = 0;
+	procmap_close(self->procmap);
+	stop_child(&self->child);
+	free_maps(&self->maps);
+	snprintf(command, sizeof(command), "rm -r %s", self->dir);
+	EXPECT_EQ(0, system(command));
+}
+
+static const struct maps_line *line_named(const struct maps *maps,
+					  const char *end)
+{
+	size_t i;
+
+	for (i = 0; i < maps->nr; i++) {
+		const char *const name = maps->lines[i].name;
+		const size_t len = strlen(name);
+
+		if (len >= strlen(end) && !strcmp(name + len - strlen(end), end))
+			return &maps->lines[i];
+	}
+	return NULL;
+}
+
+TEST_F(scene, says_which_way_it_uses)
+{
+	/* This harness goes on after a setup that skips. */
+	if (!self->procmap)
+		return;
+	EXPECT_EQ((int)variant->way, procmap_get_way(self->procmap));
+}
+
+TEST_F(scene, finds_what_the_text_says)
+{
+	struct procmap_mapping found;
+	unsigned int flags, where;
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	for (i = 0; i < self->maps.nr; i++) {
+		const struct maps_line *const line = &self->maps.lines[i];
+		const uint64_t addrs[] = { line->start - 1, line->start,
+					   line->end - 1, line->end };
+
+		for (flags = 0; flags < 0x40; flags++)
+			for (where = 0; where < 4; where++) {
+				const struct maps_line *const expected =
+					expected_line(&self->maps, addrs[where],
+						      flags);
+				const int err = procmap_find(self->procmap,
+							     addrs[where],
+							     flags, &found);
+
+				ASSERT_EQ(expected ? 0 : -ENOENT, err);
+				if (expected)
+					ASSERT_TRUE(is_as_line(&found,
+							       expected));
+			}
+	}
+}
+
+TEST_F(scene, walks_over_all_that_pass_the_filters)
+{
+	struct procmap_mapping found;
+	unsigned int flags;
+
+	if (!self->procmap)
+		return;
+	for (flags = 0; flags < 0x40; flags++) {
+		const struct maps_line *expected;
+		uint64_t cursor = 0;
+
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		while ((expected = expected_line(&self->maps, cursor, flags |
+						 PROCMAP_COVERING_OR_NEXT))) {
+			ASSERT_EQ(0, procmap_next(self->procmap, &cursor, flags,
+						  &found));
+			ASSERT_TRUE(is_as_line(&found, expected));
+			ASSERT_EQ(expected->end, cursor);
+		}
+		ASSERT_EQ(-ENOENT, procmap_next(self->procmap, &cursor, flags,
+						&found));
+	}
+}
+
+TEST_F(scene, walk_can_begin_anywhere)
+{
+	const struct maps_line *const line = line_named(&self->maps, "plain");
+	struct procmap_mapping found;
+	uint64_t cursor;
+
+	if (!self->procmap)
+		return;
+	ASSERT_TRUE(!!line);
+	for (cursor = line->end; cursor >= line->start; cursor -= PAGE / 2) {
+		uint64_t at = cursor;
+
+		ASSERT_EQ(0, procmap_next(self->procmap, &at, 0, &found));
+		if (cursor == line->end)
+			continue;
+		EXPECT_EQ(cursor, found.start);
+		EXPECT_EQ(line->end, found.end);
+		EXPECT_EQ(line->offset + (cursor - line->start), found.offset);
+	}
+}
+
+TEST_F(scene, page_sizes)
+{
+	const int known = variant->way == PROCMAP_BY_IOCTL;
+	struct procmap_mapping found;
+	uint64_t *page_sizes, cursor = 0;
+	struct maps maps;
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	ASSERT_EQ(0, read_smaps(self->child.pid, &maps, &page_sizes));
+	for (i = 0; i < maps.nr; i++) {
+		ASSERT_EQ(0, procmap_find(self->procmap, maps.lines[i].start, 0,
+					  &found));
+		EXPECT_EQ(known ? page_sizes[i] : 0, found.page_size);
+		ASSERT_EQ(0, procmap_find(self->procmap, maps.lines[i].start,
+					  PROCMAP_WANT_PAGE_SIZE, &found));
+		EXPECT_EQ(page_sizes[i], found.page_size);
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor,
+					  PROCMAP_WANT_PAGE_SIZE, &found));
+		EXPECT_EQ(page_sizes[i], found.page_size);
+		EXPECT_TRUE(is_as_line(&found, &maps.lines[i]));
+	}
+	free_maps(&maps);
+	free(page_sizes);
+}
+
+/* All but the last can be had by their names alone. */
+static const char *const with_build_id[] = {
+	"plain", "new\\012line", "literal\\012", "with blank ", "gone (deleted)",
+};
+
+TEST_F(scene, build_ids)
+{
+	char expected[41], text[41];
+	struct procmap_mapping found;
+	uint64_t cursor = 0;
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	if (geteuid())
+		SKIP(return, "only root can look at a deleted file");
+	print_id(expected, test_id, 20);
+	for (i = 0; i < 5; i++) {
+		const struct maps_line *const line =
+			line_named(&self->maps, with_build_id[i]);
+
+		ASSERT_TRUE(!!line);
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start,
+					  PROCMAP_WANT_BUILD_ID, &found));
+		ASSERT_EQ(20, found.build_id_size);
+		print_id(text, found.build_id, 20);
+		EXPECT_STREQ(expected, text);
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
+		EXPECT_EQ(0, found.build_id_size);
+	}
+	while (!procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+			     &found)) {
+		EXPECT_LE(0, found.build_id_size);
+		if (!found.inode)
+			EXPECT_EQ(0, found.build_id_size);
+	}
+}
+
+/* Let the path of the one file lead to another, for this process alone. */
+static bool hide_file(const char *dir, const char *name, const char *other)
+{
+	char path[64], other_path[64];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(other_path, sizeof(other_path), "%s/%s", dir, other);
+	return !unshare(CLONE_NEWNS) &&
+	       !mount("none", "/", "", MS_REC | MS_PRIVATE, "") &&
+	       !mount(other_path, path, "", MS_BIND, "");
+}
+
+static int find_id_as_nobody(const char *dir, enum procmap_way way,
+			     uint64_t start, bool hidden)
+{
+	struct procmap_mapping found;
+	struct procmap *procmap;
+
+	/* One's own maps; it is the copy of a copy of the scene. */
+	if (hidden && !hide_file(dir, "plain", "with blank "))
+		return 254;
+	if (chmod(dir, 0755) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
+	    procmap_open_self(way, &procmap) ||
+	    procmap_find(procmap, start, PROCMAP_WANT_BUILD_ID, &found))
+		return 255;
+	procmap_close(procmap);
+	return found.build_id_size < 0 ? -found.build_id_size + 100 :
+					 found.build_id_size;
+}
+
+static int id_as_nobody(const char *dir, enum procmap_way way, uint64_t start,
+			bool hidden)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(find_id_as_nobody(dir, way, start, hidden));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ?
+	       WEXITSTATUS(status) : -1;
+}
+
+TEST_F(scene, build_ids_without_capabilities)
+{
+	const bool by_text = variant->way == PROCMAP_BY_TEXT;
+	char path[64];
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	if (geteuid())
+		SKIP(return, "only root can become nobody");
+	for (i = 0; i < 5; i++) {
+		const struct maps_line *const line =
+			line_named(&self->maps, with_build_id[i]);
+		const bool is_gone = i == 4;
+
+		/* The names have a newline where the line has \012. */
+		snprintf(path, sizeof(path), "%s/%s", self->dir,
+			 i == 1 ? "new\nline" : with_build_id[i]);
+		if (!is_gone)
+			ASSERT_EQ(0, chmod(path, 0644));
+		EXPECT_EQ(by_text && is_gone ? 100 + ENOENT : 20,
+			  id_as_nobody(self->dir, variant->way, line->start,
+				       false));
+	}
+	/* There is another file where the one that is mapped was. */
+	EXPECT_EQ(by_text ? 100 + ESTALE : 20,
+		  id_as_nobody(self->dir, variant->way,
+			       line_named(&self->maps, "plain")->start, true));
+}
+
+TEST_F(scene, opens_the_file_that_is_mapped)
+{
+	struct procmap_mapping found;
+	uint8_t bytes[PAGE];
+	uint64_t cursor = 0;
+	size_t i;
+	int fd;
+
+	if (!self->procmap)
+		return;
+	for (i = 0; i < 5; i++) {
+		const struct maps_line *const line =
+			line_named(&self->maps, with_build_id[i]);
+
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
+		fd = procmap_open_file(self->procmap, &found);
+		if (geteuid() && i == 4) {
+			EXPECT_EQ(-ENOENT, fd);
+			continue;
+		}
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
+		EXPECT_EQ(O_RDONLY, fcntl(fd, F_GETFL) & O_ACCMODE);
+		ASSERT_EQ((ssize_t)PAGE, read(fd, bytes, PAGE));
+		EXPECT_EQ(0, memcmp(bytes + offsetof(struct tiny_elf, note.id),
+				    test_id, 20));
+		close(fd);
+	}
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	while (found.inode)
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_EQ(-ENODEV, procmap_open_file(self->procmap, &found));
+	EXPECT_EQ(-EINVAL, procmap_open_file(NULL, &found));
+	EXPECT_EQ(-EINVAL, procmap_open_file(self->procmap, NULL));
+}
+
+/* As many addresses as there are, in no order, some of them not mapped. */
+static size_t make_addresses(const struct maps *maps, uint64_t *addrs)
+{
+	unsigned int random = 1;
+	size_t nr = 0, i;
+
+	for (i = 0; i < maps->nr; i++) {
+		addrs[nr++] = maps->lines[i].start;
+		addrs[nr++] = maps->lines[i].end - 1;
+		addrs[nr++] = maps->lines[i].start + 123;
+		addrs[nr++] = maps->lines[i].end + 5;
+	}
+	for (i = nr - 1; i > 0; i--) {
+		const size_t other = (random = random * 1103515245 + 12345) %
+				     (i + 1);
+		const uint64_t addr = addrs[i];
+
+		addrs[i] = addrs[other];
+		addrs[other] = addr;
+	}
+	return nr;
+}
+
+TEST_F(scene, resolves_addresses_in_any_order)
+{
+	uint64_t *const addrs = calloc(self->maps.nr, 4 * sizeof(*addrs));
+	struct procmap_resolved *resolved;
+	unsigned int flags;
+	size_t nr, i;
+
+	if (!self->procmap)
+		return;
+	nr = make_addresses(&self->maps, addrs);
+	for (flags = 0; flags < 0x40; flags++) {
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, flags,
+					     &resolved));
+		ASSERT_EQ(nr, resolved->nr_places);
+		for (i = 0; i < nr; i++) {
+			const struct procmap_place *const place =
+				&resolved->places[i];
+			const struct maps_line *const line =
+				expected_line(&self->maps, addrs[i], flags);
+
+			if (!line) {
+				ASSERT_EQ(PROCMAP_NOT_MAPPED, place->mapping);
+				ASSERT_EQ(0, place->offset);
+				continue;
+			}
+			ASSERT_GT(resolved->nr_mappings, place->mapping);
+			ASSERT_TRUE(is_as_line(&resolved->mappings[place->mapping],
+					       line));
+			ASSERT_EQ(line->inode ? addrs[i] - line->start +
+						line->offset : 0,
+				  place->offset);
+		}
+		for (i = 1; i < resolved->nr_mappings; i++)
+			ASSERT_GE(resolved->mappings[i].start,
+				  resolved->mappings[i - 1].end);
+		procmap_free_resolved(resolved);
+	}
+	free(addrs);
+}
+
+TEST_F(scene, resolving_asks_for_each_mapping_once)
+{
+	struct procmap_resolved *resolved;
+	uint64_t addrs[1000];
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	/* Ten mappings of the anonymous pages, a hundred addresses in each. */
+	for (i = 0; i < 1000; i++)
+		addrs[i] = self->maps.lines[i % 10].start + i;
+	calls.ioctls = 0;
+	calls.preads = 0;
+	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 1000, 0, &resolved));
+	EXPECT_EQ(10, resolved->nr_mappings);
+	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL ? 10 : 0, calls.ioctls);
+	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL, !calls.preads);
+	/* Nor is the text read twice. */
+	EXPECT_GE(20, calls.preads);
+	procmap_free_resolved(resolved);
+}
+
+TEST_F(scene, is_told_that_the_process_is_gone)
+{
+	const uint64_t addr = self->maps.lines[0].start;
+	struct procmap_resolved *resolved;
+	struct procmap_mapping found;
+	uint64_t cursor = 0;
+
+	if (!self->procmap)
+		return;
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, addr, 0, &found));
+	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, UINT64_MAX, 0, &found));
+	cursor = 0;
+	EXPECT_EQ(-ESRCH, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_EQ(0, cursor);
+	EXPECT_EQ(-ESRCH, procmap_resolve(self->procmap, &addr, 1, 0, &resolved));
+}
+
+TEST_F(scene, bad_arguments_are_refused)
+{
+	struct procmap *const procmap = self->procmap;
+	struct procmap_resolved *resolved;
+	struct procmap_mapping found;
+	uint64_t cursor = 0;
+	unsigned int bit;
+
+	if (!self->procmap)
+		return;
+	EXPECT_EQ(-EINVAL, procmap_find(NULL, 0, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find(procmap, 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_next(NULL, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, NULL, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_resolve(NULL, &cursor, 1, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, NULL, 1, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 0, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_get_way(NULL));
+	procmap_close(NULL);
+	procmap_free_resolved(NULL);
+	for (bit = 6; bit < 32; bit++) {
+		if (bit == 16 || bit == 17)
+			continue;
+		EXPECT_EQ(-EINVAL, procmap_find(procmap, 0, 1u << bit, &found));
+		EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor, 1u << bit,
+						&found));
+		EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1,
+						   1u << bit, &resolved));
+	}
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor,
+					PROCMAP_COVERING_OR_NEXT, &found));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1,
+					   PROCMAP_COVERING_OR_NEXT, &resolved));
+}
+
+/* Do all there is to do with a handle. */
+static int use_all(pid_t pid, enum procmap_way way, const uint64_t *addrs,
+		   size_t nr)
+{
+	struct procmap_resolved *resolved;
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	int err;
+
+	err = procmap_open_pid(pid, way, &procmap);
+	if (err)
+		return err;
+	err = procmap_find(procmap, addrs[0], PROCMAP_COVERING_OR_NEXT, &found);
+	while (!err)
+		err = procmap_next(procmap, &cursor, 0, &found);
+	if (err == -ENOENT)
+		err = procmap_resolve(procmap, addrs, nr, 0, &resolved);
+	if (!err)
+		procmap_free_resolved(resolved);
+	procmap_close(procmap);
+	return err;
+}
+
+TEST_F(scene, each_allocation_can_fail)
+{
+	uint64_t *const addrs = calloc(self->maps.nr, 4 * sizeof(*addrs));
+	int err, failures = 0;
+	size_t nr;
+
+	if (!self->procmap)
+		return;
+	nr = make_addresses(&self->maps, addrs);
+	do {
+		calls.allocations = failures;
+		err = use_all(self->child.pid, variant->way, addrs, nr);
+		calls.allocations = -1;
+		if (err)
+			ASSERT_EQ(-ENOMEM, err);
+	} while (err && ++failures < 100);
+	EXPECT_EQ(0, err);
+	EXPECT_LT(4, failures);
+	free(addrs);
+}
+
+static void *use_a_handle(void *arg)
+{
+	const struct maps *const maps = arg;
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	size_t i;
+
+	/* The parent of this test's process: the threads' own maps change. */
+	if (procmap_open_pid((pid_t)maps->lines[0].inode, PROCMAP_ANY_WAY,
+			     &procmap))
+		return "open";
+	for (i = 1; i < maps->nr; i++)
+		if (procmap_next(procmap, &cursor, 0, &found) ||
+		    !is_as_line(&found, &maps->lines[i]))
+			return "next";
+	procmap_close(procmap);
+	return NULL;
+}
+
+TEST_F(scene, threads_use_handles_of_their_own)
+{
+	const struct maps_line pid = { .inode = self->child.pid };
+	struct maps maps = { .nr = self->maps.nr + 1 };
+	pthread_t threads[4];
+	void *wrong;
+	int i;
+
+	if (!self->procmap)
+		return;
+	maps.lines = calloc(maps.nr, sizeof(*maps.lines));
+	maps.lines[0] = pid;
+	memcpy(maps.lines + 1, self->maps.lines,
+	       self->maps.nr * sizeof(*maps.lines));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, use_a_handle,
+					    &maps));
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &wrong));
+		EXPECT_EQ(NULL, wrong);
+	}
+	free(maps.lines);
+}
+
+/*
+ * Walks over a process that changes: this one.
+ */
+FIXTURE(change)
+{
+	struct procmap *procmap;
+	char *area;
+};
+
+FIXTURE_VARIANT(change)
+{
+	enum procmap_way way;
+};
+
+FIXTURE_VARIANT_ADD(change, ioctl) { .way = PROCMAP_BY_IOCTL };
+FIXTURE_VARIANT_ADD(change, text) { .way = PROCMAP_BY_TEXT };
+
+#define AREA	(3000 * PAGE)
+
+FIXTURE_SETUP(change)
+{
+	int err, fd;
+
+	err = procmap_open_self(variant->way, &self->procmap);
+	if (variant->way == PROCMAP_BY_IOCTL && err == -ENOTTY)
+		SKIP(return, "this kernel has no PROCMAP_QUERY");
+	ASSERT_EQ(0, err);
+	fd = memfd_create("area", MFD_CLOEXEC);
+	ASSERT_EQ(0, ftruncate(fd, AREA));
+	self->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(change)
+{
+	procmap_close(self->procmap);
+}
+
+/* Make every second page of the area another mapping. */
+static bool split(char *area, int nr_pages)
+{
+	int i;
+
+	for (i = 0; i < nr_pages; i += 2)
+		if (mprotect(area + i * PAGE, PAGE, PROT_NONE))
+			return false;
+	return true;
+}
+
+TEST_F(change, merged_below_the_cursor_is_cut_off_there)
+{
+	struct procmap_mapping found;
+	uint64_t cursor;
+	int i;
+
+	if (!self->procmap)
+		return;
+	ASSERT_TRUE(split(self->area, 3000));
+	cursor = (uintptr_t)self->area;
+	for (i = 0; i < 2001; i++)
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	ASSERT_EQ((uintptr_t)self->area + 2001 * PAGE, cursor);
+	ASSERT_EQ(0, mprotect(self->area, AREA, PROT_READ));
+
+	/* By text, some lines are older than the change. */
+	do {
+		const uint64_t at = cursor;
+
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		EXPECT_EQ(at, found.start);
+		EXPECT_EQ(at - (uintptr_t)self->area, found.offset);
+		i++;
+	} while (found.end != (uintptr_t)self->area + AREA && i < 3000);
+	EXPECT_GT(variant->way == PROCMAP_BY_IOCTL ? 2003 : 2200, i);
+}
+
+TEST_F(change, what_stays_is_told_once)
+{
+	struct procmap_mapping found;
+	uint64_t cursor = 0, last = 0;
+	int i, nr_seen = 0;
+
+	if (!self->procmap)
+		return;
+	ASSERT_TRUE(split(self->area, 3000));
+	/* All the while, pages in its first half come, go, merge and split. */
+	for (i = 0; !procmap_next(self->procmap, &cursor, 0, &found); i++) {
+		char *const page = self->area + i * 7 % 1490 * PAGE;
+		const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+		ASSERT_LE(last, found.start);
+		ASSERT_LT(found.start, found.end);
+		ASSERT_EQ(found.end, cursor);
+		last = found.end;
+		if (found.start >= (uintptr_t)self->area + AREA / 2 &&
+		    found.end <= (uintptr_t)self->area + AREA)
+			nr_seen++;
+		switch (i % 4) {
+		case 0:
+			ASSERT_EQ(0, munmap(page, PAGE));
+			break;
+		case 1:
+			ASSERT_TRUE(mmap(page, PAGE, PROT_READ, fixed, -1, 0) ==
+				    page);
+			break;
+		case 2:
+			mprotect(page, 3 * PAGE, PROT_READ);
+			break;
+		default:
+			mprotect(page, PAGE, PROT_NONE);
+		}
+	}
+	EXPECT_EQ(1500, nr_seen);
+}
+
+/* Valgrind has room for fewer than a kernel. */
+static size_t nr_many(void)
+{
+	const char *const nr = getenv("PROCMAP_TEST_MAPPINGS");
+
+	return nr ? atoi(nr) : 60000;
+}
+
+TEST_F(change, sixty_thousand_mappings)
+{
+	const size_t nr_pages = nr_many();
+	struct procmap_mapping found;
+	struct procmap_resolved *resolved;
+	uint64_t *const addrs = calloc(nr_pages, sizeof(*addrs));
+	uint64_t cursor;
+	char *area;
+	size_t i;
+
+	if (!self->procmap)
+		return;
+	area = mmap(NULL, nr_pages * PAGE, PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ASSERT_TRUE(area != MAP_FAILED);
+	ASSERT_TRUE(split(area, nr_pages));
+	cursor = (uintptr_t)area;
+	for (i = 0; i < nr_pages; i++) {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		ASSERT_EQ((uintptr_t)area + i * PAGE, found.start);
+		ASSERT_EQ(found.start + PAGE, found.end);
+		ASSERT_EQ(i % 2 ? PROCMAP_READABLE : 0, found.flags);
+		addrs[nr_pages - 1 - i] = found.start + 1;
+	}
+	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr_pages, 0,
+				     &resolved));
+	EXPECT_EQ(nr_pages, resolved->nr_mappings);
+	for (i = 0; i < nr_pages; i++) {
+		const uint32_t index = resolved->places[i].mapping;
+
+		ASSERT_EQ(addrs[i] - 1, resolved->mappings[index].start);
+	}
+	procmap_free_resolved(resolved);
+	free(addrs);
+	munmap(area, nr_pages * PAGE);
+}
+
+TEST_F(change, name_that_is_longer_than_a_path)
+{
+	char dir[] = "/tmp/procmap-test-XXXXXX";
+	struct procmap_mapping found;
+	char component[201] = "";
+	char command[64];
+	void *map;
+	int i, fd;
+
+	if (!self->procmap)
+		return;
+	memset(component, 'd', 200);
+	ASSERT_TRUE(!!mkdtemp(dir));
+	ASSERT_EQ(0, chdir(dir));
+	for (i = 0; i < 25; i++) {
+		ASSERT_EQ(0, mkdir(component, 0700));
+		ASSERT_EQ(0, chdir(component));
+	}
+	fd = open("f", O_RDWR | O_CREAT, 0600);
+	ASSERT_TRUE(write_elf(fd, test_id));
+	map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	EXPECT_EQ(strlen(dir) + 25 * 201 + 2, found.name_len);
+	EXPECT_EQ(0, strncmp(found.name, dir, strlen(dir)));
+	EXPECT_STREQ("/f", found.name + found.name_len - 2);
+	EXPECT_EQ((uintptr_t)map, found.start);
+	ASSERT_EQ(0, chdir("/"));
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	EXPECT_EQ(0, system(command));
+}
+
+/*
+ * How a handle is got.
+ */
+TEST(nonsense_is_not_opened)
+{
+	struct procmap *procmap;
+	int fd;
+
+	EXPECT_EQ(-EINVAL, procmap_open_pid(0, PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(1, 3, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(1, PROCMAP_ANY_WAY, NULL));
+	EXPECT_EQ(-ENOENT, procmap_open_pid(INT_MAX, PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_self(3, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_self(PROCMAP_ANY_WAY, NULL));
+	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_text("", 0, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_text("x", 1, NULL));
+
+	EXPECT_EQ(-EBADF, procmap_open_fd(-1, PROCMAP_ANY_WAY, &procmap));
+	fd = open("/proc/self/maps", O_PATH);
+	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_WAY, &procmap));
+	close(fd);
+	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_WAY, &procmap));
+	fd = open("/proc/self/comm", O_WRONLY);
+	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_WAY, &procmap));
+	close(fd);
+}
+
+TEST(other_files_are_not_opened)
+{
+	static const char *const paths[] = {
+		"/dev/null", "/etc/passwd", "/proc/self/status", "/proc/self",
+		"/proc/self/exe", "/proc/self/comm",
+	};
+	struct procmap *procmap;
+	size_t i;
+	int fd;
+
+	for (i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		fd = open(paths[i], O_RDONLY);
+		ASSERT_LE(0, fd);
+		EXPECT_GT(0, procmap_open_fd(fd, PROCMAP_BY_IOCTL, &procmap));
+		EXPECT_EQ(-EINVAL, procmap_open_fd(fd, PROCMAP_ANY_WAY, &procmap));
+		close(fd);
+	}
+}
+
+TEST(kernel_thread_has_no_mappings)
+{
+	struct procmap *procmap;
+	char comm[32] = "";
+	int fd;
+
+	fd = open("/proc/2/comm", O_RDONLY);
+	if (fd < 0 || read(fd, comm, sizeof(comm)) < 0 ||
+	    strcmp(comm, "kthreadd\n") || geteuid())
+		SKIP(return, "process 2 is no kernel thread, or not to be read");
+	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_BY_TEXT, &procmap));
+	close(fd);
+}
+
+TEST(passed_file_stays_as_it_is)
+{
+	const enum procmap_way ways[] = { PROCMAP_ANY_WAY, PROCMAP_BY_TEXT };
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor;
+	char byte;
+	int fd, i;
+
+	fd = open_maps(0);
+	ASSERT_EQ(1, read(fd, &byte, 1));
+	for (i = 0; i < 2; i++) {
+		cursor = 0;
+		ASSERT_EQ(0, procmap_open_fd(fd, ways[i], &procmap));
+		while (!procmap_next(procmap, &cursor, 0, &found))
+			;
+		procmap_close(procmap);
+		EXPECT_EQ(1, lseek(fd, 0, SEEK_CUR));
+	}
+	EXPECT_EQ(1, read(fd, &byte, 1));
+	close(fd);
+}
+
+TEST(refused_ioctl_means_the_text)
+{
+	static const int refusals[] = { ENOTTY, EACCES, EPERM, ENOSYS };
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		calls.ioctl_errno = refusals[i];
+		EXPECT_EQ(-refusals[i], procmap_open_self(PROCMAP_BY_IOCTL,
+							  &procmap));
+		calls.ioctls = 0;
+		ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
+		EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_way(procmap));
+		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
+		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
+		/* It is tried once. */
+		EXPECT_EQ(1, calls.ioctls);
+		procmap_close(procmap);
+	}
+	calls.ioctl_errno = ENOMEM;
+	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
+	calls.ioctl_errno = 0;
+}
+
+/*
+ * Texts that were saved.
+ */
+static const char saved[] =
+	"00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/dbus-daemon\n"
+	"00e03000-00e24000 rw-p 00000000 00:00 0           [heap]\n"
+	"7f0000000000-7f0000001000 ---s 7fffffffff000 fd:100000 18446744073709551615 /x y\\012z\n"
+	"7f0000001000-7f0000002000 rw-p 00000000 00:00 0 \n"
+	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n";
+
+static int walk_text(const char *text, size_t size, int *nr)
+{
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	int err;
+
+	*nr = 0;
+	err = procmap_open_text(text, size, &procmap);
+	while (!err) {
+		err = procmap_next(procmap, &cursor, 0, &found);
+		*nr += !err;
+	}
+	procmap_close(procmap);
+	return err;
+}
+
+TEST(saved_text)
+{
+	struct procmap_mapping found;
+	struct procmap *procmap;
+
+	ASSERT_EQ(0, procmap_open_text(saved, strlen(saved), &procmap));
+	EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_way(procmap));
+	ASSERT_EQ(0, procmap_find(procmap, 0x7f0000000fff,
+				  PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_EQ(0x7f0000000000, found.start);
+	EXPECT_EQ(0x7f0000001000, found.end);
+	EXPECT_EQ(PROCMAP_SHARED, found.flags);
+	EXPECT_EQ(0x7fffffffff000, found.offset);
+	EXPECT_EQ(0xfd, found.dev_major);
+	EXPECT_EQ(0x100000, found.dev_minor);
+	EXPECT_EQ(UINT64_MAX, found.inode);
+	EXPECT_STREQ("/x y\\012z", found.name);
+	EXPECT_EQ(-ENODEV, found.build_id_size);
+	EXPECT_EQ(0, found.page_size);
+	EXPECT_EQ(-ENODEV, procmap_open_file(procmap, &found));
+	ASSERT_EQ(0, procmap_find(procmap, 0x7f0000001000, 0, &found));
+	EXPECT_EQ(0, found.name_len);
+	EXPECT_STREQ("", found.name);
+	EXPECT_EQ(-ENOENT, procmap_find(procmap, 0xffffffffff600000, 0, &found));
+	procmap_close(procmap);
+}
+
+TEST(saved_smaps_has_page_sizes)
+{
+	static const char text[] =
+		"1000-2000 r-xp 0 08:02 1 /a\nSize: 4 kB\nKernelPageSize: 2048 kB\n"
+		"Rss: 4 kB\nVmFlags: rd\n"
+		"2000-3000 r-xp 0 08:02 1 /a\nSize: 4 kB\n"
+		"3000-4000 r-xp 0 08:02 1 /a\nKernelPageSize: 64 kB\n";
+	static const uint64_t expected[] = { 2048 * 1024, 0, 64 * 1024 };
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	int i;
+
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, procmap_next(procmap, &cursor,
+					  PROCMAP_WANT_PAGE_SIZE, &found));
+		EXPECT_EQ(0x1000 * (i + 1), found.start);
+		EXPECT_EQ(expected[i], found.page_size);
+	}
+	EXPECT_EQ(-ENOENT, procmap_next(procmap, &cursor, 0, &found));
+	procmap_close(procmap);
+}
+
+TEST(cut_text_is_told)
+{
+	const size_t size = strlen(saved);
+	char *copy;
+	size_t len;
+	int err, nr;
+
+	EXPECT_EQ(-ENOENT, walk_text(saved, size, &nr));
+	EXPECT_EQ(4, nr);
+	for (len = 1; len < size; len++) {
+		/* What is past its end would be noticed. */
+		copy = malloc(len);
+		memcpy(copy, saved, len);
+		err = walk_text(copy, len, &nr);
+		EXPECT_EQ(saved[len - 1] == '\n' ? -ENOENT : -EBADMSG, err);
+		free(copy);
+	}
+}
+
+TEST(broken_lines_are_told)
+{
+	static const char *const lines[] = {
+		"\n", "x\n", "1000\n", "1000-\n", "1000-2000\n",
+		"2000-1000 r-xp 0 0:0 0\n", "1000-1000 r-xp 0 0:0 0\n",
+		"1000-2000 rwx 0 0:0 0\n", "1000-2000 r-xq 0 0:0 0\n",
+		"1000-2000 r-xp  0:0 0\n", "1000-2000 r-xp 0 0 0\n",
+		"1000-2000 r-xp 0 0:0 \n", "1000-2000 r-xp 0 0:0 0x\n",
+		"1000-2000 r-xp 0 0:100000000 0\n",
+		"1000-2000 r-xp 0 0:0 18446744073709551616\n",
+		"10000000000000000-20000000000000000 r-xp 0 0:0 0\n",
+		"Size: 4 kB\n",
+	};
+	size_t i;
+	int nr;
+
+	for (i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		TH_LOG("%.*s", (int)strlen(lines[i]) - 1, lines[i]);
+		EXPECT_EQ(-EBADMSG, walk_text(lines[i], strlen(lines[i]), &nr));
+		EXPECT_EQ(0, nr);
+	}
+}
+
+TEST_HARNESS_MAIN
