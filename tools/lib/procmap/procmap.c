@@ -385,6 +385,11 @@ static int find_by_ioctl(struct procmap *procmap, uint64_t addr,
 	}
 	if (err)
 		return err;
+	/* Whatever the kernel answers, a walk comes to its end. */
+	if (answer.vma_end <= addr || answer.vma_end <= answer.vma_start ||
+	    answer.vma_name_size > PATH_MAX ||
+	    answer.build_id_size > sizeof(mapping->build_id))
+		return -EPROTO;
 
 	mapping->start = answer.vma_start;
 	mapping->end = answer.vma_end;

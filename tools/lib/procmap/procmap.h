@@ -181,7 +181,8 @@ int procmap_get_way(const struct procmap *procmap);
  *   another program.
  * * -EBADMSG: the text is not that of a maps file, or cut in the middle of a
  *   line.
- * * -ENOMEM, -EINTR, -EIO: as of read(2) and ioctl(2).
+ * * -EPROTO: the ioctl's answer is none, as a mapping below @addr.
+ * * -ENOMEM, -EIO: as of read(2) and ioctl(2).
  */
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		 struct procmap_mapping *mapping);

@@ -25,6 +25,7 @@ static struct {
 	unsigned int ioctls;
 	unsigned int preads;
 	int ioctl_errno;	/* let each query fail so */
+	uint64_t answered_end;	/* let each answer end there */
 	long allocations;	/* let all fail that come after so many */
 } calls = { .allocations = -1 };
 
@@ -39,7 +40,7 @@ void *__wrap_realloc(void *old, size_t size);
 
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
-	const struct procmap_query *const query = arg;
+	struct procmap_query *const query = arg;
 	int ret;
 
 	if (request != PROCMAP_QUERY)
@@ -56,6 +57,8 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 					  query->vma_name_size);
 		VALGRIND_MAKE_MEM_DEFINED(query->build_id_addr,
 					  query->build_id_size);
+		if (calls.answered_end)
+			query->vma_end = calls.answered_end;
 	}
 	return ret;
 }
@@ -1023,6 +1026,22 @@ TEST(refused_ioctl_means_the_text)
 	calls.ioctl_errno = ENOMEM;
 	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
 	calls.ioctl_errno = 0;
+}
+
+TEST(answer_that_is_none_is_told)
+{
+	struct procmap_mapping found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+
+	if (procmap_open_self(PROCMAP_BY_IOCTL, &procmap) == -ENOTTY)
+		SKIP(return, "this kernel has no PROCMAP_QUERY");
+	calls.answered_end = 4096;
+	EXPECT_EQ(-EPROTO, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0, &found));
+	EXPECT_EQ(0, cursor);
+	calls.answered_end = 0;
+	procmap_close(procmap);
 }
 
 /*
