@@ -51,6 +51,7 @@
  * @size_addrs: how many there is room for.
  * @filters: the flags that a mapping must have.
  * @runs: runs of the benchmark, 0 for none.
+ * @interval: seconds from one look to the next, 0 for one look.
  * @list: all mappings, and not those of addresses.
  * @compare: compare both ways.
  * @build_id: print build IDs.
@@ -66,6 +67,7 @@ struct options {
 	size_t size_addrs;
 	unsigned int filters;
 	unsigned long runs;
+	double interval;
 	bool list;
 	bool compare;
 	bool build_id;
@@ -536,6 +538,216 @@ static int show(const struct options *options, FILE *out)
 		json_end(&printer.json);
 	}
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* A full disk or a reader that has gone is told, and not ignored. */
+static void write_output(const char *bytes, size_t len)
+{
+	while (len) {
+		const ssize_t written = write(STDOUT_FILENO, bytes, len);
+
+		if (written < 0)
+			fail("standard output: %s: not all of the result was written",
+			     strerror(errno));
+		bytes += written;
+		len -= written;
+	}
+}
+
+/**
+ * struct snapshot - all mappings at one look
+ * @vmas: the mappings, in rising order, with names of their own.
+ * @nr: how many there are.
+ * @size: how many there is room for.
+ */
+struct snapshot {
+	struct procmap_mapping *vmas;
+	size_t nr;
+	size_t size;
+};
+
+static void empty_snapshot(struct snapshot *snapshot)
+{
+	while (snapshot->nr)
+		free((char *)snapshot->vmas[--snapshot->nr].name);
+}
+
+static void add_to_snapshot(void *context, uint64_t addr,
+			    const struct procmap_mapping *vma)
+{
+	struct snapshot *const snapshot = context;
+	struct procmap_mapping *copy;
+
+	(void)addr;
+	if (snapshot->nr == snapshot->size) {
+		snapshot->size = snapshot->size * 2 + 64;
+		snapshot->vmas = need(reallocarray(snapshot->vmas,
+						   snapshot->size,
+						   sizeof(*snapshot->vmas)));
+	}
+	copy = &snapshot->vmas[snapshot->nr++];
+	*copy = *vma;
+	copy->name = need(strdup(vma->name));
+}
+
+static bool is_same_vma(const struct procmap_mapping *a,
+			const struct procmap_mapping *b)
+{
+	return a->start == b->start && a->end == b->end &&
+	       a->flags == b->flags && a->offset == b->offset &&
+	       a->inode == b->inode && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor && !strcmp(a->name, b->name);
+}
+
+/* A mapping that came (@was is NULL), went (@is is NULL) or changed. */
+static void print_change(struct printer *printer, const char *when,
+			 const struct procmap_mapping *was,
+			 const struct procmap_mapping *is)
+{
+	const bool build_id = printer->options->build_id;
+	struct json *const json = &printer->json;
+	FILE *const out = printer->out;
+
+	if (!printer->options->json) {
+		if (was) {
+			fprintf(out, "%s %c ", when, is ? '<' : '-');
+			print_line(printer, was);
+		}
+		if (is) {
+			fprintf(out, "%s %c ", when, was ? '>' : '+');
+			print_line(printer, is);
+		}
+		return;
+	}
+	json_begin(json, printer->options);
+	json_string(json, "time", when);
+	json_string(json, "change",
+		    was ? is ? "changed" : "vanished" : "appeared");
+	if (was)
+		json_vma(json, "was", was, build_id);
+	if (is)
+		json_vma(json, "is", is, build_id);
+	json_end(json);
+}
+
+static void print_changes(struct printer *printer, const char *when,
+			  const struct snapshot *before,
+			  const struct snapshot *now)
+{
+	size_t i = 0, j = 0;
+
+	while (i < before->nr || j < now->nr) {
+		const struct procmap_mapping *was = NULL, *is = NULL;
+
+		if (i < before->nr)
+			was = &before->vmas[i];
+		if (j < now->nr)
+			is = &now->vmas[j];
+		if (was && is && was->start < is->start)
+			is = NULL;
+		else if (was && is && is->start < was->start)
+			was = NULL;
+		i += !!was;
+		j += !!is;
+		if (!was || !is || !is_same_vma(was, is))
+			print_change(printer, when, was, is);
+	}
+}
+
+static void print_first_look(struct printer *printer, const char *when,
+			     size_t nr)
+{
+	if (printer->options->json) {
+		json_begin(&printer->json, printer->options);
+		json_string(&printer->json, "time", when);
+		json_number(&printer->json, "mappings", nr);
+		json_end(&printer->json);
+	} else {
+		fprintf(printer->out, "%s   %zu mappings\n", when, nr);
+	}
+}
+
+static void wait_until(struct timespec *next, double seconds)
+{
+	const long ns = next->tv_nsec + (long)((seconds - (long)seconds) * 1e9);
+
+	next->tv_sec += (time_t)seconds + ns / 1000000000;
+	next->tv_nsec = ns % 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL))
+		;
+}
+
+/* Look, and print what has changed since the look before. */
+static int look(struct procmap *procmap, struct printer *printer,
+		struct snapshot *before, struct snapshot *now, bool is_first)
+{
+	const time_t clock = time(NULL);
+	char when[sizeof("23:59:59")];
+	size_t len;
+	char *text;
+	int err;
+
+	empty_snapshot(now);
+	err = visit(procmap, printer->options, add_to_snapshot, now);
+	if (err)
+		return err;
+	strftime(when, sizeof(when), "%T", localtime(&clock));
+	printer->out = need(open_memstream(&text, &len));
+	printer->json = (struct json) { .out = printer->out };
+	if (is_first)
+		print_first_look(printer, when, now->nr);
+	else
+		print_changes(printer, when, before, now);
+	if (fclose(printer->out))
+		fail("out of memory");
+	write_output(text, len);
+	free(text);
+	return 0;
+}
+
+/* A process that executes another program goes on with new mappings. */
+static int look_anew(const struct options *options, struct procmap **procmap,
+		     struct printer *printer, struct snapshot *before,
+		     struct snapshot *now, bool is_first)
+{
+	int err;
+
+	procmap_close(*procmap);
+	*procmap = NULL;
+	err = procmap_open_pid(options->pid, options->way, procmap);
+	return err ? err : look(*procmap, printer, before, now, is_first);
+}
+
+/* Until the process is no more. */
+static int watch(const struct options *options)
+{
+	struct printer printer = { .options = options, .column = name_column() };
+	struct snapshot snapshots[2] = {};
+	struct procmap *procmap;
+	struct timespec next;
+	unsigned int i;
+	int err;
+
+	err = procmap_open_pid(options->pid, options->way, &procmap);
+	if (err)
+		return err;
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	for (i = 0; !err; i++) {
+		if (i)
+			wait_until(&next, options->interval);
+		err = look(procmap, &printer, &snapshots[(i + 1) % 2],
+			   &snapshots[i % 2], !i);
+		if (err == -ESRCH)
+			err = look_anew(options, &procmap, &printer,
+					&snapshots[(i + 1) % 2],
+					&snapshots[i % 2], !i);
+	}
+	procmap_close(procmap);
+	for (i = 0; i < 2; i++) {
+		empty_snapshot(&snapshots[i]);
+		free(snapshots[i].vmas);
+	}
+	return err == -ESRCH || err == -ENOENT ? EXIT_SUCCESS : err;
 }
 
 /**
@@ -1222,20 +1434,6 @@ static void report_trouble(pid_t pid, int err)
 	}
 }
 
-/* A full disk or a reader that has gone is told, and not ignored. */
-static void write_output(const char *bytes, size_t len)
-{
-	while (len) {
-		const ssize_t written = write(STDOUT_FILENO, bytes, len);
-
-		if (written < 0)
-			fail("standard output: %s: not all of the result was written",
-			     strerror(errno));
-		bytes += written;
-		len -= written;
-	}
-}
-
 enum {
 	KEY_EXECUTABLE = 0x100,
 	KEY_READABLE,
@@ -1252,6 +1450,8 @@ static const struct argp_option argp_options[] = {
 	  .doc = "Read addresses from FILE, one a line; - is standard input, # begins a comment" },
 	{ .name = "list", .key = 'l',
 	  .doc = "List all mappings, each as its line in /proc/PID/maps" },
+	{ .name = "interval", .key = 'i', .arg = "SECONDS",
+	  .doc = "With --list: look again every SECONDS, and print the mappings that appeared (+), vanished (-) or changed (<, >), until the process ends" },
 
 	{ .doc = "Filters, of which a mapping has to pass all:" },
 	{ .name = "executable", .key = KEY_EXECUTABLE, .doc = "Executable" },
@@ -1292,6 +1492,7 @@ static const char argp_doc[] =
 	"  procfs_query -p 1 7f5e12345678          what is mapped there\n"
 	"  procfs_query -p 1 -B -f addresses.txt   for a symbolizer\n"
 	"  procfs_query -p 1 --list --executable   the code of a process\n"
+	"  procfs_query -p 1 --list --interval 1   what is mapped and unmapped\n"
 	"  procfs_query -p 1 --list --compare      do both ways agree?\n"
 	"  procfs_query -p 1 --list --bench 100    which one is faster?\n"
 	"\n"
@@ -1314,6 +1515,17 @@ static bool parse_number(const char *text, unsigned long max,
 	errno = 0;
 	*number = strtoul(text, &end, 10);
 	return !errno && !*end && *number && *number <= max;
+}
+
+static void set_interval(struct options *options, const char *text)
+{
+	char *end;
+
+	options->interval = strtod(text, &end);
+	if (end == text || *end || !(options->interval >= 0.001) ||
+	    options->interval > 86400)
+		fail("'%s' is not an interval: give seconds from 0.001 to 86400",
+		     quote(text, strlen(text)));
 }
 
 static void set_pid(struct options *options, const char *text)
@@ -1354,6 +1566,10 @@ static void check_options(const struct options *options)
 		fail("give either addresses, or -f FILE, or --list");
 	if (options->compare && options->runs)
 		fail("--compare and --bench exclude each other: run one after the other");
+	if (options->interval && !options->list)
+		fail("--interval watches all mappings: use it with --list");
+	if (options->interval && (options->compare || options->runs))
+		fail("--interval excludes --compare and --bench: leave out one");
 	if (options->way && (options->compare || options->runs))
 		fail("--compare and --bench use both ways: leave out -Q and -T");
 }
@@ -1371,6 +1587,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'l':
 		options->list = true;
+		break;
+	case 'i':
+		set_interval(options, arg);
 		break;
 	case KEY_EXECUTABLE:
 		options->filters |= PROCMAP_EXECUTABLE;
@@ -1444,6 +1663,13 @@ int main(int argc, char **argv)
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
 	signal(SIGPIPE, SIG_IGN);
+
+	if (options.interval) {
+		status = watch(&options);
+		if (status < 0)
+			report_trouble(options.pid, status);
+		return status;
+	}
 
 	/* It goes out as a whole or, after an error, not at all. */
 	out = need(open_memstream(&output, &output_len));

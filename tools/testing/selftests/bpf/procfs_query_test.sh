@@ -305,6 +305,18 @@ test_number_of_runs_is_checked() {
 	done
 }
 
+test_interval_is_checked() {
+	local bad
+	for bad in '' 0 -1 soon 1x nan inf 86401 0.0009; do
+		refused "'$bad' is not an interval: give seconds from 0.001 to 86400" \
+			-p "$plain" --list --interval "$bad"
+	done
+	refused '--interval watches all mappings: use it with --list' \
+		-p "$plain" --interval 1 400000
+	refused '--interval excludes --compare and --bench: leave out one' \
+		-p "$plain" --list --interval 1 --bench 2
+}
+
 test_bad_address_is_told() {
 	local bad
 	for bad in '' xyz 0x 0xg 12g 1-2 '1 2' 0x0x1; do
@@ -690,6 +702,83 @@ test_json_has_build_ids() {
 		granted -p "$plain" "$way" -j -B "$start"
 		grep -q "/sleep\", \"build_id\": \"$id\"}\]}\$" "$tmp/out"
 	done
+}
+
+# A process that maps, unmaps, protects or executes when it is told to.
+# shellcheck disable=SC2016	# for python
+actor='
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+at = 0x10000000
+print("ready", flush=True)
+for line in sys.stdin:
+    what = line.strip()
+    if what == "map":
+        assert libc.mmap(at, 8192, 1, 0x100022, -1, 0) == at
+    elif what == "protect":
+        assert not libc.mprotect(at, 8192, 0)
+    elif what == "unmap":
+        assert not libc.munmap(at, 8192)
+    elif what == "execute":
+        os.execv(sys.argv[1], ["sleep", "1000"])
+'
+
+# Wait for a line that matches in what the watching tool has printed.
+seen() {
+	local try
+	for ((try = 0; try < 600; try++)); do
+		! grep -Eq -- "$1" "$tmp/watched" || return 0
+		sleep 0.1
+	done
+	cat "$tmp/watched"
+	return 1
+}
+
+test_interval_tells_what_has_changed() {
+	have_python
+	local way watcher clock='^[0-9]{2}:[0-9]{2}:[0-9]{2}' range=10000000-10002000
+	for way in "${ways[@]}"; do
+		coproc "$python" -c "$actor" "$tmp/sleep"
+		read -r _ <&"${COPROC[0]}"
+		"$tool" -p "$COPROC_PID" "$way" --list -i 0.05 >"$tmp/watched" &
+		watcher=$!
+		seen "$clock   [0-9]+ mappings$"
+		echo map >&"${COPROC[1]}"
+		seen "$clock \+ $range r--p 00000000 00:00 0 $"
+		echo protect >&"${COPROC[1]}"
+		seen "$clock < $range r--p 00000000 00:00 0 $"
+		seen "$clock > $range ---p 00000000 00:00 0 $"
+		echo unmap >&"${COPROC[1]}"
+		seen "$clock - $range ---p 00000000 00:00 0 $"
+		[ "$(grep -c " $range " "$tmp/watched")" -eq 4 ]
+		echo execute >&"${COPROC[1]}"
+		seen "$clock \+ .* r-xp .*/sleep$"
+		kill "$COPROC_PID"
+		wait "$watcher"
+	done
+}
+
+test_interval_in_json_is_an_object_a_line() {
+	have_python
+	local watcher
+	coproc "$python" -c "$actor"
+	read -r _ <&"${COPROC[0]}"
+	"$tool" -p "$COPROC_PID" --list -j -i 0.05 >"$tmp/watched" &
+	watcher=$!
+	seen '"mappings": [0-9]+}$'
+	echo map >&"${COPROC[1]}"
+	seen '"appeared", "is": {"start": "0x10000000", .*}}$'
+	echo unmap >&"${COPROC[1]}"
+	seen '"vanished", "was": {"start": "0x10000000", .*}}$'
+	kill "$COPROC_PID"
+	wait "$watcher"
+	"$python" -c 'import json, sys
+for line in sys.stdin:
+    assert "time" in json.loads(line)' <"$tmp/watched"
 }
 
 test_compare_finds_no_difference() {
