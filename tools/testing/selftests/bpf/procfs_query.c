@@ -389,11 +389,11 @@ static int name_column(void)
 	size_t size = 0;
 	int column = 0;
 
-	while (file && getline(&line, &size, file) > 0) {
-		column = 0;
-		sscanf(line, "%*s %*s %*s %*s %*s %n", &column);
-		if (column && line[column])
-			break;
+	/* A name is the only thing that has a slash or a bracket. */
+	while (file && !column && getline(&line, &size, file) > 0) {
+		column = strcspn(line, "/[");
+		if (!line[column])
+			column = 0;
 	}
 	free(line);
 	if (file)
@@ -1451,7 +1451,7 @@ static const struct argp_option argp_options[] = {
 	{ .name = "list", .key = 'l',
 	  .doc = "List all mappings, each as its line in /proc/PID/maps" },
 	{ .name = "interval", .key = 'i', .arg = "SECONDS",
-	  .doc = "With --list: look again every SECONDS, and print the mappings that appeared (+), vanished (-) or changed (<, >), until the process ends" },
+	  .doc = "With --list: look again every SECONDS, print what has changed" },
 
 	{ .doc = "Filters, of which a mapping has to pass all:" },
 	{ .name = "executable", .key = KEY_EXECUTABLE, .doc = "Executable" },
