@@ -58,28 +58,18 @@ static bool is_file_of(int fd, const struct procmap_mapping *mapping)
 /* Open for reading what is open as a path, if it is a regular file. */
 static int open_regular(int path_fd)
 {
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 	struct stat stat;
-	int fd;
 
 	if (fstat(path_fd, &stat))
 		return -errno;
-	if (!S_ISREG(stat.st_mode))
-		return -ENODEV;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return S_ISREG(stat.st_mode) ? reopen(path_fd) : -ENODEV;
 }
 
-static int open_map_file(struct procmap *procmap,
-			 const struct procmap_mapping *mapping)
+/* Open a path below the process' directory. */
+static int open_below(const struct procmap *procmap, const char *path)
 {
-	char path[sizeof("map_files/-") + 2 * 16];
 	int path_fd, fd;
 
-	snprintf(path, sizeof(path), "map_files/%llx-%llx",
-		 (unsigned long long)mapping->start,
-		 (unsigned long long)mapping->end);
 	path_fd = openat(procmap->dir, path, ONLY_PATH);
 	if (path_fd < 0)
 		return -errno;
@@ -88,16 +78,22 @@ static int open_map_file(struct procmap *procmap,
 	return fd;
 }
 
+static int open_map_file(struct procmap *procmap,
+			 const struct procmap_mapping *mapping)
+{
+	char path[sizeof("map_files/-") + 2 * 16];
+
+	snprintf(path, sizeof(path), "map_files/%llx-%llx",
+		 (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	return open_below(procmap, path);
+}
+
 static int open_path(struct procmap *procmap, const char *path,
 		     const struct procmap_mapping *mapping)
 {
-	int path_fd, fd;
+	int fd = open_below(procmap, path);
 
-	path_fd = openat(procmap->dir, path, ONLY_PATH);
-	if (path_fd < 0)
-		return -errno;
-	fd = open_regular(path_fd);
-	close(path_fd);
 	if (fd >= 0 && !is_file_of(fd, mapping)) {
 		close(fd);
 		fd = -ESTALE;

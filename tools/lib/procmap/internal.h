@@ -88,6 +88,12 @@ static inline bool same_file(const struct procmap_mapping *a,
 }
 
 /*
+ * Open anew, for reading, what is open as @fd: most who hold a file may, and it
+ * is theirs alone then. Returns the new one or -errno.
+ */
+hidden int reopen(int fd);
+
+/*
  * Make room for @size bytes in all. Returns 0 or -ENOMEM.
  */
 hidden int name_reserve(struct name_buffer *name, size_t size);

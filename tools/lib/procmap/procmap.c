@@ -47,13 +47,14 @@ int name_reserve(struct name_buffer *name, size_t size)
 	return 0;
 }
 
-/* The file can be opened anew for most who hold it, and is theirs alone then. */
-static int reopen(int fd)
+int reopen(int fd)
 {
 	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	int new;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	new = open(path, O_RDONLY | O_CLOEXEC);
+	return new < 0 ? -errno : new;
 }
 
 /* The directory in /proc of the process whose maps file this is. */
@@ -327,7 +328,7 @@ static int escape_name(struct name_buffer *name, size_t *len)
 static int take_name_from_text(struct procmap *procmap,
 			       struct procmap_mapping *mapping)
 {
-	struct procmap_mapping line;
+	const struct procmap_mapping by_ioctl = *mapping;
 	int err;
 
 	if (procmap->maps.fd < 0) {
@@ -336,21 +337,12 @@ static int take_name_from_text(struct procmap *procmap,
 			return err;
 	}
 	text_restart(&procmap->maps);
-	err = text_next(&procmap->maps, mapping->start, 0, &line,
+	err = text_next(&procmap->maps, by_ioctl.start, 0, mapping,
 			&procmap->name);
-	if (err)
-		return err;
-	/* What has changed meanwhile is as new as it can be. */
-	mapping->start = line.start;
-	mapping->end = line.end;
-	mapping->offset = line.offset;
-	mapping->inode = line.inode;
-	mapping->flags = line.flags;
-	mapping->dev_major = line.dev_major;
-	mapping->dev_minor = line.dev_minor;
-	mapping->name = line.name;
-	mapping->name_len = line.name_len;
-	return 0;
+	/* The fields that the text has are as new as the name. */
+	mapping->page_size = by_ioctl.page_size;
+	mapping->build_id_size = by_ioctl.build_id_size;
+	return err;
 }
 
 static int find_by_ioctl(struct procmap *procmap, uint64_t addr,

@@ -1201,12 +1201,12 @@ static unsigned long count_syscalls(const struct options *options,
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
 			ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info),
 			       &info);
-			if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
-				stops += 0;
-			else if (info.entry.nr == SYS_getpid)
-				counting = !counting;
-			else
-				stops += counting;
+			if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+				if (info.entry.nr == SYS_getpid)
+					counting = !counting;
+				else
+					stops += counting;
+			}
 		} else {
 			ptrace(PTRACE_SETOPTIONS, child, NULL,
 			       PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
