@@ -10,6 +10,9 @@ BUILD=${BUILD:-$ROOT/build}
 # shellcheck disable=SC2034	# used by those that source this
 WORK=$BUILD/$BASE${KDIR:+-$(cksum <<<"$KDIR" | cut -d ' ' -f 1)}
 export BASE KDIR BUILD
+# A make started here is the first of its tree, whatever make started us:
+# kselftest sets OUTPUT only in a first one, and KVER=… is not for the kernel's.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
 # One line that names the thing and the way out.
 die() {
