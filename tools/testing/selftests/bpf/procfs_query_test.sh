@@ -180,7 +180,8 @@ test_help_lists_every_option() {
 	granted --help
 	local option
 	for option in pid file list executable readable writable shared \
-		file-backed query text verbose build-id json compare bench; do
+		file-backed query text verbose build-id json compare bench all \
+		exe sum interval scale; do
 		grep -q -- " --$option" "$tmp/out"
 	done
 	grep -q '^Exit status:' "$tmp/out"
@@ -205,8 +206,8 @@ test_unknown_option_is_refused() {
 }
 
 test_process_is_required() {
-	refused 'no process given: use -p PID' 400000
-	refused 'no process given: use -p PID' --list
+	refused 'no process given: use -p PID, --all or --exe NAME' 400000
+	refused 'no process given: use -p PID, --all or --exe NAME' --list
 }
 
 test_pid_has_to_be_a_number() {
@@ -279,7 +280,7 @@ test_self_is_the_tool() {
 }
 
 test_there_has_to_be_one_thing_to_do() {
-	local message='give either addresses, or -f FILE, or --list'
+	local message='give either addresses, or -f FILE, or --list, or --sum'
 	refused "$message" -p "$plain"
 	refused "$message" -p "$plain" --list 400000
 	refused "$message" -p "$plain" --list -f "$tmp/addresses"
@@ -744,6 +745,7 @@ test_interval_tells_what_has_changed() {
 	for way in "${ways[@]}"; do
 		coproc "$python" -c "$actor" "$tmp/sleep"
 		read -r _ <&"${COPROC[0]}"
+		: >"$tmp/watched"
 		"$tool" -p "$COPROC_PID" "$way" --list -i 0.05 >"$tmp/watched" &
 		watcher=$!
 		seen "$clock   [0-9]+ mappings$"
@@ -767,6 +769,7 @@ test_interval_in_json_is_an_object_a_line() {
 	local watcher
 	coproc "$python" -c "$actor"
 	read -r _ <&"${COPROC[0]}"
+	: >"$tmp/watched"
 	"$tool" -p "$COPROC_PID" --list -j -i 0.05 >"$tmp/watched" &
 	watcher=$!
 	seen '"mappings": [0-9]+}$'
@@ -954,6 +957,395 @@ test_text_is_read_once() {
 	[ "$(bench text syscalls -p "$plain" "$code")" -le "$reads" ]
 }
 
+# Those of the processes $@ that are still there and have mappings.
+with_mappings() {
+	local pid
+	for pid in "$@"; do
+		! grep -qm 1 . "/proc/$pid/maps" || echo "$pid"
+	done 2>/dev/null
+}
+
+test_all_looks_into_every_process() {
+	have_odd
+	local way pid zombie
+	local -a before
+	zombie=$(<"$tmp/zombie")
+	for way in "${ways[@]}"; do
+		mapfile -t before < <(cd /proc && printf '%s\n' [0-9]*)
+		granted --all --list "$way"
+		with_mappings "${before[@]}" | sort >"$tmp/expected"
+		sed -n 's/^\([0-9]*\): .*/\1/p' "$tmp/out" >"$tmp/pids"
+		sort -nc "$tmp/pids"
+		sort "$tmp/pids" | comm -13 - "$tmp/expected" >"$tmp/missing"
+		# Those that lived only for a moment may be missing.
+		mapfile -t before <"$tmp/missing"
+		[ ! "$(with_mappings "${before[@]}")" ]
+		grep -qx "$plain" "$tmp/pids"
+		(! grep -qx "$zombie" "$tmp/pids")
+		(! grep -q "^[0-9]*: $tool$" "$tmp/out")
+		for pid in $plain $odd; do
+			maps "$pid" | sed "1i$pid: $(readlink "/proc/$pid/exe")" \
+				>"$tmp/expected"
+			awk -v pid="$pid:" '/^[0-9]+: / { on = $1 == pid } on' \
+				"$tmp/out" | diff "$tmp/expected" -
+		done
+	done
+}
+
+test_all_in_json_is_an_object_each() {
+	have_python
+	granted --all --list --json --executable
+	"$python" -c "
+import json, sys
+text = sys.stdin.read()
+answers = []
+while text:
+    answer, end = json.JSONDecoder().raw_decode(text)
+    answers.append(answer)
+    assert text[end] == '\n'
+    text = text[end + 1:]
+plain, = (answer for answer in answers if answer['pid'] == $plain)
+assert plain['program'] == '$tmp/sleep', plain
+assert len(plain['vmas']) == $(filtered "$plain" executable | wc -l), plain
+assert len(answers) > 1" <"$tmp/out"
+}
+
+test_others_may_look_into_their_own() {
+	is_root
+	have setpriv
+	"${AS_NOBODY[@]}" "$tmp/sleep" 1000 &
+	target=$!
+	trap 'kill $target' EXIT
+	wait_for_program "$target" "$tmp/sleep"
+	"${AS_NOBODY[@]}" "$tool" --all --list --executable >"$tmp/out"
+	grep -Ex '[0-9]+: .*' "$tmp/out" | grep -qx "$target: $tmp/sleep"
+	(! grep -q "^$plain: " "$tmp/out")
+}
+
+test_exe_is_a_name_or_a_path() {
+	local name unique="unique ${tmp##*.}"
+	for name in sleep "$tmp/sleep"; do
+		granted --exe "$name" --list --executable
+		grep -qx "$plain: $tmp/sleep" "$tmp/out"
+		(! grep -E '^[0-9]+: ' "$tmp/out" | grep -vq '/sleep$')
+	done
+	cp "$tmp/sleep" "$tmp/$unique"
+	"$tmp/$unique" 1000 &
+	target=$!
+	trap 'kill $target' EXIT
+	wait_for_program "$target" "$tmp/$unique"
+	granted --exe "$unique" --list --executable
+	sed -n 1p "$tmp/out" | diff - <(echo "$target: $tmp/$unique")
+	rm "$tmp/$unique"
+	granted -e "$tmp/$unique" --list
+	maps "$target" | sed "1i$target: $tmp/$unique" | diff - "$tmp/out"
+	run 1 -e "$unique" --list --shared --executable
+	refused "there is no process of unique that may be looked into: see ps(1), or become root" \
+		-e unique --list
+	refused "there is no process of ./sleep that may be looked into: see ps(1), or become root" \
+		-e ./sleep --list
+	refused "'' is not a program: give its name, or its path" -e '' --list
+}
+
+# From maps: what --sum says of the processes $@.
+summed() {
+	local pid
+	for pid in "$@"; do
+		maps "$pid" | sed "s/^/$pid /"
+	done | awk '
+		function number(hex, i, n) {
+			for (i = 1; i <= length(hex); i++)
+				n = n * 16 + index("0123456789abcdef",
+						   substr(hex, i, 1)) - 1
+			return n
+		}
+		function add(key, name) {
+			count[key]++
+			names[key] = name
+			if (!((key, pid) in seen))
+				processes[key]++
+			seen[key, pid] = 1
+			kib[key] += size
+			executable[key] += $2 ~ /x/ ? size : 0
+			writable[key] += $2 ~ /w/ ? size : 0
+		}
+		{
+			pid = $1
+			sub(/^[0-9]+ /, "")
+			name = $0
+			for (i = 0; i < 5; i++)
+				sub(/^[^ ]* */, "", name)
+			split($1, range, "-")
+			size = (number(range[2]) - number(range[1])) / 1024
+			add($4 " " $5 " " name, name == "" ? "-" : name)
+			add("total", "total")
+		}
+		END {
+			for (key in count)
+				print processes[key], count[key], kib[key],
+				      executable[key], writable[key], names[key]
+		}' | sort
+}
+
+test_sum_is_that_of_the_text() {
+	local target way
+	for target in $plain $odd; do
+		summed "$target" | cut -d ' ' -f 2- | sort >"$tmp/expected"
+		for way in "${ways[@]}"; do
+			granted -p "$target" --sum "$way"
+			sed -n 1p "$tmp/out" |
+				grep -Eqx 'mappings +KiB +executable +writable +name'
+			sed '1d; $d' "$tmp/out" | sort -srnc -k 2,2
+			tail -n 1 "$tmp/out" | grep -q ' total$'
+			sed -E '1d; s/^ +//; s/^([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +/\1 \2 \3 \4 /' \
+				"$tmp/out" | sort | diff "$tmp/expected" -
+		done
+	done
+	run 1 -p "$plain" --sum --shared --executable
+	[ ! -s "$tmp/out" ]
+}
+
+test_sum_of_several_processes() {
+	local id
+	cp "$tmp/sleep" "$tmp/twice"
+	"$tmp/twice" 1000 &
+	first=$!
+	"$tmp/twice" 1000 &
+	second=$!
+	trap 'kill $first $second' EXIT
+	wait_for_program "$first" "$tmp/twice"
+	wait_for_program "$second" "$tmp/twice"
+	granted -e twice --sum --executable
+	summed "$first" "$second" >"$tmp/both"
+	sed 1d "$tmp/out" | grep "/twice$" >"$tmp/twice-sum"
+	id=$(filtered "$first" executable | grep -c '/twice$')
+	[ "$(awk '{ print $1, $2, $5 }' "$tmp/twice-sum")" = "2 $((2 * id)) 0" ]
+	granted -e twice --sum
+	sed -E '1d; s/^ +//; s/^([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +/\1 \2 \3 \4 \5 /' \
+		"$tmp/out" | sort | diff "$tmp/both" -
+	granted -e twice --sum -B
+	grep -A 1 "/twice$" "$tmp/out" |
+		grep -qx "  build ID $(readelf_id "$tmp/twice")"
+	have_python
+	granted -e twice --sum -B -j
+	"$python" - "$(readelf_id "$tmp/twice")" "$tmp/out" "$tmp/both" <<-'END'
+		import json, sys
+
+		answer = json.load(open(sys.argv[2]))
+		with open(sys.argv[3]) as both:
+		    for line in both:
+		        *numbers, name = line[:-1].split(' ', 5)
+		        processes, mappings, *kib = map(int, numbers)
+		        expected = {
+		            'processes': processes, 'mappings': mappings,
+		            'bytes': kib[0] << 10, 'executable_bytes': kib[1] << 10,
+		            'writable_bytes': kib[2] << 10,
+		        }
+		        found, = [answer['total']] if name == 'total' else [
+		            sum for sum in answer['sums']
+		            if sum['name'] == (None if name == '-' else name)]
+		        assert expected.items() <= found.items(), (expected, found)
+		        if name.endswith('/twice'):
+		            assert found['build_id'] == sys.argv[1]
+	END
+}
+
+test_processes_exclude_each_other() {
+	local message='-p, --all and --exe exclude each other: leave out all but one'
+	refused "$message" -p "$plain" --all --list
+	refused "$message" -a -e sleep --list
+	message='--interval and --bench look into one process: use -p PID'
+	refused "$message" --all --list --interval 1
+	refused "$message" --exe sleep --list --bench 2
+	refused '--sum excludes --compare and --bench: use --list' \
+		-p "$plain" --sum --compare
+	refused '--sum excludes --compare and --bench: use --list' \
+		-p "$plain" --sum --bench 2
+	refused '--interval watches all mappings: use it with --list' \
+		-p "$plain" --interval 1 --sum
+}
+
+test_compare_of_several_processes() {
+	have_ioctl
+	"$tmp/sleep" 1000 &
+	target=$!
+	trap 'kill $target' EXIT
+	wait_for_program "$target" "$tmp/sleep"
+	granted --exe "$tmp/sleep" --compare --list
+	grep -Eqx '  processes +2' "$tmp/out"
+	grep -Eqx "  mappings +$({ maps "$plain"; maps "$target"; } | wc -l)" "$tmp/out"
+	grep -Eqx 'differences +0' "$tmp/out"
+	run_lying fields 1 --exe "$tmp/sleep" --compare "$(start_of "$plain" r-xp /sleep)"
+	grep -qx "$plain: $tmp/sleep" "$tmp/out"
+	grep -Eqx 'differences +[1-9][0-9]*' "$tmp/out"
+}
+
+# Run a command on a terminal of 80 columns.
+on_terminal() {
+	have script
+	TERM=xterm script -qec "stty cols 80; $*" /dev/null </dev/null |
+		tr -d '\r' >"$tmp/out"
+}
+
+readonly ESCAPE=$'\033'
+
+test_terminal_gets_lines_that_fit() {
+	local long work
+	long=$tmp/$(printf '%0100d' 0)
+	mkdir "$long"
+	cp "$tmp/sleep" "$long/program"
+	"$long/program" 1000 &
+	target=$!
+	trap 'kill $target' EXIT
+	wait_for_program "$target" "$long/program"
+	for work in --list --sum '--sum -B' "$(start_of "$target" r-xp /program)"; do
+		on_terminal "$tool" -p "$target" "$work"
+		grep -q '\.\.\.0*/program$' "$tmp/out"
+		(! sed "s/$ESCAPE\[[0-9]*m//g" "$tmp/out" | grep -E '^.{81}')
+		# shellcheck disable=SC2086	# several words
+		granted -p "$target" $work
+		grep -qF " $long/program" "$tmp/out"
+	done
+	COLUMNS=300 on_terminal "$tool" -p "$target" --list
+	maps "$target" | diff - <(sed "s/$ESCAPE\[[0-9]*m//g" "$tmp/out")
+}
+
+test_colours_are_for_a_terminal_that_wants_them() {
+	local no_colour
+	on_terminal "$tool" -p "$plain" --list
+	grep -q "$ESCAPE\[32mr-xp$ESCAPE\[m" "$tmp/out"
+	for no_colour in NO_COLOR=1 TERM=dumb; do
+		on_terminal env "$no_colour" "$tool" -p "$plain" --list
+		grep -q r-xp "$tmp/out"
+		(! grep -q "$ESCAPE" "$tmp/out")
+	done
+	on_terminal env NO_COLOR= "$tool" -p "$plain" --list
+	grep -q "$ESCAPE" "$tmp/out"
+	granted -p "$plain" --list
+	(! grep -q "$ESCAPE" "$tmp/out")
+	on_terminal "$tool" -p "$plain" --list --json
+	(! grep -q "$ESCAPE" "$tmp/out")
+}
+
+test_names_cannot_command_a_terminal() {
+	have_odd
+	granted -p "$odd" --list
+	grep -q "/escape$ESCAPE\[2J$" "$tmp/out"
+	COLUMNS=300 on_terminal "$tool" -p "$odd" --list
+	grep -q '/escape?\[2J$' "$tmp/out"
+	(! grep -q "$ESCAPE\[2J" "$tmp/out")
+	grep -q '/b?yte$' "$tmp/out"
+}
+
+# A gnuplot that leaves what it reads in script, and then does $1.
+fake_gnuplot() {
+	mkdir -p "$tmp/bin"
+	printf '#!/bin/sh\ncat >"%s/script"\n%s\n' "$tmp" "$1" >"$tmp/bin/gnuplot"
+	chmod +x "$tmp/bin/gnuplot"
+}
+
+# It takes minutes on a kernel that checks each of its own steps.
+can_scale() {
+	have_ioctl
+	[ -z "${SKIP_SCALE-}" ] || skip "60,000 mappings take too long: SKIP_SCALE"
+}
+
+test_scale_draws_what_it_prints() {
+	can_scale
+	have gnuplot
+	have_python
+	granted --scale "$tmp/scale.svg" --json
+	cp "$tmp/out" "$tmp/scale.json"
+	"$python" - "$tmp/scale.json" "$tmp/scale.svg" <<-'END'
+		import json, sys
+		import xml.etree.ElementTree
+
+		points = json.load(open(sys.argv[1]))['scale']
+		keys = [f'{work}_{way}_us' for work in ('lookup', 'walk')
+		        for way in ('ioctl', 'text')]
+		assert all(list(point) == ['vmas'] + keys for point in points), points
+		vmas = [point['vmas'] for point in points]
+		own = vmas[0] - 10
+		assert vmas == [own + n for n in (10, 30, 100, 300, 1000, 3000, 10000,
+		                                  30000, 60000)], vmas
+		assert all(point[key] > 0 for point in points for key in keys), points
+		svg = xml.etree.ElementTree.parse(sys.argv[2]).getroot()
+		assert svg.tag == '{http://www.w3.org/2000/svg}svg'
+		texts = [''.join(e.itertext()).strip() for e in svg.iter()]
+		for work in 'lookup', 'walk':
+		    for way in 'ioctl', 'text':
+		        assert f'{work} by {way}' in texts, texts
+	END
+	fake_gnuplot 'echo "<svg/>"'
+	PATH=$tmp/bin:$PATH on_terminal "$tool" --scale "$tmp/scale.svg" --json
+	[ "$(cat "$tmp/scale.svg")" = '<svg/>' ]
+	grep -q '9 of 9: 60000 mappings' "$tmp/out"
+	grep -o '{"vmas": [^}]*}' "$tmp/out" >"$tmp/expected"
+	[ "$(wc -l <"$tmp/expected")" -eq 9 ]
+	grep -o '{"vmas": [^}]*}' "$tmp/script" | diff "$tmp/expected" -
+}
+
+test_scale_leaves_nothing_half_done() {
+	can_scale
+	local try
+	echo before >"$tmp/picture.svg"
+	fake_gnuplot 'echo "<svg>"; exit 1'
+	PATH=$tmp/bin:$PATH refused 'gnuplot could not draw it: there is no picture' \
+		--scale "$tmp/picture.svg"
+	PATH=$tmp/bin:$PATH "$tool" --scale "$tmp/picture.svg" &
+	target=$!
+	# Until a process that is measured has its mappings, and waits.
+	until [ "$(wc -l <"/proc/$(pgrep -nP "$target" -f "^$tool")/maps")" \
+			-gt 500 ]; do
+		sleep 0.01
+	done 2>/dev/null
+	kill -STOP "$target"
+	sleep 1
+	kill -KILL "$target"
+	(! wait "$target")
+	for ((try = 0; try < 50; try++)); do
+		pgrep -f "^$tool --scale" >/dev/null || break
+		sleep 0.1
+	done
+	(! pgrep -af "^$tool --scale")
+	[ "$(cat "$tmp/picture.svg")" = before ]
+	[ "$(echo "$tmp"/picture.svg*)" = "$tmp/picture.svg" ]
+}
+
+test_scale_says_what_is_missing() {
+	refused '--scale measures processes of its own: give it --json at most' \
+		--scale "$tmp/scale.svg" -p "$plain" --list
+	refused "$tmp is not a regular file: give another" --scale "$tmp"
+	refused "$tmp/none/x.svg: No such file or directory: give a file that can be written" \
+		--scale "$tmp/none/x.svg"
+	mkdir "$tmp/without"
+	printf '#!/bin/sh\nPATH=/none exec %s "$@"\n' "$tool" >"$tmp/without/gnuplot"
+	chmod +x "$tmp/without/gnuplot"
+	tool=$tmp/without/gnuplot refused 'gnuplot: No such file or directory: install gnuplot-nox' \
+		--scale "$tmp/missing.svg"
+	[ ! -e "$tmp/missing.svg" ]
+}
+
+test_bash_completes_options_and_processes() {
+	local library=/usr/share/bash-completion/bash_completion
+	[ -e $library ] || skip "no bash-completion"
+	local file
+	file=$(dirname "$0")/procfs_query.bash
+	# shellcheck disable=SC2016	# for the other bash
+	bash -c '
+		. "$1"
+		. "$2"
+		shift 2
+		PATH=$(dirname "$1"):$PATH
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		COMP_LINE=$* COMP_POINT=${#COMP_LINE}
+		_procfs_query procfs_query "${@: -1}" "${*: -2:1}"
+		printf "%s\n" "${COMPREPLY[@]}"
+	' bash $library "$file" "$tool" -- >"$tmp/out"
+	"$tool" --help | grep -oE -- '--[a-z-]+' | sort -u >"$tmp/expected"
+	sed 's/=$//' "$tmp/out" | sort -u | diff "$tmp/expected" -
+}
+
 # An ioctl that lies, for what no kernel does.
 build_liar() {
 	command -v cc >/dev/null || return 0
@@ -1055,7 +1447,8 @@ def change(at, byte):
 for name in (b"with space ", b"new\nline", b"\"quote\\back",
              b"b\xffyte", b"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
              b"cut \xe2\x82 \xf0\x9f\x98", b"long \xc0\xaf \xe0\x80\x80",
-             b"surrogate \xed\xa0\x80", b"large \xf4\x90\x80\x80 \xf5"):
+             b"surrogate \xed\xa0\x80", b"large \xf4\x90\x80\x80 \xf5",
+             b"escape\x1b[2J"):
     keep(base + b"/" + name, b"x" * 9000)
 keep(base + b"/shared", b"x" * 9000, mmap.MAP_SHARED,
      mmap.PROT_READ | mmap.PROT_WRITE)

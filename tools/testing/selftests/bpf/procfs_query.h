@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* procfs_query: what its parts have from one another. */
+#ifndef PROCFS_QUERY_H
+#define PROCFS_QUERY_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <err.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <procmap.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define EXIT_TROUBLE		2
+
+#define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
+
+/**
+ * struct options - what the user asked for
+ * @pid: the process; of several, the one that it is the turn of.
+ * @all: all processes that may be looked into.
+ * @exe: all that run this program, or NULL.
+ * @way: the way asked for, or PROCMAP_ANY_WAY.
+ * @file: the file with addresses, or NULL.
+ * @addrs: the addresses, sorted before they are used.
+ * @nr_addrs: how many there are.
+ * @size_addrs: how many there is room for.
+ * @filters: the flags that a mapping must have.
+ * @runs: runs of the benchmark, 0 for none.
+ * @interval: seconds from one look to the next, 0 for one look.
+ * @scale: the file for a picture of the cost, or NULL.
+ * @list: all mappings, and not those of addresses.
+ * @sum: all mappings, summed up by file.
+ * @compare: compare both ways.
+ * @build_id: print build IDs.
+ * @verbose: print the line of the mapping.
+ * @json: print JSON.
+ */
+struct options {
+	pid_t pid;
+	bool all;
+	const char *exe;
+	enum procmap_way way;
+	const char *file;
+	uint64_t *addrs;
+	size_t nr_addrs;
+	size_t size_addrs;
+	unsigned int filters;
+	unsigned long runs;
+	double interval;
+	const char *scale;
+	bool list;
+	bool sum;
+	bool compare;
+	bool build_id;
+	bool verbose;
+	bool json;
+};
+
+/* procfs_query.c */
+
+void *need(void *memory);
+bool is_of_many(const struct options *options);
+const char *way_name(enum procmap_way way);
+unsigned int flags_of(const struct options *options);
+char *program_of(pid_t pid);
+int by_number(const void *a, const void *b);
+
+typedef void (*visit_fn)(void *context, uint64_t addr,
+			 const struct procmap_mapping *vma);
+
+int visit(struct procmap *procmap, const struct options *options,
+	  visit_fn visit_one, void *context);
+
+/* procfs_query_print.c: these and those below return an exit status or -errno */
+
+int show(const struct options *options, FILE *out);
+
+void write_output(const char *bytes, size_t len);
+void look_at_terminal(void);
+
+enum colour {
+	BOLD = 1,
+	RED = 31,
+	GREEN = 32,
+	YELLOW = 33,
+	CYAN = 36,
+};
+
+int print_coloured(FILE *out, enum colour colour, const char *text);
+void print_name(FILE *out, const char *name, size_t column);
+void print_process(FILE *out, const struct options *options);
+int name_column(void);
+void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
+		int column);
+void print_build_id_line(FILE *out, const struct procmap_mapping *vma);
+void permissions(const struct procmap_mapping *vma, char text[5]);
+
+/**
+ * struct json - an object that is written
+ * @out: where to.
+ * @first: the next member or element needs no comma.
+ */
+struct json {
+	FILE *out;
+	bool first;
+};
+
+void json_begin(struct json *json, const struct options *options);
+void json_end(struct json *json);
+void json_open(struct json *json, const char *key, char bracket);
+void json_close(struct json *json, char bracket);
+void json_word(struct json *json, const char *key, const char *word);
+void json_bool(struct json *json, const char *key, bool value);
+void json_number(struct json *json, const char *key, uint64_t value);
+void json_real(struct json *json, const char *key, double value);
+void json_address(struct json *json, const char *key, uint64_t addr);
+void json_string(struct json *json, const char *key, const char *string);
+void json_inode(struct json *json, const struct procmap_mapping *vma);
+void json_name(struct json *json, const struct procmap_mapping *vma);
+void json_build_id(struct json *json, const struct procmap_mapping *vma);
+void json_vma(struct json *json, const char *key,
+	      const struct procmap_mapping *vma, bool build_id);
+
+/* procfs_query_watch.c */
+
+int watch(const struct options *options);
+
+/* procfs_query_sum.c */
+
+/**
+ * struct sums - how much is mapped, by file
+ * @sums: one for each file or other name.
+ * @nr: how many there are.
+ * @tree: the same, to find one.
+ * @processes: those whose mappings are in them.
+ */
+struct sums {
+	struct sum **sums;
+	size_t nr;
+	void *tree;
+	size_t processes;
+};
+
+int add_to_sums(const struct options *options, struct sums *sums);
+int print_sums(const struct options *options, struct sums *sums, FILE *out);
+
+/* procfs_query_compare.c */
+
+/**
+ * struct comparison - what a comparison found
+ * @processes: those compared.
+ * @changed: those that did not hold still meanwhile, and are not in the others.
+ * @addresses: addresses looked up.
+ * @mappings: mappings that both ways found and whose fields were compared.
+ * @names: those that have a name.
+ * @build_ids: those that have a build ID.
+ * @unreadable: those whose file could not be read for the text.
+ * @differences: how many there are.
+ */
+struct comparison {
+	size_t processes;
+	size_t changed;
+	size_t addresses;
+	size_t mappings;
+	size_t names;
+	size_t build_ids;
+	size_t unreadable;
+	size_t differences;
+};
+
+int compare(const struct options *options, struct comparison *total, FILE *out);
+int print_comparison(const struct options *options,
+		     const struct comparison *total, FILE *out);
+
+/* procfs_query_bench.c */
+
+int bench(const struct options *options, FILE *out);
+uint64_t now_ns(void);
+double median_us(const uint64_t *sorted_ns, size_t nr);
+
+/* procfs_query_scale.c */
+
+int scale(const struct options *options, FILE *out);
+
+#endif /* PROCFS_QUERY_H */

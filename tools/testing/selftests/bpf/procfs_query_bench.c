@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: what the work costs, each way. */
+#include "procfs_query.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/**
+ * struct timing - what the runs of one way cost
+ * @way: the way.
+ * @ns: the time of each run.
+ * @syscalls: of a run.
+ * @nr_found: mappings, or addresses in one, that the last run found.
+ */
+struct timing {
+	enum procmap_way way;
+	uint64_t *ns;
+	unsigned long syscalls;
+	size_t nr_found;
+};
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void count_found(void *context, uint64_t addr,
+			const struct procmap_mapping *vma)
+{
+	size_t *nr_found = context;
+
+	(void)addr;
+	if (vma)
+		(*nr_found)++;
+}
+
+static int run(const struct options *options, enum procmap_way way,
+	       size_t *nr_found)
+{
+	struct procmap *procmap;
+	int err;
+
+	*nr_found = 0;
+	err = procmap_open_pid(options->pid, way, &procmap);
+	if (!err) {
+		err = visit(procmap, options, count_found, nr_found);
+		procmap_close(procmap);
+	}
+	return err;
+}
+
+static int time_run(const struct options *options, struct timing *timing,
+		    unsigned long nr)
+{
+	const uint64_t begin = now_ns();
+	const int err = run(options, timing->way, &timing->nr_found);
+
+	timing->ns[nr] = now_ns() - begin;
+	return err;
+}
+
+/* A run between two system calls that a tracer finds; the heap has its size. */
+static void run_to_be_counted(const struct options *options,
+			      enum procmap_way way)
+{
+	size_t nr_found;
+
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(EXIT_TROUBLE);
+	run(options, way, &nr_found);
+	raise(SIGSTOP);
+	syscall(SYS_getpid);
+	run(options, way, &nr_found);
+	syscall(SYS_getpid);
+	_exit(0);
+}
+
+/* How many system calls a run makes, as the kernel sees it; 0 if unknown. */
+static unsigned long count_syscalls(const struct options *options,
+				    enum procmap_way way)
+{
+	const pid_t child = fork();
+	unsigned long stops = 0;
+	bool counting = false;
+	int status;
+
+	if (!child)
+		run_to_be_counted(options, way);
+	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+		struct __ptrace_syscall_info info = {};
+
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+			ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info),
+			       &info);
+			if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+				if (info.entry.nr == SYS_getpid)
+					counting = !counting;
+				else
+					stops += counting;
+			}
+		} else {
+			ptrace(PTRACE_SETOPTIONS, child, NULL,
+			       PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+		}
+		ptrace(PTRACE_SYSCALL, child, NULL, NULL);
+	}
+	return stops;
+}
+
+double median_us(const uint64_t *sorted_ns, size_t nr)
+{
+	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
+}
+
+static void json_timings(FILE *out, const struct options *options,
+			 const struct timing timings[2], double ratio)
+{
+	const unsigned long runs = options->runs;
+	struct json json = { .out = out };
+	int i;
+
+	json_begin(&json, options);
+	json_open(&json, "bench", '{');
+	json_number(&json, "runs", runs);
+	for (i = 0; i < 2; i++) {
+		const struct timing *const timing = &timings[i];
+
+		json_open(&json, way_name(timing->way), '{');
+		json_real(&json, "min_us", timing->ns[0] / 1000.0);
+		json_real(&json, "median_us", median_us(timing->ns, runs));
+		json_real(&json, "max_us", timing->ns[runs - 1] / 1000.0);
+		json_number(&json, "syscalls", timing->syscalls);
+		json_number(&json, "found", timing->nr_found);
+		json_close(&json, '}');
+	}
+	json_real(&json, "text_to_ioctl", ratio);
+	json_close(&json, '}');
+	json_end(&json);
+}
+
+static void print_timings(FILE *out, const struct options *options,
+			  const struct timing timings[2], double ratio)
+{
+	const unsigned long runs = options->runs;
+	int i;
+
+	fprintf(out, "%lu runs each, times in us\n", runs);
+	fprintf(out, "%-5s %12s %12s %12s %12s %9s\n", "", "min", "median",
+		"max", "syscalls", "found");
+	for (i = 0; i < 2; i++) {
+		const struct timing *const timing = &timings[i];
+
+		fprintf(out, "%-5s %12.1f %12.1f %12.1f %12lu %9zu\n",
+			way_name(timing->way), timing->ns[0] / 1000.0,
+			median_us(timing->ns, runs), timing->ns[runs - 1] / 1000.0,
+			timing->syscalls, timing->nr_found);
+	}
+	fprintf(out, "ratio of the medians, text to ioctl: %.2f\n", ratio);
+}
+
+int bench(const struct options *options, FILE *out)
+{
+	struct timing timings[2] = {
+		{ .way = PROCMAP_BY_IOCTL },
+		{ .way = PROCMAP_BY_TEXT },
+	};
+	unsigned long nr;
+	double ratio;
+	int i, err = 0;
+
+	for (i = 0; i < 2; i++)
+		timings[i].ns = need(calloc(options->runs, sizeof(uint64_t)));
+
+	/* The two take turns, and take turns at being first. */
+	for (nr = 0; nr < options->runs && !err; nr++)
+		for (i = 0; i < 2 && !err; i++)
+			err = time_run(options, &timings[(nr + i) % 2], nr);
+	if (!err) {
+		for (i = 0; i < 2; i++) {
+			qsort(timings[i].ns, options->runs, sizeof(uint64_t),
+			      by_number);
+			timings[i].syscalls = count_syscalls(options,
+							     timings[i].way);
+		}
+		ratio = median_us(timings[1].ns, options->runs) /
+			median_us(timings[0].ns, options->runs);
+		if (options->json)
+			json_timings(out, options, timings, ratio);
+		else
+			print_timings(out, options, timings, ratio);
+		err = timings[0].nr_found || timings[1].nr_found ?
+		      EXIT_SUCCESS : EXIT_FAILURE;
+	}
+
+	for (i = 0; i < 2; i++)
+		free(timings[i].ns);
+	return err;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: whether both ways give the same answers. */
+#include "procfs_query.h"
+
+#include <unistd.h>
+
+/* How often a process that changes meanwhile is compared anew. */
+#define COMPARE_ATTEMPTS	10
+
+/**
+ * struct attempt - one comparison of a process
+ * @count: what it found.
+ * @changed: the process did not hold still meanwhile.
+ * @as_json: differences are written as JSON objects, and not as lines.
+ * @json: where they are written to.
+ * @lines: what was written.
+ * @lines_size: their bytes.
+ */
+struct attempt {
+	struct comparison count;
+	bool changed;
+	bool as_json;
+	struct json json;
+	char *lines;
+	size_t lines_size;
+};
+
+static void compare_strings(struct attempt *attempt, uint64_t addr,
+			    const char *field, const char *by_ioctl,
+			    const char *by_text)
+{
+	struct json *const json = &attempt->json;
+
+	if (!strcmp(by_ioctl, by_text))
+		return;
+	if (attempt->as_json) {
+		json_open(json, NULL, '{');
+		json_address(json, "address", addr);
+		json_string(json, "field", field);
+		json_string(json, "ioctl", by_ioctl);
+		json_string(json, "text", by_text);
+		json_close(json, '}');
+	} else {
+		fprintf(json->out, "0x%016" PRIx64 ": %s: ioctl %s, text %s\n",
+			addr, field, by_ioctl, by_text);
+	}
+	attempt->count.differences++;
+}
+
+static void compare_numbers(struct attempt *attempt, uint64_t addr,
+			    const char *field, uint64_t by_ioctl,
+			    uint64_t by_text)
+{
+	char a[sizeof("0x") + 16], b[sizeof("0x") + 16];
+
+	if (by_ioctl == by_text)
+		return;
+	snprintf(a, sizeof(a), "0x%" PRIx64, by_ioctl);
+	snprintf(b, sizeof(b), "0x%" PRIx64, by_text);
+	compare_strings(attempt, addr, field, a, b);
+}
+
+#define BUILD_ID_TEXT_SIZE	(2 * PROCMAP_BUILD_ID_MAX + sizeof("none"))
+
+static void format_build_id(const struct procmap_mapping *vma,
+			    char text[BUILD_ID_TEXT_SIZE])
+{
+	int i;
+
+	strcpy(text, "none");
+	for (i = 0; i < vma->build_id_size; i++)
+		sprintf(text + 2 * i, "%02x", vma->build_id[i]);
+}
+
+static void compare_build_ids(struct attempt *attempt, uint64_t addr,
+			      const struct procmap_mapping *by_ioctl,
+			      const struct procmap_mapping *by_text)
+{
+	char a[BUILD_ID_TEXT_SIZE], b[BUILD_ID_TEXT_SIZE];
+
+	if (by_text->build_id_size < 0) {
+		attempt->count.unreadable++;
+		return;
+	}
+	attempt->count.build_ids += by_ioctl->build_id_size ||
+				 by_text->build_id_size;
+	format_build_id(by_ioctl, a);
+	format_build_id(by_text, b);
+	compare_strings(attempt, addr, "build ID", a, b);
+}
+
+/* All that the text tells; the page size is not in it. */
+static void compare_vmas(struct attempt *attempt,
+			 const struct procmap_mapping *by_ioctl,
+			 const struct procmap_mapping *by_text)
+{
+	const uint64_t addr = by_text->start;
+	char a[5], b[5];
+
+	attempt->count.mappings++;
+	compare_numbers(attempt, addr, "start", by_ioctl->start,
+			by_text->start);
+	compare_numbers(attempt, addr, "end", by_ioctl->end, by_text->end);
+	permissions(by_ioctl, a);
+	permissions(by_text, b);
+	compare_strings(attempt, addr, "permissions", a, b);
+	compare_numbers(attempt, addr, "offset", by_ioctl->offset,
+			by_text->offset);
+	compare_numbers(attempt, addr, "device major", by_ioctl->dev_major,
+			by_text->dev_major);
+	compare_numbers(attempt, addr, "device minor", by_ioctl->dev_minor,
+			by_text->dev_minor);
+	compare_numbers(attempt, addr, "inode", by_ioctl->inode,
+			by_text->inode);
+	attempt->count.names += by_ioctl->name_len || by_text->name_len;
+	compare_strings(attempt, addr, "name", by_ioctl->name, by_text->name);
+	compare_build_ids(attempt, addr, by_ioctl, by_text);
+}
+
+static void compare_existence(struct attempt *attempt, uint64_t addr,
+			      bool by_ioctl, bool by_text)
+{
+	compare_strings(attempt, addr, "mapping",
+			by_ioctl ? "mapped" : "not mapped",
+			by_text ? "mapped" : "not mapped");
+}
+
+/* The next of a walk; at its end, *at_end. */
+static int next_of(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		   struct procmap_mapping *vma, bool *at_end)
+{
+	int err;
+
+	if (*at_end || vma->end > addr)
+		return 0;
+	err = procmap_next(procmap, &addr, flags, vma);
+	*at_end = err == -ENOENT;
+	return *at_end ? 0 : err;
+}
+
+static int compare_lists(struct attempt *attempt,
+			 const struct options *options,
+			 struct procmap *by_ioctl, struct procmap *by_text)
+{
+	const unsigned int flags = flags_of(options);
+	struct procmap_mapping a = {}, b = {};
+	bool end_a = false, end_b = false;
+	uint64_t addr = 0;
+	int err;
+
+	for (;;) {
+		err = next_of(by_ioctl, addr, flags, &a, &end_a);
+		if (!err)
+			err = next_of(by_text, addr, flags, &b, &end_b);
+		if (err || (end_a && end_b))
+			return err;
+
+		if (end_a || (!end_b && b.end <= a.start)) {
+			compare_existence(attempt, b.start, false, true);
+			addr = b.end;
+		} else if (end_b || a.end <= b.start) {
+			compare_existence(attempt, a.start, true, false);
+			addr = a.end;
+		} else {
+			compare_vmas(attempt, &a, &b);
+			addr = a.end > b.end ? a.end : b.end;
+		}
+	}
+}
+
+static int compare_addresses(struct attempt *attempt,
+			     const struct options *options,
+			     struct procmap *by_ioctl, struct procmap *by_text)
+{
+	const unsigned int flags = flags_of(options);
+	struct procmap_resolved *a = NULL, *b = NULL;
+	uint64_t compared_to = 0;
+	size_t i;
+	int err;
+
+	err = procmap_resolve(by_ioctl, options->addrs, options->nr_addrs,
+			      flags, &a);
+	if (!err)
+		err = procmap_resolve(by_text, options->addrs,
+				      options->nr_addrs, flags, &b);
+	for (i = 0; !err && i < options->nr_addrs; i++) {
+		const uint64_t addr = options->addrs[i];
+		const uint32_t in_a = a->places[i].mapping;
+		const uint32_t in_b = b->places[i].mapping;
+
+		attempt->count.addresses++;
+		compare_existence(attempt, addr, in_a != PROCMAP_NOT_MAPPED,
+				  in_b != PROCMAP_NOT_MAPPED);
+		if (in_a != PROCMAP_NOT_MAPPED && in_b != PROCMAP_NOT_MAPPED &&
+		    addr >= compared_to) {
+			const struct procmap_mapping *const x =
+				&a->mappings[in_a];
+			const struct procmap_mapping *const y =
+				&b->mappings[in_b];
+
+			compare_vmas(attempt, x, y);
+			compared_to = x->end < y->end ? x->end : y->end;
+		}
+	}
+	procmap_free_resolved(a);
+	procmap_free_resolved(b);
+	return err;
+}
+
+/* All of the text, to see whether a process has changed. */
+static char *read_maps(pid_t pid, size_t *len)
+{
+	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	file = fopen(path, "re");
+	*len = 0;
+	while (file && !feof(file) && !ferror(file)) {
+		if (*len == size) {
+			size = size * 2 + 64 * 1024;
+			text = need(realloc(text, size));
+		}
+		*len += fread(text + *len, 1, size - *len, file);
+	}
+	if (file)
+		fclose(file);
+	return text;
+}
+
+/*
+ * One attempt. The text is read before and after, to see whether the process
+ * held still.
+ */
+static int compare_once(struct attempt *attempt, const struct options *options,
+			struct procmap *by_ioctl, struct procmap *by_text)
+{
+	size_t len_before, len_after;
+	char *before, *after;
+	int err;
+
+	before = read_maps(options->pid, &len_before);
+	attempt->json.first = true;
+	attempt->json.out = need(open_memstream(&attempt->lines,
+						&attempt->lines_size));
+	err = options->list ?
+	      compare_lists(attempt, options, by_ioctl, by_text) :
+	      compare_addresses(attempt, options, by_ioctl, by_text);
+	fclose(attempt->json.out);
+	after = read_maps(options->pid, &len_after);
+	attempt->changed = len_before != len_after ||
+			   memcmp(before, after, len_before);
+	free(before);
+	free(after);
+	return err;
+}
+
+/*
+ * A process that maps and unmaps at the same place can show the ioctl what no
+ * text has, while the text before and after is the same. So there is only a
+ * difference if each attempt found one, in a process that held still each time.
+ */
+static int compare_until_same(struct attempt *attempt,
+			      const struct options *options,
+			      struct procmap *by_ioctl, struct procmap *by_text)
+{
+	bool changed = false;
+	int nr, err;
+
+	for (nr = 0; nr < COMPARE_ATTEMPTS; nr++) {
+		/* A process that starts up gets 1 s in all to come to rest. */
+		if (nr)
+			usleep(1000 << nr);
+		free(attempt->lines);
+		*attempt = (struct attempt) { .as_json = options->json };
+		err = compare_once(attempt, options, by_ioctl, by_text);
+		if (err)
+			return err;
+		if (!attempt->changed && !attempt->count.differences)
+			return 0;
+		changed |= attempt->changed;
+	}
+	attempt->changed = changed;
+	return 0;
+}
+
+static void json_attempt(FILE *out, const struct options *options,
+			 const struct attempt *attempt)
+{
+	const struct comparison *const count = &attempt->count;
+	struct json json = { .out = out };
+
+	json_begin(&json, options);
+	json_open(&json, "compare", '{');
+	json_bool(&json, "changed", attempt->changed);
+	json_number(&json, "addresses", count->addresses);
+	json_number(&json, "mappings", count->mappings);
+	json_number(&json, "names", count->names);
+	json_number(&json, "build_ids", count->build_ids);
+	json_number(&json, "build_ids_unreadable", count->unreadable);
+	json_open(&json, "differences", '[');
+	if (!attempt->changed)
+		fputs(attempt->lines, out);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	json_end(&json);
+}
+
+static void add_to_total(struct comparison *total,
+			 const struct comparison *count)
+{
+	total->processes++;
+	total->addresses += count->addresses;
+	total->mappings += count->mappings;
+	total->names += count->names;
+	total->build_ids += count->build_ids;
+	total->unreadable += count->unreadable;
+	total->differences += count->differences;
+}
+
+int compare(const struct options *options, struct comparison *total, FILE *out)
+{
+	struct procmap *by_ioctl = NULL, *by_text = NULL;
+	struct attempt attempt = {};
+	int err;
+
+	err = procmap_open_pid(options->pid, PROCMAP_BY_IOCTL, &by_ioctl);
+	if (!err)
+		err = procmap_open_pid(options->pid, PROCMAP_BY_TEXT, &by_text);
+	if (!err)
+		err = compare_until_same(&attempt, options, by_ioctl, by_text);
+	procmap_close(by_ioctl);
+	procmap_close(by_text);
+	if (err)
+		goto free;
+
+	if (options->json)
+		json_attempt(out, options, &attempt);
+	if (attempt.changed) {
+		warnx("the mappings of process %d changed each time, %d times: stop it first",
+		      options->pid, COMPARE_ATTEMPTS);
+		total->changed++;
+		goto free;
+	}
+	if (!options->json && attempt.count.differences) {
+		print_process(out, options);
+		fputs(attempt.lines, out);
+	}
+	add_to_total(total, &attempt.count);
+free:
+	free(attempt.lines);
+	return err;
+}
+
+int print_comparison(const struct options *options,
+		     const struct comparison *total, FILE *out)
+{
+	if (total->processes && !options->json) {
+		fputs("compared by ioctl and text\n", out);
+		if (is_of_many(options))
+			fprintf(out, "  processes           %8zu\n",
+				total->processes);
+		if (!options->list)
+			fprintf(out, "  addresses           %8zu\n",
+				total->addresses);
+		fprintf(out,
+			"  mappings            %8zu\n"
+			"  names               %8zu\n"
+			"  build IDs           %8zu\n",
+			total->mappings, total->names, total->build_ids);
+		if (total->unreadable)
+			fprintf(out, "not compared\n  unreadable files    %8zu\n",
+				total->unreadable);
+		fprintf(out, "differences           %8zu\n",
+			total->differences);
+	}
+	return !total->changed && !total->differences && total->mappings ?
+	       EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * procfs_query: what one lookup and one walk cost, each way, in a process with
+ * few mappings and in one with many; as numbers, and as a picture by gnuplot.
+ */
+#include "procfs_query.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How many mappings are made, beside the some thirty that the process has. */
+static const size_t sizes[] = {
+	10, 30, 100, 300, 1000, 3000, 10000, 30000, 60000
+};
+
+#define NR_SIZES	(sizeof(sizes) / sizeof(*sizes))
+
+/* Each work is done so often, or as often as it can be in that time. */
+#define RUNS_MIN	9
+#define RUNS_MAX	1001
+#define RUNS_NS		50000000
+
+enum work { LOOKUP, WALK, NR_WORKS };
+
+static const char *const work_names[NR_WORKS] = { "lookup", "walk" };
+
+static const enum procmap_way ways[] = { PROCMAP_BY_IOCTL, PROCMAP_BY_TEXT };
+
+#define NR_WAYS		(sizeof(ways) / sizeof(*ways))
+
+/**
+ * struct point - what was measured of one process
+ * @vmas: the mappings that it has.
+ * @us: the median of each work, each way, in us.
+ */
+struct point {
+	size_t vmas;
+	double us[NR_WORKS][NR_WAYS];
+};
+
+/**
+ * struct subject - a process that is measured
+ * @pid: the process.
+ * @start: its mappings begin here,
+ * @nr: and are so many, of a page each.
+ */
+struct subject {
+	pid_t pid;
+	uint64_t start;
+	size_t nr;
+};
+
+/*
+ * Make @nr mappings of a page, no two of which the kernel can merge: a tenth are
+ * of the program's file. Returns where they begin.
+ */
+static char *make_mappings(size_t nr)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char *region;
+	size_t i;
+
+	region = mmap(NULL, nr * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	if (file < 0 || region == MAP_FAILED)
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		if (i % 10 == 0 &&
+		    mmap(region + i * page, page, PROT_READ,
+			 MAP_PRIVATE | MAP_FIXED, file, 0) == MAP_FAILED)
+			return NULL;
+		if (i % 10 && i % 2 &&
+		    mprotect(region + i * page, page, PROT_READ))
+			return NULL;
+	}
+	return region;
+}
+
+/* It tells where its mappings are, and goes when its parent does, or did. */
+static void be_subject(int out, size_t nr)
+{
+	const char *start;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	start = make_mappings(nr);
+	if (write(out, &start, sizeof(start)) != sizeof(start))
+		_exit(EXIT_TROUBLE);
+	close(out);
+	for (;;)
+		pause();
+}
+
+static void start_subject(struct subject *subject, size_t nr)
+{
+	char *start = NULL;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		fail("pipe: %s", strerror(errno));
+	subject->pid = fork();
+	if (subject->pid < 0)
+		fail("fork: %s", strerror(errno));
+	if (!subject->pid) {
+		close(ends[0]);
+		be_subject(ends[1], nr);
+	}
+	close(ends[1]);
+	if (read(ends[0], &start, sizeof(start)) != sizeof(start) || !start)
+		fail("a process cannot have %zu mappings here: raise vm.max_map_count",
+		     nr);
+	close(ends[0]);
+	subject->start = (uintptr_t)start;
+	subject->nr = nr;
+}
+
+static void stop_subject(const struct subject *subject)
+{
+	kill(subject->pid, SIGKILL);
+	waitpid(subject->pid, NULL, 0);
+}
+
+/* The addresses jump about, and are the same each way. */
+static int look_up(struct procmap *procmap, const struct subject *subject,
+		   size_t run, size_t *nr_found)
+{
+	const size_t which = (run + 1) * 7919 % subject->nr;
+	struct procmap_mapping vma;
+
+	(*nr_found)++;
+	return procmap_find(procmap,
+			    subject->start + which * sysconf(_SC_PAGESIZE), 0,
+			    &vma);
+}
+
+static int walk(struct procmap *procmap, size_t *nr_found)
+{
+	struct procmap_mapping vma;
+	uint64_t cursor = 0;
+	int err;
+
+	for (*nr_found = 0; !(err = procmap_next(procmap, &cursor, 0, &vma));)
+		(*nr_found)++;
+	return err == -ENOENT ? 0 : err;
+}
+
+static int measure_work(const struct subject *subject, enum procmap_way way,
+			enum work work, double *us, size_t *nr_found)
+{
+	uint64_t ns[RUNS_MAX], begin, begin_all;
+	struct procmap *procmap;
+	size_t nr = 0;
+	int err;
+
+	err = procmap_open_pid(subject->pid, way, &procmap);
+	if (err)
+		return err;
+	begin_all = now_ns();
+	do {
+		begin = now_ns();
+		err = work == LOOKUP ?
+		      look_up(procmap, subject, nr, nr_found) :
+		      walk(procmap, nr_found);
+		ns[nr++] = now_ns() - begin;
+	} while (!err && nr < RUNS_MAX &&
+		 (nr < RUNS_MIN || now_ns() - begin_all < RUNS_NS));
+	procmap_close(procmap);
+	qsort(ns, nr, sizeof(*ns), by_number);
+	*us = median_us(ns, nr);
+	return err;
+}
+
+static int measure(size_t nr, struct point *point)
+{
+	struct subject subject;
+	int work, err = 0;
+	size_t way;
+
+	start_subject(&subject, nr);
+	for (work = 0; work < NR_WORKS && !err; work++)
+		for (way = 0; way < NR_WAYS && !err; way++)
+			err = measure_work(&subject, ways[way], work,
+					   &point->us[work][way], &point->vmas);
+	stop_subject(&subject);
+	return err;
+}
+
+static void show_progress(size_t done)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	if (done < NR_SIZES)
+		fprintf(stderr, "\r%zu of %zu: %zu mappings\033[K", done + 1,
+			NR_SIZES, sizes[done]);
+	else
+		fputs("\r\033[K", stderr);
+}
+
+/* One point a line, which is also what gnuplot reads. */
+static void json_points(struct json *json, const struct point *points)
+{
+	size_t i, work, way;
+	char key[80];
+
+	for (i = 0; i < NR_SIZES; i++) {
+		json_open(json, NULL, '{');
+		json_number(json, "vmas", points[i].vmas);
+		for (work = 0; work < NR_WORKS; work++) {
+			for (way = 0; way < NR_WAYS; way++) {
+				snprintf(key, sizeof(key), "%s_%s_us",
+					 work_names[work], way_name(ways[way]));
+				json_real(json, key, points[i].us[work][way]);
+			}
+		}
+		json_close(json, '}');
+	}
+}
+
+static void print_points(FILE *out, const struct point *points)
+{
+	size_t i, work, way;
+
+	fputs("medians in us\n    VMAs", out);
+	for (work = 0; work < NR_WORKS; work++) {
+		for (way = 0; way < NR_WAYS; way++)
+			fprintf(out, " %8s, %-5s", work_names[work],
+				way_name(ways[way]));
+		fputs("  ratio", out);
+	}
+	fputc('\n', out);
+	for (i = 0; i < NR_SIZES; i++) {
+		const struct point *const point = &points[i];
+
+		fprintf(out, "%8zu", point->vmas);
+		for (work = 0; work < NR_WORKS; work++) {
+			for (way = 0; way < NR_WAYS; way++)
+				fprintf(out, " %15.1f", point->us[work][way]);
+			fprintf(out, " %6.1f",
+				point->us[work][1] / point->us[work][0]);
+		}
+		fputc('\n', out);
+	}
+}
+
+/**
+ * struct gnuplot - gnuplot, as it waits for what to draw
+ * @pid: its process.
+ * @in: what it reads.
+ * @out: what it draws, as SVG.
+ */
+struct gnuplot {
+	pid_t pid;
+	FILE *in;
+	FILE *out;
+};
+
+/* Before anything is measured, so that it is known to be there. */
+static void start_gnuplot(struct gnuplot *gnuplot)
+{
+	char *const argv[] = { "gnuplot", NULL };
+	posix_spawn_file_actions_t actions;
+	int in[2], out[2], err;
+
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+		fail("pipe: %s", strerror(errno));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+	err = posix_spawnp(&gnuplot->pid, *argv, &actions, NULL, argv, environ);
+	if (err)
+		fail("gnuplot: %s: install gnuplot-nox", strerror(err));
+	posix_spawn_file_actions_destroy(&actions);
+	close(in[0]);
+	close(out[1]);
+	gnuplot->in = need(fdopen(in[1], "w"));
+	gnuplot->out = need(fdopen(out[0], "r"));
+}
+
+/* Have it draw the points; the picture as bytes. */
+static char *draw(struct gnuplot *gnuplot, const struct point *points,
+		  size_t *len)
+{
+	struct json json = { .out = gnuplot->in, .first = true };
+	size_t size = 0, work, way;
+	char *svg = NULL;
+	int status;
+
+	fputs("$points << END", gnuplot->in);
+	json_points(&json, points);
+	fputs("\nEND\n"
+	      "set terminal svg size 800,560 dynamic background 'white'\n"
+	      "set datafile separator ':,}'\n"
+	      "set logscale xy\n"
+	      "set xlabel 'VMAs'\n"
+	      "set ylabel 'microseconds, median'\n"
+	      "set key left top\n"
+	      "set grid\n"
+	      "set rmargin 5\n"
+	      "plot ", gnuplot->in);
+	for (work = 0; work < NR_WORKS; work++)
+		for (way = 0; way < NR_WAYS; way++)
+			fprintf(gnuplot->in,
+				"%s$points using 2:%zu with linespoints linetype %zu pointtype %zu title '%s by %s'",
+				work || way ? ", " : "",
+				4 + 2 * (work * NR_WAYS + way), way + 1,
+				4 + 2 * work, work_names[work],
+				way_name(ways[way]));
+	fputc('\n', gnuplot->in);
+	fclose(gnuplot->in);
+
+	for (*len = 0; !feof(gnuplot->out) && !ferror(gnuplot->out);) {
+		if (*len == size) {
+			size = size * 2 + 64 * 1024;
+			svg = need(realloc(svg, size));
+		}
+		*len += fread(svg + *len, 1, size - *len, gnuplot->out);
+	}
+	fclose(gnuplot->out);
+	if (waitpid(gnuplot->pid, &status, 0) != gnuplot->pid || status || !*len)
+		fail("gnuplot could not draw it: there is no picture");
+	return svg;
+}
+
+/* There before anything is measured: a folder, and no folder of that name. */
+static void check_file(const char *name)
+{
+	char *const copy = need(strdup(name));
+	struct stat stat_of_file;
+
+	if (!stat(name, &stat_of_file) && !S_ISREG(stat_of_file.st_mode))
+		fail("%s is not a regular file: give another", name);
+	if (access(dirname(copy), W_OK))
+		fail("%s: %s: give a file that can be written", name,
+		     strerror(errno));
+	free(copy);
+}
+
+/* The file gets all of the picture, or stays what it was. */
+static void write_file(const char *name, const char *bytes, size_t len)
+{
+	sigset_t all, before;
+	bool good = false;
+	char *unnamed;
+	FILE *file;
+	int fd;
+
+	if (asprintf(&unnamed, "%s.XXXXXX", name) < 0)
+		need(NULL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	fd = mkstemp(unnamed);
+	file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (file) {
+		const mode_t mask = umask(0);
+
+		umask(mask);
+		good = !fchmod(fd, 0666 & ~mask) &&
+		       fwrite(bytes, 1, len, file) == len;
+		good = !fclose(file) && good && !rename(unnamed, name);
+	}
+	if (!good) {
+		const int err = errno;
+
+		unlink(unnamed);
+		fail("%s: %s: the picture was not written", name, strerror(err));
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	free(unnamed);
+}
+
+int scale(const struct options *options, FILE *out)
+{
+	struct json json = { .out = out };
+	struct point points[NR_SIZES];
+	struct gnuplot gnuplot;
+	size_t i, len;
+	char *svg;
+	int err;
+
+	check_file(options->scale);
+	start_gnuplot(&gnuplot);
+	for (i = 0; i < NR_SIZES; i++) {
+		show_progress(i);
+		err = measure(sizes[i], &points[i]);
+		if (err) {
+			show_progress(NR_SIZES);
+			return err;
+		}
+	}
+	show_progress(NR_SIZES);
+	svg = draw(&gnuplot, points, &len);
+	write_file(options->scale, svg, len);
+	free(svg);
+
+	if (options->json) {
+		json_begin(&json, options);
+		json_open(&json, "scale", '[');
+		json_points(&json, points);
+		json_close(&json, ']');
+		json_end(&json);
+	} else {
+		print_points(out, points);
+	}
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: how much is mapped of each file, and under each other name. */
+#include "procfs_query.h"
+
+#include <search.h>
+
+/**
+ * struct sum - the mappings of one file, or of one name
+ * @first: the first of them, with a name of its own.
+ * @last_pid: the process that one was found in last.
+ * @processes: in how many there is one.
+ * @mappings: how many there are.
+ * @bytes: their size.
+ * @executable: of those that can be executed.
+ * @writable: of those that can be written.
+ */
+struct sum {
+	struct procmap_mapping first;
+	pid_t last_pid;
+	size_t processes;
+	size_t mappings;
+	uint64_t bytes;
+	uint64_t executable;
+	uint64_t writable;
+};
+
+static int by_file(const void *a, const void *b)
+{
+	const struct procmap_mapping *const x = &((const struct sum *)a)->first;
+	const struct procmap_mapping *const y = &((const struct sum *)b)->first;
+
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	if (x->dev_major != y->dev_major)
+		return x->dev_major < y->dev_major ? -1 : 1;
+	if (x->dev_minor != y->dev_minor)
+		return x->dev_minor < y->dev_minor ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* The largest first. */
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sum *const x = *(struct sum *const *)a;
+	const struct sum *const y = *(struct sum *const *)b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return by_file(x, y);
+}
+
+/* The sum that a mapping belongs to. */
+static struct sum *sum_of(struct sums *sums, const struct procmap_mapping *vma)
+{
+	struct sum *const new = need(calloc(1, sizeof(*new)));
+	struct sum *found;
+
+	new->first = *vma;
+	found = *(struct sum **)need(tsearch(new, &sums->tree, by_file));
+	if (found != new) {
+		free(new);
+		return found;
+	}
+	new->first.name = need(strdup(vma->name));
+	sums->sums = need(reallocarray(sums->sums, sums->nr + 1,
+				       sizeof(*sums->sums)));
+	sums->sums[sums->nr++] = new;
+	return new;
+}
+
+struct context {
+	struct sums *sums;
+	pid_t pid;
+};
+
+static void add_mapping(void *context, uint64_t addr,
+			const struct procmap_mapping *vma)
+{
+	const struct context *const to = context;
+	struct sum *const sum = sum_of(to->sums, vma);
+	const uint64_t bytes = vma->end - vma->start;
+
+	(void)addr;
+	if (sum->last_pid != to->pid)
+		sum->processes++;
+	sum->last_pid = to->pid;
+	sum->mappings++;
+	sum->bytes += bytes;
+	if (vma->flags & PROCMAP_EXECUTABLE)
+		sum->executable += bytes;
+	if (vma->flags & PROCMAP_WRITABLE)
+		sum->writable += bytes;
+}
+
+int add_to_sums(const struct options *options, struct sums *sums)
+{
+	struct context context = { .sums = sums, .pid = options->pid };
+	struct procmap *procmap;
+	int err;
+
+	err = procmap_open_pid(options->pid, options->way, &procmap);
+	if (err)
+		return err;
+	err = visit(procmap, options, add_mapping, &context);
+	procmap_close(procmap);
+	sums->processes += !err;
+	return err;
+}
+
+static void json_sum(struct json *json, const char *key, const struct sum *sum,
+		     const struct options *options)
+{
+	json_open(json, key, '{');
+	if (is_of_many(options))
+		json_number(json, "processes", sum->processes);
+	json_number(json, "mappings", sum->mappings);
+	json_number(json, "bytes", sum->bytes);
+	json_number(json, "executable_bytes", sum->executable);
+	json_number(json, "writable_bytes", sum->writable);
+	if (sum->first.name) {
+		json_inode(json, &sum->first);
+		json_name(json, &sum->first);
+		if (options->build_id)
+			json_build_id(json, &sum->first);
+	}
+	json_close(json, '}');
+}
+
+static void print_headings(const struct options *options, FILE *out)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "%s%8s %11s %11s %11s  name",
+		 is_of_many(options) ? "processes " : "", "mappings", "KiB",
+		 "executable", "writable");
+	print_coloured(out, BOLD, line);
+	fputc('\n', out);
+}
+
+static void print_sum(const struct options *options, const struct sum *sum,
+		      FILE *out)
+{
+	int column = 0;
+
+	if (is_of_many(options))
+		column += fprintf(out, "%9zu ", sum->processes);
+	column += fprintf(out, "%8zu %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "  ",
+			  sum->mappings, sum->bytes / 1024,
+			  sum->executable / 1024, sum->writable / 1024);
+	print_name(out, *sum->first.name ? sum->first.name : "-", column);
+	fputc('\n', out);
+	if (options->build_id)
+		print_build_id_line(out, &sum->first);
+}
+
+/* Gives back what the sums hold, too. */
+int print_sums(const struct options *options, struct sums *sums, FILE *out)
+{
+	struct json json = { .out = out };
+	struct sum total = { .processes = sums->processes };
+	const size_t nr = sums->nr;
+	size_t i;
+
+	qsort(sums->sums, nr, sizeof(*sums->sums), by_bytes);
+	if (options->json) {
+		json_begin(&json, options);
+		json_open(&json, "sums", '[');
+	} else if (nr) {
+		print_headings(options, out);
+	}
+	for (i = 0; i < nr; i++) {
+		struct sum *const sum = sums->sums[i];
+
+		if (options->json)
+			json_sum(&json, NULL, sum, options);
+		else
+			print_sum(options, sum, out);
+		total.mappings += sum->mappings;
+		total.bytes += sum->bytes;
+		total.executable += sum->executable;
+		total.writable += sum->writable;
+		tdelete(sum, &sums->tree, by_file);
+		free((char *)sum->first.name);
+		free(sum);
+	}
+	free(sums->sums);
+	if (options->json) {
+		json_close(&json, ']');
+		json_sum(&json, "total", &total, options);
+		json_end(&json);
+	} else if (nr) {
+		total.first.name = "total";
+		print_sum(options, &total, out);
+	}
+	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: what is mapped, unmapped and changed while a process runs. */
+#include "procfs_query.h"
+
+#include <time.h>
+
+/**
+ * struct snapshot - all mappings at one look
+ * @vmas: the mappings, in rising order, with names of their own.
+ * @nr: how many there are.
+ * @size: how many there is room for.
+ */
+struct snapshot {
+	struct procmap_mapping *vmas;
+	size_t nr;
+	size_t size;
+};
+
+static void empty_snapshot(struct snapshot *snapshot)
+{
+	while (snapshot->nr)
+		free((char *)snapshot->vmas[--snapshot->nr].name);
+}
+
+static void add_to_snapshot(void *context, uint64_t addr,
+			    const struct procmap_mapping *vma)
+{
+	struct snapshot *const snapshot = context;
+	struct procmap_mapping *copy;
+
+	(void)addr;
+	if (snapshot->nr == snapshot->size) {
+		snapshot->size = snapshot->size * 2 + 64;
+		snapshot->vmas = need(reallocarray(snapshot->vmas,
+						   snapshot->size,
+						   sizeof(*snapshot->vmas)));
+	}
+	copy = &snapshot->vmas[snapshot->nr++];
+	*copy = *vma;
+	copy->name = need(strdup(vma->name));
+}
+
+static bool is_same_vma(const struct procmap_mapping *a,
+			const struct procmap_mapping *b)
+{
+	return a->start == b->start && a->end == b->end &&
+	       a->flags == b->flags && a->offset == b->offset &&
+	       a->inode == b->inode && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor && !strcmp(a->name, b->name);
+}
+
+/**
+ * struct watcher - where changes go
+ * @out: the stream.
+ * @options: what is to be printed of them.
+ * @column: where names begin in a line.
+ */
+struct watcher {
+	FILE *out;
+	const struct options *options;
+	int column;
+};
+
+static void print_changed(const struct watcher *watcher, const char *when,
+			  enum colour colour, const char *sign,
+			  const struct procmap_mapping *vma)
+{
+	int indent;
+
+	indent = fprintf(watcher->out, "%s ", when);
+	indent += print_coloured(watcher->out, colour, sign);
+	indent += fprintf(watcher->out, " ");
+	print_line(watcher->out, vma, indent, watcher->column);
+}
+
+/* A mapping that came (@was is NULL), went (@is is NULL) or changed. */
+static void print_change(const struct watcher *watcher, const char *when,
+			 const struct procmap_mapping *was,
+			 const struct procmap_mapping *is)
+{
+	const bool build_id = watcher->options->build_id;
+	struct json json = { .out = watcher->out };
+
+	if (!watcher->options->json) {
+		if (was)
+			print_changed(watcher, when, is ? YELLOW : RED,
+				      is ? "<" : "-", was);
+		if (is)
+			print_changed(watcher, when, was ? YELLOW : GREEN,
+				      was ? ">" : "+", is);
+		return;
+	}
+	json_begin(&json, watcher->options);
+	json_string(&json, "time", when);
+	json_string(&json, "change",
+		    was ? is ? "changed" : "vanished" : "appeared");
+	if (was)
+		json_vma(&json, "was", was, build_id);
+	if (is)
+		json_vma(&json, "is", is, build_id);
+	json_end(&json);
+}
+
+static void print_changes(struct watcher *watcher, const char *when,
+			  const struct snapshot *before,
+			  const struct snapshot *now)
+{
+	size_t i = 0, j = 0;
+
+	while (i < before->nr || j < now->nr) {
+		const struct procmap_mapping *was = NULL, *is = NULL;
+
+		if (i < before->nr)
+			was = &before->vmas[i];
+		if (j < now->nr)
+			is = &now->vmas[j];
+		if (was && is && was->start < is->start)
+			is = NULL;
+		else if (was && is && is->start < was->start)
+			was = NULL;
+		i += !!was;
+		j += !!is;
+		if (!was || !is || !is_same_vma(was, is))
+			print_change(watcher, when, was, is);
+	}
+}
+
+static void print_first_look(struct watcher *watcher, const char *when,
+			     size_t nr)
+{
+	struct json json = { .out = watcher->out };
+
+	if (watcher->options->json) {
+		json_begin(&json, watcher->options);
+		json_string(&json, "time", when);
+		json_number(&json, "mappings", nr);
+		json_end(&json);
+	} else {
+		fprintf(watcher->out, "%s   %zu mappings\n", when, nr);
+	}
+}
+
+static void wait_until(struct timespec *next, double seconds)
+{
+	const long ns = next->tv_nsec + (long)((seconds - (long)seconds) * 1e9);
+
+	next->tv_sec += (time_t)seconds + ns / 1000000000;
+	next->tv_nsec = ns % 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL))
+		;
+}
+
+/* Look, and print what has changed since the look before. */
+static int look(struct procmap *procmap, struct watcher *watcher,
+		struct snapshot *before, struct snapshot *now, bool is_first)
+{
+	const time_t clock = time(NULL);
+	char when[sizeof("23:59:59")];
+	size_t len;
+	char *text;
+	int err;
+
+	empty_snapshot(now);
+	err = visit(procmap, watcher->options, add_to_snapshot, now);
+	if (err)
+		return err;
+	strftime(when, sizeof(when), "%T", localtime(&clock));
+	watcher->out = need(open_memstream(&text, &len));
+	if (is_first)
+		print_first_look(watcher, when, now->nr);
+	else
+		print_changes(watcher, when, before, now);
+	if (fclose(watcher->out))
+		fail("out of memory");
+	write_output(text, len);
+	free(text);
+	return 0;
+}
+
+/* A process that executes another program goes on with new mappings. */
+static int look_anew(const struct options *options, struct procmap **procmap,
+		     struct watcher *watcher, struct snapshot *before,
+		     struct snapshot *now, bool is_first)
+{
+	int err;
+
+	procmap_close(*procmap);
+	*procmap = NULL;
+	err = procmap_open_pid(options->pid, options->way, procmap);
+	return err ? err : look(*procmap, watcher, before, now, is_first);
+}
+
+/* Until the process is no more. */
+int watch(const struct options *options)
+{
+	struct watcher watcher = { .options = options, .column = name_column() };
+	struct snapshot snapshots[2] = {};
+	struct procmap *procmap;
+	struct timespec next;
+	unsigned int i;
+	int err;
+
+	err = procmap_open_pid(options->pid, options->way, &procmap);
+	if (err)
+		return err;
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	for (i = 0; !err; i++) {
+		if (i)
+			wait_until(&next, options->interval);
+		err = look(procmap, &watcher, &snapshots[(i + 1) % 2],
+			   &snapshots[i % 2], !i);
+		if (err == -ESRCH)
+			err = look_anew(options, &procmap, &watcher,
+					&snapshots[(i + 1) % 2],
+					&snapshots[i % 2], !i);
+	}
+	procmap_close(procmap);
+	for (i = 0; i < 2; i++) {
+		empty_snapshot(&snapshots[i]);
+		free(snapshots[i].vmas);
+	}
+	return err == -ESRCH || err == -ENOENT ? EXIT_SUCCESS : err;
+}
