@@ -86,7 +86,7 @@ static int visit_addresses(struct procmap *procmap,
  * mapping that covers it, or NULL; or each mapping with its first address.
  */
 int visit(struct procmap *procmap, const struct options *options,
-		 visit_fn visit_one, void *context)
+	  visit_fn visit_one, void *context)
 {
 	return options->list || options->sum ?
 	       visit_all(procmap, flags_of(options), visit_one, context) :
@@ -156,9 +156,10 @@ static int by_pid(const void *a, const void *b)
 static void find_processes(const struct options *options,
 			   struct processes *processes)
 {
-	DIR *const proc = opendir("/proc");
 	struct dirent *entry;
+	DIR *proc;
 
+	proc = opendir("/proc");
 	if (!proc)
 		fail("/proc: %s: mount it", strerror(errno));
 	while ((entry = readdir(proc))) {

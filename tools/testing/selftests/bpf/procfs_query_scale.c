@@ -324,7 +324,7 @@ static char *draw(struct gnuplot *gnuplot, const struct point *points,
 	}
 	fclose(gnuplot->out);
 	if (waitpid(gnuplot->pid, &status, 0) != gnuplot->pid || status || !*len)
-		fail("gnuplot could not draw it: there is no picture");
+		fail("gnuplot failed: there is no picture");
 	return svg;
 }
 

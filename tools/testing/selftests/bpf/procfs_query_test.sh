@@ -18,6 +18,7 @@ readonly KSFT_SKIP=4
 readonly NO_MAPPINGS='has no mappings (a kernel thread, or exited): give another'
 readonly NO_SPACE='No space left on device: not all of the result was written'
 readonly CHANGED='changed each time, 10 times: stop it first'
+readonly NOT_SEEN='that may be looked into: see ps(1), or become root'
 readonly NO_IOCTL='this kernel has no PROCMAP_QUERY: only the text (-T) can be used'
 
 skip() {
@@ -1040,10 +1041,8 @@ test_exe_is_a_name_or_a_path() {
 	granted -e "$tmp/$unique" --list
 	maps "$target" | sed "1i$target: $tmp/$unique" | diff - "$tmp/out"
 	run 1 -e "$unique" --list --shared --executable
-	refused "there is no process of unique that may be looked into: see ps(1), or become root" \
-		-e unique --list
-	refused "there is no process of ./sleep that may be looked into: see ps(1), or become root" \
-		-e ./sleep --list
+	refused "there is no process of unique $NOT_SEEN" -e unique --list
+	refused "there is no process of ./sleep $NOT_SEEN" -e ./sleep --list
 	refused "'' is not a program: give its name, or its path" -e '' --list
 }
 
@@ -1087,6 +1086,11 @@ summed() {
 		}' | sort
 }
 
+# What --sum prints, without its headings and its columns.
+sums() {
+	sed -E '1d; s/^ +//; :again; s/^([0-9 ]*[0-9])  +/\1 /; t again' | sort
+}
+
 test_sum_is_that_of_the_text() {
 	local target way
 	for target in $plain $odd; do
@@ -1097,8 +1101,7 @@ test_sum_is_that_of_the_text() {
 				grep -Eqx 'mappings +KiB +executable +writable +name'
 			sed '1d; $d' "$tmp/out" | sort -srnc -k 2,2
 			tail -n 1 "$tmp/out" | grep -q ' total$'
-			sed -E '1d; s/^ +//; s/^([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +/\1 \2 \3 \4 /' \
-				"$tmp/out" | sort | diff "$tmp/expected" -
+			sums <"$tmp/out" | diff "$tmp/expected" -
 		done
 	done
 	run 1 -p "$plain" --sum --shared --executable
@@ -1121,8 +1124,7 @@ test_sum_of_several_processes() {
 	id=$(filtered "$first" executable | grep -c '/twice$')
 	[ "$(awk '{ print $1, $2, $5 }' "$tmp/twice-sum")" = "2 $((2 * id)) 0" ]
 	granted -e twice --sum
-	sed -E '1d; s/^ +//; s/^([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+) +/\1 \2 \3 \4 \5 /' \
-		"$tmp/out" | sort | diff "$tmp/both" -
+	sums <"$tmp/out" | diff "$tmp/both" -
 	granted -e twice --sum -B
 	grep -A 1 "/twice$" "$tmp/out" |
 		grep -qx "  build ID $(readelf_id "$tmp/twice")"
@@ -1290,7 +1292,7 @@ test_scale_leaves_nothing_half_done() {
 	local try
 	echo before >"$tmp/picture.svg"
 	fake_gnuplot 'echo "<svg>"; exit 1'
-	PATH=$tmp/bin:$PATH refused 'gnuplot could not draw it: there is no picture' \
+	PATH=$tmp/bin:$PATH refused 'gnuplot failed: there is no picture' \
 		--scale "$tmp/picture.svg"
 	PATH=$tmp/bin:$PATH "$tool" --scale "$tmp/picture.svg" &
 	target=$!
@@ -1321,7 +1323,8 @@ test_scale_says_what_is_missing() {
 	mkdir "$tmp/without"
 	printf '#!/bin/sh\nPATH=/none exec %s "$@"\n' "$tool" >"$tmp/without/gnuplot"
 	chmod +x "$tmp/without/gnuplot"
-	tool=$tmp/without/gnuplot refused 'gnuplot: No such file or directory: install gnuplot-nox' \
+	tool=$tmp/without/gnuplot refused \
+		'gnuplot: No such file or directory: install gnuplot-nox' \
 		--scale "$tmp/missing.svg"
 	[ ! -e "$tmp/missing.svg" ]
 }
