@@ -30,7 +30,7 @@ help:
 	@echo '                 resolve the addresses of a real process in it by ioctl and by text'
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel KVER'
-	@echo 'make deb         build the Debian package of it, procmap-query-dkms'
+	@echo 'make deb         build the Debian packages of it, of the library and of the tool'
 	@echo 'make check       set up, and run every test and static check'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
 	@echo 'make series      write the patches to build/series/$(BASE)'
