@@ -3,9 +3,6 @@
  * Many addresses at once: they are taken in rising order, so that each mapping,
  * and each gap, is asked for once.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* qsort_r() */
-#endif
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +18,8 @@
  * @names: the names, each with its NUL; a mapping's is an offset in it until
  *	all have been found.
  * @names_len: bytes used of it.
- * @name_at: where the name of the last mapping is.
+ * @name_at: where the name of the last mapping is,
+ * @name_size: and its bytes, with the NUL.
  */
 struct resolution {
 	struct procmap_resolved public;
@@ -29,59 +27,119 @@ struct resolution {
 	struct name_buffer names;
 	size_t names_len;
 	size_t name_at;
+	size_t name_size;
 };
 
-static bool is_rising(const uint64_t *addrs, size_t nr_addrs)
-{
-	size_t i;
+/**
+ * struct question - one of the addresses
+ * @addr: the address.
+ * @index: which one it is, as they were given.
+ */
+struct question {
+	uint64_t addr;
+	size_t index;
+};
 
-	for (i = 1; i < nr_addrs; i++)
-		if (addrs[i - 1] > addrs[i])
-			return false;
-	return true;
+/* Mappings begin and end with a page: within one, any order will do. */
+#define PAGE_BITS	12
+
+/* Up to so many, the sort that follows costs more than it saves. */
+#define FEW		32
+
+static void sort_few(struct question *questions, size_t nr)
+{
+	size_t i, j;
+
+	for (i = 1; i < nr; i++) {
+		const struct question question = questions[i];
+
+		for (j = i; j && questions[j - 1].addr > question.addr; j--)
+			questions[j] = questions[j - 1];
+		questions[j] = question;
+	}
 }
 
-static int by_address(const void *a, const void *b, void *context)
+/* Sort by one byte of the address, and leave those with the same as they are. */
+static void sort_by_byte(const struct question *from, struct question *to,
+			 size_t nr, unsigned int shift)
 {
-	const uint64_t *const addrs = context;
-	const uint64_t x = addrs[*(const size_t *)a];
-	const uint64_t y = addrs[*(const size_t *)b];
+	size_t ends[256] = { 0 }, sum = 0, i;
 
-	return (x > y) - (x < y);
+	for (i = 0; i < nr; i++)
+		ends[from[i].addr >> shift & 0xff]++;
+	for (i = 0; i < 256; i++) {
+		const size_t count = ends[i];
+
+		ends[i] = sum;
+		sum += count;
+	}
+	for (i = 0; i < nr; i++)
+		to[ends[from[i].addr >> shift & 0xff]++] = from[i];
 }
 
-/* The indexes of the addresses in rising order; NULL if there is no memory. */
-static size_t *order_of(const uint64_t *addrs, size_t nr_addrs)
+/*
+ * Sort @nr questions by page, @questions having room for twice as many: byte by
+ * byte, from the lowest, of those @differing bits that are not the same in all.
+ * Comparing them with one another would cost several times as much as asking the
+ * kernel. Returns the half that they are in at the end.
+ */
+static struct question *sort(struct question *questions, size_t nr,
+			     uint64_t differing)
 {
-	size_t *const order = calloc(nr_addrs, sizeof(*order));
+	struct question *from = questions, *to = questions + nr, *other;
+	unsigned int shift;
+
+	if (nr <= FEW) {
+		sort_few(questions, nr);
+		return questions;
+	}
+	for (shift = PAGE_BITS; shift < 64; shift += 8) {
+		if (!(differing >> shift & 0xff))
+			continue;
+		sort_by_byte(from, to, nr, shift);
+		other = from;
+		from = to;
+		to = other;
+	}
+	return from;
+}
+
+/* The addresses in their order by page; NULL if there is no memory for it. */
+static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
+				     void **memory)
+{
+	struct question *const questions =
+		reallocarray(NULL, nr_addrs, 2 * sizeof(*questions));
+	uint64_t differing = 0;
 	size_t i;
 
-	if (!order)
+	*memory = questions;
+	if (!questions)
 		return NULL;
-	for (i = 0; i < nr_addrs; i++)
-		order[i] = i;
-	if (!is_rising(addrs, nr_addrs))
-		qsort_r(order, nr_addrs, sizeof(*order), by_address,
-			(void *)addrs);
-	return order;
+	for (i = 0; i < nr_addrs; i++) {
+		questions[i] = (struct question) { addrs[i], i };
+		differing |= addrs[i] ^ addrs[0];
+	}
+	return sort(questions, nr_addrs, differing);
 }
 
 /* Neighbours have the same name more often than not. */
 static int add_name(struct resolution *new,
 		    const struct procmap_mapping *mapping)
 {
-	const size_t len = mapping->name_len + 1;
+	const size_t size = mapping->name_len + 1;
 	int err;
 
-	if (new->names_len &&
-	    !strcmp(new->names.bytes + new->name_at, mapping->name))
+	if (new->name_size == size &&
+	    !memcmp(new->names.bytes + new->name_at, mapping->name, size))
 		return 0;
-	err = name_reserve(&new->names, new->names_len + len);
+	err = name_reserve(&new->names, new->names_len + size);
 	if (err)
 		return err;
-	memcpy(new->names.bytes + new->names_len, mapping->name, len);
+	memcpy(new->names.bytes + new->names_len, mapping->name, size);
 	new->name_at = new->names_len;
-	new->names_len += len;
+	new->name_size = size;
+	new->names_len += size;
 	return 0;
 }
 
@@ -123,40 +181,50 @@ static void set_names(struct resolution *new)
 	}
 }
 
-static int resolve(struct procmap *procmap, const uint64_t *addrs,
-		   const size_t *order, unsigned int flags,
-		   struct resolution *new)
+static int resolve(struct procmap *procmap, const struct question *questions,
+		   unsigned int flags, struct resolution *new)
 {
-	struct procmap_mapping found = { .end = 0 };
-	bool at_end = false, added = false;
-	size_t i;
+	const struct question *question = questions;
+	const struct question *const end = questions + new->public.nr_places;
+	struct procmap_place *const places = new->public.places;
+	struct procmap_mapping found;
 	int err;
 
-	for (i = 0; i < new->public.nr_places; i++) {
-		const uint64_t addr = addrs[order[i]];
-		struct procmap_place *const place = &new->public.places[order[i]];
+	while (question != end) {
+		uint64_t to_offset;
+		uint32_t index;
+		bool has_offset;
 
-		if (!at_end && addr >= found.end) {
-			err = find_from(procmap, addr, flags, !i, &found);
-			if (err && err != -ENOENT)
-				return err;
-			at_end = err == -ENOENT;
-			added = false;
-		}
-		if (at_end || addr < found.start) {
-			place->mapping = PROCMAP_NOT_MAPPED;
+		err = find_from(procmap, question->addr, flags,
+				question == questions, &found);
+		if (err == -ENOENT)
+			break;
+		if (err)
+			return err;
+		while (question != end && question->addr < found.start)
+			places[question++->index].mapping = PROCMAP_NOT_MAPPED;
+		if (question == end || question->addr >= found.end)
 			continue;
+
+		index = new->public.nr_mappings;
+		err = add_mapping(new, &found);
+		if (err)
+			return err;
+		has_offset = has_file(&found);
+		to_offset = found.offset - found.start;
+		for (; question != end && question->addr < found.end;
+		     question++) {
+			struct procmap_place *const place =
+				&places[question->index];
+
+			place->mapping = index;
+			if (has_offset)
+				place->offset = question->addr + to_offset;
 		}
-		if (!added) {
-			err = add_mapping(new, &found);
-			if (err)
-				return err;
-			added = true;
-		}
-		place->mapping = new->public.nr_mappings - 1;
-		if (has_file(&found))
-			place->offset = found.offset + (addr - found.start);
 	}
+	/* Those above the last mapping. */
+	while (question != end)
+		places[question++->index].mapping = PROCMAP_NOT_MAPPED;
 	return 0;
 }
 
@@ -164,22 +232,23 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
 		    struct procmap_resolved **resolved)
 {
+	struct question *questions;
 	struct resolution *new;
-	size_t *order;
 	int err = -ENOMEM;
+	void *memory;
 
 	if (!procmap || !addrs || !nr_addrs || (flags & ~FLAGS) || !resolved)
 		return -EINVAL;
-	order = order_of(addrs, nr_addrs);
+	questions = questions_on(addrs, nr_addrs, &memory);
 	new = calloc(1, sizeof(*new));
 	if (new) {
 		new->public.nr_places = nr_addrs;
 		new->public.places = calloc(nr_addrs,
 					    sizeof(*new->public.places));
 	}
-	if (order && new && new->public.places)
-		err = resolve(procmap, addrs, order, flags, new);
-	free(order);
+	if (questions && new && new->public.places)
+		err = resolve(procmap, questions, flags, new);
+	free(memory);
 	if (err) {
 		procmap_free_resolved(new ? &new->public : NULL);
 		return err;

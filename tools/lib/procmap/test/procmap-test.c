@@ -38,6 +38,8 @@ void *__real_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
+void *__real_reallocarray(void *old, size_t nr, size_t size);
+void *__wrap_reallocarray(void *old, size_t nr, size_t size);
 
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
@@ -87,6 +89,11 @@ void *__wrap_calloc(size_t nr, size_t size)
 void *__wrap_realloc(void *old, size_t size)
 {
 	return may_allocate() ? __real_realloc(old, size) : NULL;
+}
+
+void *__wrap_reallocarray(void *old, size_t nr, size_t size)
+{
+	return may_allocate() ? __real_reallocarray(old, nr, size) : NULL;
 }
 
 static bool is_as_line(const struct procmap_mapping *mapping,
@@ -508,6 +515,8 @@ static size_t make_addresses(const struct maps *maps, uint64_t *addrs)
 		addrs[nr++] = maps->lines[i].start + 123;
 		addrs[nr++] = maps->lines[i].end + 5;
 	}
+	addrs[nr++] = 0;
+	addrs[nr++] = UINT64_MAX;
 	for (i = nr - 1; i > 0; i--) {
 		const size_t other = (random = random * 1103515245 + 12345) %
 				     (i + 1);
@@ -521,17 +530,19 @@ static size_t make_addresses(const struct maps *maps, uint64_t *addrs)
 
 TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 {
-	uint64_t *const addrs = calloc(self->maps.nr, 4 * sizeof(*addrs));
+	uint64_t *const addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	struct procmap_resolved *resolved;
-	unsigned int flags;
-	size_t nr, i;
+	unsigned int flags, few;
+	size_t nr_addrs, nr, i;
 
 	if (!self->procmap)
 		return;
-	nr = make_addresses(&self->maps, addrs);
-	for (flags = 0; flags < 0x40; flags++) {
+	nr_addrs = make_addresses(&self->maps, addrs);
+	/* Few are sorted another way than many. */
+	for (flags = few = 0; flags < 0x40; few = !few, flags += !few) {
 		if (flags & PROCMAP_COVERING_OR_NEXT)
 			continue;
+		nr = few ? 20 : nr_addrs;
 		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, flags,
 					     &resolved));
 		ASSERT_EQ(nr, resolved->nr_places);
@@ -665,7 +676,7 @@ static int use_all(pid_t pid, enum procmap_way way, const uint64_t *addrs,
 
 TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
 {
-	uint64_t *const addrs = calloc(self->maps.nr, 4 * sizeof(*addrs));
+	uint64_t *const addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	int err, failures = 0;
 	size_t nr;
 
