@@ -28,14 +28,16 @@
  * struct elf_reader - a file, and the page of it that was read last
  * @file: the file.
  * @page: the page, referenced, or NULL.
- * @index: its index in the file.
+ * @start: where it begins in the file.
+ * @valid: how many of its bytes are the file's; 0 without a page.
  * @notes_left: how many notes may still be looked at.
  * @is_64: the file is of ELFCLASS64.
  */
 struct elf_reader {
 	struct file *file;
 	struct page *page;
-	pgoff_t index;
+	u64 start;
+	size_t valid;
 	unsigned int notes_left;
 	bool is_64;
 };
@@ -56,24 +58,29 @@ static bool is_readable(struct file *file)
 }
 
 /*
- * Make reader->page the one at @index. The invalidate lock keeps truncation
- * and hole punching off while the page is filled, as it does for read(2).
+ * Make reader->page the one that begins at @start in the file. The invalidate
+ * lock keeps truncation and hole punching off while the page is filled, as it
+ * does for read(2).
  */
-static bool get_page_at(struct elf_reader *reader, pgoff_t index)
+static bool get_page_at(struct elf_reader *reader, u64 start)
 {
 	struct address_space *mapping = reader->file->f_mapping;
+	const pgoff_t index = start >> PAGE_SHIFT;
 	struct folio *folio;
 	struct page *page;
+	u64 size;
 
 	if (reader->page) {
-		if (reader->index == index)
+		if (reader->start == start)
 			return true;
 		put_page(reader->page);
 		reader->page = NULL;
+		reader->valid = 0;
 	}
 
 	filemap_invalidate_lock_shared(mapping);
-	if (index >= DIV_ROUND_UP_ULL(i_size_read(mapping->host), PAGE_SIZE)) {
+	size = i_size_read(mapping->host);
+	if (start >= size) {
 		page = ERR_PTR(-ENODATA);
 	} else if (shmem_mapping(mapping)) {
 		page = shmem_read_mapping_page_gfp(mapping, index,
@@ -88,29 +95,41 @@ static bool get_page_at(struct elf_reader *reader, pgoff_t index)
 		return false;
 
 	reader->page = page;
-	reader->index = index;
+	reader->start = start;
+	reader->valid = min_t(u64, size - start, PAGE_SIZE);
 	return true;
 }
 
-/* Copy @len bytes at @pos of the file, or fail. */
-static bool read_at(struct elf_reader *reader, u64 pos, void *to, size_t len)
+static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
+				size_t len)
 {
-	const u64 size = i_size_read(reader->file->f_mapping->host);
-
-	if (pos > size || len > size - pos)
-		return false;
-
 	while (len) {
 		const size_t offset = offset_in_page(pos);
 		const size_t chunk = min_t(size_t, len, PAGE_SIZE - offset);
 
-		if (!get_page_at(reader, pos >> PAGE_SHIFT))
+		if (!get_page_at(reader, pos - offset) ||
+		    offset + chunk > reader->valid)
 			return false;
 		memcpy_from_page(to, reader->page, offset, chunk);
 		to += chunk;
 		pos += chunk;
 		len -= chunk;
 	}
+	return true;
+}
+
+/*
+ * Copy @len bytes at @pos of the file, or fail. Mostly they are in the page that
+ * was read last, and where @len is constant a few moves are the whole copy.
+ */
+static __always_inline bool read_at(struct elf_reader *reader, u64 pos,
+				    void *to, size_t len)
+{
+	const u64 offset = pos - reader->start;
+
+	if (unlikely(offset > reader->valid || len > reader->valid - offset))
+		return read_pages(reader, pos, to, len);
+	memcpy_from_page(to, reader->page, offset, len);
 	return true;
 }
 

@@ -45,7 +45,8 @@
  * struct answer - what is known of the VMA that answers
  * @file: its file, referenced, if the path or the build ID is wanted; or NULL.
  * @path: the path of @file, if it is the name and is wanted; or NULL.
- * @name: its name, in one of the two buffers that follow, or NULL.
+ * @name: its name, in one of the two buffers that follow.
+ * @name_size: bytes of @name, with the NUL; 0 if it has none.
  * @long_name: allocated for a path that is longer than @short_name, or NULL.
  * @short_name: the buffer for all others.
  * @build_id: its build ID.
@@ -54,25 +55,65 @@ struct answer {
 	struct file *file;
 	const struct path *path;
 	const char *name;
+	u32 name_size;
 	char *long_name;
 	char short_name[SHORT_NAME_SIZE];
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
-static int copy_query_in(struct procmap_query *query, u64 *size,
+/*
+ * Read a query of the size that this header has, as most are: field by field is
+ * several times cheaper than a copy, which has to be checked first. The fields
+ * that only answer are left as they are.
+ */
+static bool read_fields(struct procmap_query *query,
+			const struct procmap_query __user *uquery)
+{
+	if (!user_read_access_begin(uquery, sizeof(*uquery)))
+		return false;
+	unsafe_get_user(query->size, &uquery->size, fault);
+	unsafe_get_user(query->query_flags, &uquery->query_flags, fault);
+	unsafe_get_user(query->query_addr, &uquery->query_addr, fault);
+	unsafe_get_user(query->vma_name_size, &uquery->vma_name_size, fault);
+	unsafe_get_user(query->build_id_size, &uquery->build_id_size, fault);
+	unsafe_get_user(query->vma_name_addr, &uquery->vma_name_addr, fault);
+	unsafe_get_user(query->build_id_addr, &uquery->build_id_addr, fault);
+	user_read_access_end();
+	return query->size == sizeof(*query);
+fault:
+	user_read_access_end();
+	return false;
+}
+
+/* Read one of any size. */
+static int read_struct(struct procmap_query *query,
+		       const struct procmap_query __user *uquery)
+{
+	u64 size;
+	int err;
+
+	if (get_user(size, &uquery->size))
+		return -EFAULT;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	if (size < offsetofend(struct procmap_query, query_addr))
+		return -EINVAL;
+	err = copy_struct_from_user(query, sizeof(*query), uquery, size);
+	/* Whatever the caller has made of it since. */
+	query->size = size;
+	return err;
+}
+
+static int copy_query_in(struct procmap_query *query,
 			 const struct procmap_query __user *uquery)
 {
 	int err;
 
-	if (get_user(*size, &uquery->size))
-		return -EFAULT;
-	if (*size > PAGE_SIZE)
-		return -E2BIG;
-	if (*size < offsetofend(struct procmap_query, query_addr))
-		return -EINVAL;
-	err = copy_struct_from_user(query, sizeof(*query), uquery, *size);
-	if (err)
-		return err;
+	if (!read_fields(query, uquery)) {
+		err = read_struct(query, uquery);
+		if (err)
+			return err;
+	}
 
 	if (query->query_flags & ~(u64)KNOWN_FLAGS)
 		return -EINVAL;
@@ -84,18 +125,23 @@ static int copy_query_in(struct procmap_query *query, u64 *size,
 }
 
 /*
- * The three functions that follow are all that knows how a VMA is locked and
+ * The four functions that follow are all that knows how a VMA is locked and
  * found. Between the first and the last, the VMAs of @mm hold still.
  */
 static int lock_vmas(struct mm_struct *mm)
 {
 	if (!mm || !mmget_not_zero(mm))
 		return -ESRCH;
-	if (mmap_read_lock_killable(mm)) {
+	if (!mmap_read_trylock(mm) && mmap_read_lock_killable(mm)) {
 		mmput(mm);
 		return -EINTR;
 	}
 	return 0;
+}
+
+static struct vm_area_struct *vma_at(struct mm_struct *mm, unsigned long addr)
+{
+	return vma_lookup(mm, addr);
 }
 
 /* The first VMA that ends above where @vmi stands, which moves past it. */
@@ -127,9 +173,25 @@ static u64 vma_permissions(const struct vm_area_struct *vma)
 
 static bool passes_filters(const struct vm_area_struct *vma, u64 flags)
 {
+	const u64 permissions = flags & PERMISSION_FLAGS;
+
 	if ((flags & PROCMAP_QUERY_FILE_BACKED_VMA) && !vma->vm_file)
 		return false;
-	return !(flags & PERMISSION_FLAGS & ~vma_permissions(vma));
+	return !permissions || !(permissions & ~vma_permissions(vma));
+}
+
+/* Apart, for what it has on the stack: most queries do without. */
+static noinline struct vm_area_struct *
+find_vma_from(struct mm_struct *mm, unsigned long addr, u64 flags)
+{
+	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
+
+	vma_iter_init(&vmi, mm, addr);
+	while ((vma = next_vma(&vmi)))
+		if (passes_filters(vma, flags))
+			return vma;
+	return NULL;
 }
 
 static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
@@ -138,21 +200,17 @@ static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 	const u64 addr = query->query_addr;
 	const u64 flags = query->query_flags;
 	struct vm_area_struct *vma;
-	struct vma_iterator vmi;
 
 	/* A 32-bit kernel maps nothing up there. */
 	if (addr > ULONG_MAX)
 		return NULL;
 
-	vma_iter_init(&vmi, mm, addr);
-	while ((vma = next_vma(&vmi))) {
-		if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
-		    vma->vm_start > addr)
-			return NULL;
-		if (passes_filters(vma, flags))
-			return vma;
-	}
-	return NULL;
+	vma = vma_at(mm, addr);
+	if (vma && passes_filters(vma, flags))
+		return vma;
+	if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA))
+		return NULL;
+	return find_vma_from(mm, vma ? vma->vm_end : addr, flags);
 }
 
 static void copy_fields(struct procmap_query *query, struct vm_area_struct *vma)
@@ -177,18 +235,25 @@ static void copy_fields(struct procmap_query *query, struct vm_area_struct *vma)
 	}
 }
 
+static void append_to_name(struct answer *answer, const char *text)
+{
+	const u32 left = SHORT_NAME_SIZE - answer->name_size;
+	const ssize_t len = strscpy(answer->short_name + answer->name_size, text,
+				    left);
+
+	answer->name_size += len < 0 ? left - 1 : len;
+}
+
 static void copy_special_name(struct answer *answer,
 			      const struct vma_name *name)
 {
-	char *to = answer->short_name;
-
-	*to = '\0';
 	if (name->prefix)
-		strlcat(to, name->prefix, SHORT_NAME_SIZE);
-	strlcat(to, name->text, SHORT_NAME_SIZE);
+		append_to_name(answer, name->prefix);
+	append_to_name(answer, name->text);
 	if (name->prefix)
-		strlcat(to, "]", SHORT_NAME_SIZE);
-	answer->name = to;
+		append_to_name(answer, "]");
+	answer->name_size++;
+	answer->name = answer->short_name;
 }
 
 /* All that happens under the lock. */
@@ -228,29 +293,32 @@ unlock:
  * Make the path in the short buffer first: most fit, and where the caller's is
  * shorter still, a longer path is not wanted.
  */
-static int make_path(struct answer *answer, u32 size)
+static int make_path(struct answer *answer, u32 wanted)
 {
+	u32 size = min_t(u32, wanted, SHORT_NAME_SIZE);
+	char *buffer = answer->short_name;
 	char *name;
 
-	name = d_path(answer->path, answer->short_name,
-		      min_t(u32, size, SHORT_NAME_SIZE));
-	if (name == ERR_PTR(-ENAMETOOLONG) && size > SHORT_NAME_SIZE) {
-		size = min_t(u32, size, PATH_MAX);
-		answer->long_name = kmalloc(size, GFP_KERNEL);
-		if (!answer->long_name)
+	name = d_path(answer->path, buffer, size);
+	if (name == ERR_PTR(-ENAMETOOLONG) && wanted > SHORT_NAME_SIZE) {
+		size = min_t(u32, wanted, PATH_MAX);
+		buffer = kmalloc(size, GFP_KERNEL);
+		if (!buffer)
 			return -ENOMEM;
-		name = d_path(answer->path, answer->long_name, size);
+		answer->long_name = buffer;
+		name = d_path(answer->path, buffer, size);
 	}
 	if (IS_ERR(name))
 		return PTR_ERR(name);
 
+	/* It stands at the end of the buffer. */
 	answer->name = name;
+	answer->name_size = buffer + size - name;
 	return 0;
 }
 
 static int make_name(struct answer *answer, struct procmap_query *query)
 {
-	size_t size = 0;
 	int err;
 
 	if (answer->path) {
@@ -258,12 +326,10 @@ static int make_name(struct answer *answer, struct procmap_query *query)
 		if (err)
 			return err;
 	}
-	if (answer->name)
-		size = strlen(answer->name) + 1;
-	if (size > query->vma_name_size)
+	if (answer->name_size > query->vma_name_size)
 		return -ENAMETOOLONG;
 
-	query->vma_name_size = size;
+	query->vma_name_size = answer->name_size;
 	return 0;
 }
 
@@ -282,39 +348,78 @@ static int make_build_id(struct answer *answer, struct procmap_query *query)
 	return 0;
 }
 
+/* The counterpart of read_fields(). */
+static bool write_fields(struct procmap_query __user *uquery,
+			 const struct procmap_query *query)
+{
+	if (!user_write_access_begin(uquery, sizeof(*uquery)))
+		return false;
+	unsafe_put_user(query->vma_start, &uquery->vma_start, fault);
+	unsafe_put_user(query->vma_end, &uquery->vma_end, fault);
+	unsafe_put_user(query->vma_flags, &uquery->vma_flags, fault);
+	unsafe_put_user(query->vma_page_size, &uquery->vma_page_size, fault);
+	unsafe_put_user(query->vma_offset, &uquery->vma_offset, fault);
+	unsafe_put_user(query->inode, &uquery->inode, fault);
+	unsafe_put_user(query->dev_major, &uquery->dev_major, fault);
+	unsafe_put_user(query->dev_minor, &uquery->dev_minor, fault);
+	unsafe_put_user(query->vma_name_size, &uquery->vma_name_size, fault);
+	unsafe_put_user(query->build_id_size, &uquery->build_id_size, fault);
+	user_write_access_end();
+	return true;
+fault:
+	user_write_access_end();
+	return false;
+}
+
+static bool write_bytes(u64 address, const void *from, u32 size)
+{
+	char __user *to = u64_to_user_ptr(address);
+
+	if (!user_write_access_begin(to, size))
+		return false;
+	unsafe_copy_to_user(to, from, size, fault);
+	user_write_access_end();
+	return true;
+fault:
+	user_write_access_end();
+	return false;
+}
+
 /* May block for ever: nothing of the target is held here. */
-static int copy_answer_out(struct procmap_query __user *uquery, u64 size,
+static int copy_answer_out(struct procmap_query __user *uquery,
 			   const struct procmap_query *query,
 			   const struct answer *answer)
 {
 	if (query->vma_name_size &&
-	    copy_to_user(u64_to_user_ptr(query->vma_name_addr), answer->name,
+	    !write_bytes(query->vma_name_addr, answer->name,
 			 query->vma_name_size))
 		return -EFAULT;
 	if (query->build_id_size &&
-	    copy_to_user(u64_to_user_ptr(query->build_id_addr),
-			 answer->build_id, query->build_id_size))
+	    !write_bytes(query->build_id_addr, answer->build_id,
+			 query->build_id_size))
 		return -EFAULT;
-	if (copy_to_user(uquery, query, min_t(u64, size, sizeof(*query))))
+	if (query->size == sizeof(*query))
+		return write_fields(uquery, query) ? 0 : -EFAULT;
+	if (copy_to_user(uquery, query,
+			 min_t(u64, query->size, sizeof(*query))))
 		return -EFAULT;
 	return 0;
 }
 
 int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 {
-	struct procmap_query query;
-	struct answer answer;
-	u64 size;
+	struct procmap_query query __uninitialized;
+	struct answer answer __uninitialized;
 	int err;
 
-	err = copy_query_in(&query, &size, uquery);
+	err = copy_query_in(&query, uquery);
 	if (err)
 		return err;
 
-	/* The buffers are left as they are: clearing them costs a query. */
+	/* The buffers are left as they are: clearing them costs half a query. */
 	answer.file = NULL;
 	answer.path = NULL;
-	answer.name = NULL;
+	answer.name_size = 0;
 	answer.long_name = NULL;
 
 	err = find_answer(mm, &query, &answer);
@@ -336,7 +441,7 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 		task_work_run();
 
 	if (!err)
-		err = copy_answer_out(uquery, size, &query, &answer);
+		err = copy_answer_out(uquery, &query, &answer);
 	kfree(answer.long_name);
 	return err;
 }

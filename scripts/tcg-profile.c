@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A plugin of QEMU that counts where instructions go: it writes, for each piece of
+ * code that ran between two marks of scripts/bench.c, its address and how many
+ * instructions were executed in it.
+ *
+ *	qemu-system-x86_64 -plugin ./tcg-profile.so,out=FILE …
+ *
+ * What it uses of the interface is declared here, for want of a package that has
+ * qemu-plugin.h: version 1, as in QEMU 7.2, docs/devel/tcg-plugins.rst.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+
+extern void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+		void (*cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb));
+extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+		void (*cb)(unsigned int vcpu, void *data),
+		enum qemu_plugin_cb_flags flags, void *data);
+extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+		void (*cb)(unsigned int vcpu, void *data),
+		enum qemu_plugin_cb_flags flags, void *data);
+extern void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
+		void (*cb)(qemu_plugin_id_t id, void *data), void *data);
+extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+extern struct qemu_plugin_insn *
+qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t nr);
+extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+/* The mark of scripts/bench.c. */
+static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
+
+/**
+ * struct block - a piece of code without branches, as QEMU translated it
+ * @next: the one translated before.
+ * @address: where it begins.
+ * @insns: how many instructions it has.
+ * @runs: how often it ran between the marks.
+ */
+struct block {
+	struct block *next;
+	uint64_t address;
+	uint64_t insns;
+	uint64_t runs;
+};
+
+static struct block *blocks;
+static bool counting;
+static const char *out;
+
+static void at_mark(unsigned int vcpu, void *data)
+{
+	(void)vcpu;
+	(void)data;
+	counting = !counting;
+}
+
+static void at_block(unsigned int vcpu, void *data)
+{
+	struct block *const block = data;
+
+	(void)vcpu;
+	block->runs += counting;
+}
+
+static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	struct block *const block = calloc(1, sizeof(*block));
+	size_t i;
+
+	(void)id;
+	if (!block)
+		abort();
+	block->next = blocks;
+	block->address = qemu_plugin_tb_vaddr(tb);
+	block->insns = qemu_plugin_tb_n_insns(tb);
+	blocks = block;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, at_block,
+					     QEMU_PLUGIN_CB_NO_REGS, block);
+	for (i = 0; i < block->insns; i++) {
+		struct qemu_plugin_insn *const insn =
+			qemu_plugin_tb_get_insn(tb, i);
+
+		if (qemu_plugin_insn_size(insn) == sizeof(mark) &&
+		    !memcmp(qemu_plugin_insn_data(insn), mark, sizeof(mark)))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, at_mark,
+					QEMU_PLUGIN_CB_NO_REGS, NULL);
+	}
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+	FILE *const file = fopen(out, "w");
+	const struct block *block;
+
+	(void)id;
+	(void)data;
+	if (!file)
+		abort();
+	for (block = blocks; block; block = block->next)
+		if (block->runs)
+			fprintf(file, "%016llx %llu\n",
+				(unsigned long long)block->address,
+				(unsigned long long)(block->runs * block->insns));
+	fclose(file);
+}
+
+__attribute__((visibility("default")))
+int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc,
+			char **argv)
+{
+	(void)info;
+	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+		fputs("tcg-profile: give out=FILE\n", stderr);
+		return -1;
+	}
+	out = strdup(argv[0] + 4);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, at_translation);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+	return 0;
+}
