@@ -23,7 +23,7 @@ KVER		?= $(shell uname -r)
 
 export BASE KDIR CPUS MEMORY DEBUG_OFF
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-bpf series shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-bpf bench bench-contention series shell menuconfig clean
 
 help:
 	@echo 'make run         set up, boot a stock Debian kernel, load the live module, and'
@@ -33,6 +33,8 @@ help:
 	@echo 'make deb         build the Debian packages of it, of the library and of the tool'
 	@echo 'make check       set up, and run every test and static check'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
+	@echo 'make bench       count what queries cost, here, on mainline and by the text'
+	@echo 'make bench-contention  how long queries keep others from mapping'
 	@echo 'make series      write the patches to build/series/$(BASE)'
 	@echo 'make shell       a shell in the guest, on the patched kernel'
 	@echo 'make setup       install what all of the above need'
@@ -66,6 +68,12 @@ check: setup
 
 check-bpf: setup
 	@scripts/bpf compare
+
+bench: setup
+	@scripts/bench
+
+bench-contention: setup
+	@scripts/bench contention
 
 series: setup
 	@scripts/series

@@ -12,6 +12,7 @@
  */
 #include <linux/build_bug.h>
 #include <linux/dcache.h>
+#include <linux/fault-inject-usercopy.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
@@ -61,6 +62,13 @@ struct answer {
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
+/* What the debug aids have a say in before a copy_to_user(), and so here. */
+static bool may_access_user(void)
+{
+	might_fault();
+	return !should_fail_usercopy();
+}
+
 /*
  * Read a query of the size that this header has, as most are: field by field is
  * several times cheaper than a copy, which has to be checked first. The fields
@@ -109,6 +117,8 @@ static int copy_query_in(struct procmap_query *query,
 {
 	int err;
 
+	if (!may_access_user())
+		return -EFAULT;
 	if (!read_fields(query, uquery)) {
 		err = read_struct(query, uquery);
 		if (err)
@@ -352,7 +362,8 @@ static int make_build_id(struct answer *answer, struct procmap_query *query)
 static bool write_fields(struct procmap_query __user *uquery,
 			 const struct procmap_query *query)
 {
-	if (!user_write_access_begin(uquery, sizeof(*uquery)))
+	if (!may_access_user() ||
+	    !user_write_access_begin(uquery, sizeof(*uquery)))
 		return false;
 	unsafe_put_user(query->vma_start, &uquery->vma_start, fault);
 	unsafe_put_user(query->vma_end, &uquery->vma_end, fault);
@@ -375,7 +386,7 @@ static bool write_bytes(u64 address, const void *from, u32 size)
 {
 	char __user *to = u64_to_user_ptr(address);
 
-	if (!user_write_access_begin(to, size))
+	if (!may_access_user() || !user_write_access_begin(to, size))
 		return false;
 	unsafe_copy_to_user(to, from, size, fault);
 	user_write_access_end();
