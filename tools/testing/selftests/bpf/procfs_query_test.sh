@@ -110,16 +110,17 @@ filtered() {
 		(!has("file-backed") || $4 != "00:00")'
 }
 
+# For awk, which reads no hexadecimal numbers everywhere.
+readonly NUMBER='function number(hex, i, n) {
+	for (i = 1; i <= length(hex); i++)
+		n = n * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
+	return n
+}'
+
 # From maps: addresses in and around each mapping to the file $1, and what is
 # there to the file $2.
 expect_addresses() {
-	awk -v addresses="$1" -v answers="$2" '
-		function number(hex, i, n) {
-			for (i = 1; i <= length(hex); i++)
-				n = n * 16 + index("0123456789abcdef",
-						   substr(hex, i, 1)) - 1
-			return n
-		}
+	awk -v addresses="$1" -v answers="$2" "$NUMBER"'
 		function hex(n, text) {
 			do {
 				text = substr("0123456789abcdef", n % 16 + 1, 1) text
@@ -1051,13 +1052,7 @@ summed() {
 	local pid
 	for pid in "$@"; do
 		maps "$pid" | sed "s/^/$pid /"
-	done | awk '
-		function number(hex, i, n) {
-			for (i = 1; i <= length(hex); i++)
-				n = n * 16 + index("0123456789abcdef",
-						   substr(hex, i, 1)) - 1
-			return n
-		}
+	done | awk "$NUMBER"'
 		function add(key, name) {
 			count[key]++
 			names[key] = name
