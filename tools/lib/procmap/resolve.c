@@ -109,7 +109,7 @@ static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 				     void **memory)
 {
 	struct question *const questions =
-		reallocarray(NULL, nr_addrs, 2 * sizeof(*questions));
+		calloc(nr_addrs, 2 * sizeof(*questions));
 	uint64_t differing = 0;
 	size_t i;
 

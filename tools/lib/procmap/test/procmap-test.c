@@ -38,8 +38,6 @@ void *__real_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
-void *__real_reallocarray(void *old, size_t nr, size_t size);
-void *__wrap_reallocarray(void *old, size_t nr, size_t size);
 
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
@@ -89,11 +87,6 @@ void *__wrap_calloc(size_t nr, size_t size)
 void *__wrap_realloc(void *old, size_t size)
 {
 	return may_allocate() ? __real_realloc(old, size) : NULL;
-}
-
-void *__wrap_reallocarray(void *old, size_t nr, size_t size)
-{
-	return may_allocate() ? __real_reallocarray(old, nr, size) : NULL;
 }
 
 static bool is_as_line(const struct procmap_mapping *mapping,
