@@ -58,7 +58,6 @@ static const size_t sizes[] = { 10, 100, 1000, 10000, 60000 };
 /**
  * struct subject - the process that is asked about, in memory it shares
  * @nr_vmas: its mappings, without vsyscall.
- * @nr_executable: those that can be executed.
  * @addrs: an address in each of some mappings, all over the process.
  * @pass: addresses of a symbolizer's pass.
  * @hole: an address in no mapping, below the last.
@@ -69,7 +68,6 @@ static const size_t sizes[] = { 10, 100, 1000, 10000, 60000 };
  */
 struct subject {
 	size_t nr_vmas;
-	size_t nr_executable;
 	uint64_t addrs[NR_ADDRS];
 	uint64_t pass[PASS_ADDRS];
 	uint64_t hole;
@@ -135,20 +133,17 @@ static uint64_t map(int prot, int fd)
 	return (uintptr_t)at;
 }
 
-static size_t count_vmas(size_t *nr_executable)
+static size_t count_vmas(void)
 {
 	struct procmap_mapping vma;
 	struct procmap *procmap;
 	uint64_t cursor = 0;
 	size_t nr = 0;
 
-	*nr_executable = 0;
 	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
 		errx(2, "no /proc/self/maps");
-	while (!procmap_next(procmap, &cursor, 0, &vma)) {
-		*nr_executable += !!(vma.flags & PROCMAP_EXECUTABLE);
+	while (!procmap_next(procmap, &cursor, 0, &vma))
 		nr++;
-	}
 	procmap_close(procmap);
 	return nr;
 }
@@ -174,11 +169,11 @@ static void have_fewer_vmas(void)
  */
 static void be_subject(struct subject *subject, size_t nr, int fds[NR_FILES])
 {
-	size_t own, nr_executable, more, pass, i;
+	size_t own, more, pass, i;
 	uint64_t *const at = subject->at;
 
 	have_fewer_vmas();
-	own = count_vmas(&nr_executable);
+	own = count_vmas();
 	if (own >= nr)
 		errx(2, "the program alone has %zu mappings", own);
 	more = nr - own;
@@ -191,7 +186,7 @@ static void be_subject(struct subject *subject, size_t nr, int fds[NR_FILES])
 				    fds[i / 10 % NR_FILES]);
 	}
 	munmap((void *)subject->hole, PAGE);
-	subject->nr_vmas = count_vmas(&subject->nr_executable);
+	subject->nr_vmas = count_vmas();
 	if (subject->nr_vmas != nr)
 		errx(2, "%zu mappings, not %zu", subject->nr_vmas, nr);
 
@@ -327,7 +322,7 @@ static int lookup_build_id(struct bench *bench)
 	return query(bench, next_in_file(bench, 0), 0, true, true);
 }
 
-static int walk_with(struct bench *bench, uint64_t flags, bool want_name)
+static int walk_with(struct bench *bench, uint64_t flags)
 {
 	uint64_t addr = 0;
 	size_t nr = 0;
@@ -335,7 +330,7 @@ static int walk_with(struct bench *bench, uint64_t flags, bool want_name)
 
 	while (!(error = query(bench, addr,
 			       flags | PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
-			       want_name, false))) {
+			       true, false))) {
 		addr = the_query.vma_end;
 		nr++;
 	}
@@ -345,12 +340,12 @@ static int walk_with(struct bench *bench, uint64_t flags, bool want_name)
 
 static int walk(struct bench *bench)
 {
-	return walk_with(bench, 0, true);
+	return walk_with(bench, 0);
 }
 
 static int walk_executable(struct bench *bench)
 {
-	return walk_with(bench, PROCMAP_QUERY_VMA_EXECUTABLE, true);
+	return walk_with(bench, PROCMAP_QUERY_VMA_EXECUTABLE);
 }
 
 /* All over the process in one run, for one can be much dearer than another. */

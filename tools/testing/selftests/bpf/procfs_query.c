@@ -27,6 +27,22 @@ void *need(void *memory)
 	return memory;
 }
 
+/* All that is left of a file, up to its end or an error; the caller frees it. */
+char *read_all(FILE *file, size_t *len)
+{
+	char *bytes = NULL;
+	size_t size = 0;
+
+	for (*len = 0; !feof(file) && !ferror(file);) {
+		if (*len == size) {
+			size = size * 2 + 64 * 1024;
+			bytes = need(realloc(bytes, size));
+		}
+		*len += fread(bytes + *len, 1, size - *len, file);
+	}
+	return bytes;
+}
+
 /* Whether it is said of each answer which process it is about. */
 bool is_of_many(const struct options *options)
 {

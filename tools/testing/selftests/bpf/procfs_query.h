@@ -67,6 +67,7 @@ struct options {
 /* procfs_query.c */
 
 void *need(void *memory);
+char *read_all(FILE *file, size_t *len);
 bool is_of_many(const struct options *options);
 const char *way_name(enum procmap_way way);
 unsigned int flags_of(const struct options *options);
@@ -91,7 +92,6 @@ enum colour {
 	RED = 31,
 	GREEN = 32,
 	YELLOW = 33,
-	CYAN = 36,
 };
 
 int print_coloured(FILE *out, enum colour colour, const char *text);

@@ -212,21 +212,15 @@ static char *read_maps(pid_t pid, size_t *len)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
 	char *text = NULL;
-	size_t size = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	file = fopen(path, "re");
 	*len = 0;
-	while (file && !feof(file) && !ferror(file)) {
-		if (*len == size) {
-			size = size * 2 + 64 * 1024;
-			text = need(realloc(text, size));
-		}
-		*len += fread(text + *len, 1, size - *len, file);
-	}
-	if (file)
+	if (file) {
+		text = read_all(file, len);
 		fclose(file);
+	}
 	return text;
 }
 

@@ -288,8 +288,8 @@ static char *draw(struct gnuplot *gnuplot, const struct point *points,
 		  size_t *len)
 {
 	struct json json = { .out = gnuplot->in, .first = true };
-	size_t size = 0, work, way;
-	char *svg = NULL;
+	size_t work, way;
+	char *svg;
 	int status;
 
 	fputs("$points << END", gnuplot->in);
@@ -315,13 +315,7 @@ static char *draw(struct gnuplot *gnuplot, const struct point *points,
 	fputc('\n', gnuplot->in);
 	fclose(gnuplot->in);
 
-	for (*len = 0; !feof(gnuplot->out) && !ferror(gnuplot->out);) {
-		if (*len == size) {
-			size = size * 2 + 64 * 1024;
-			svg = need(realloc(svg, size));
-		}
-		*len += fread(svg + *len, 1, size - *len, gnuplot->out);
-	}
+	svg = read_all(gnuplot->out, len);
 	fclose(gnuplot->out);
 	if (waitpid(gnuplot->pid, &status, 0) != gnuplot->pid || status || !*len)
 		fail("gnuplot failed: there is no picture");
