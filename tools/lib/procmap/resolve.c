@@ -104,6 +104,17 @@ static struct question *sort(struct question *questions, size_t nr,
 	return from;
 }
 
+/* Whether they are in their order already, which most are not for long. */
+static bool rise(const uint64_t *addrs, size_t nr)
+{
+	size_t i;
+
+	for (i = 1; i < nr; i++)
+		if (addrs[i] < addrs[i - 1])
+			return false;
+	return true;
+}
+
 /* The addresses in their order by page; NULL if there is no memory for it. */
 static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 				     void **memory)
@@ -120,7 +131,8 @@ static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 		questions[i] = (struct question) { addrs[i], i };
 		differing |= addrs[i] ^ addrs[0];
 	}
-	return sort(questions, nr_addrs, differing);
+	return rise(addrs, nr_addrs) ? questions :
+				       sort(questions, nr_addrs, differing);
 }
 
 /* Neighbours have the same name more often than not. */
