@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROCMAP_QUERY for the kernel that is running, as a livepatch module.
+ * PROCMAP_QUERY and PROCMAP_SCAN for the kernel that is running, as a livepatch
+ * module.
  *
  *	# insmod procmap_query.ko
  *	# cat /sys/kernel/livepatch/procmap_query/enabled
@@ -10,7 +11,7 @@
  *
  * It replaces pid_maps_open(), the open method of /proc/<pid>/maps, with one
  * that does the same, and then gives the opened file a copy of its operations
- * that has the ioctl besides. A file that was opened before stays as it was; one
+ * that has the ioctls besides. A file that was opened before stays as it was; one
  * that was opened since holds a reference on this module until it is closed.
  *
  * Nothing is taken for granted: what the module relies on is looked up and held
@@ -37,6 +38,8 @@
 #include <linux/utsname.h>
 
 #include "../fs/proc/procmap_query.h"
+#include "../fs/proc/procmap_scan.h"
+#include "../fs/proc/vma_name.h"
 
 /*
  * What the private_data of an opened maps file, a struct seq_file, has as its
@@ -61,7 +64,7 @@ static struct {
 	const struct seq_operations *seq_operations;
 } base __ro_after_init;
 
-/* A copy, so that all but the ioctl is what the base has. */
+/* A copy, so that all but the ioctls is what the base has. */
 static struct file_operations live_operations __ro_after_init;
 
 /* The engine calls it by its name. */
@@ -113,9 +116,14 @@ static long live_maps_ioctl(struct file *file, unsigned int cmd,
 	const struct seq_file *seq = file->private_data;
 	const struct proc_maps_private *priv = seq->private;
 
-	if (cmd != PROCMAP_QUERY)
+	switch (cmd) {
+	case PROCMAP_QUERY:
+		return procmap_query(priv->mm, (void __user *)arg);
+	case PROCMAP_SCAN:
+		return procmap_scan(priv->mm, (void __user *)arg);
+	default:
 		return -ENOTTY;
-	return procmap_query(priv->mm, (void __user *)arg);
+	}
 }
 
 static int live_maps_open(struct inode *inode, struct file *file)
@@ -300,7 +308,7 @@ static void __exit live_exit(void)
 
 module_init(live_init);
 module_exit(live_exit);
-MODULE_DESCRIPTION("PROCMAP_QUERY on /proc/<pid>/maps, as a livepatch");
+MODULE_DESCRIPTION("PROCMAP_QUERY and PROCMAP_SCAN on /proc/<pid>/maps, as a livepatch");
 MODULE_VERSION("1.0");
 MODULE_LICENSE("GPL");
 MODULE_INFO(livepatch, "Y");

@@ -11,54 +11,34 @@
  * copy to memory behind userfaultfd or FUSE can block for ever.
  */
 #include <linux/build_bug.h>
-#include <linux/dcache.h>
 #include <linux/fault-inject-usercopy.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/hugetlb.h>
-#include <linux/kdev_t.h>
 #include <linux/mm.h>
-#include <linux/mmap_lock.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/string.h>
-#include <linux/task_work.h>
 #include <linux/uaccess.h>
 
 #include "build_id.h"
 #include "procmap_query.h"
+#include "procmap_vma.h"
 
-#define PERMISSION_FLAGS (PROCMAP_QUERY_VMA_READABLE | \
-			  PROCMAP_QUERY_VMA_WRITABLE | \
-			  PROCMAP_QUERY_VMA_EXECUTABLE | \
-			  PROCMAP_QUERY_VMA_SHARED)
-#define KNOWN_FLAGS	 (PERMISSION_FLAGS | \
-			  PROCMAP_QUERY_COVERING_OR_NEXT_VMA | \
-			  PROCMAP_QUERY_FILE_BACKED_VMA)
+#define KNOWN_FLAGS	(PROCMAP_FILTERS | PROCMAP_QUERY_COVERING_OR_NEXT_VMA)
 
-/*
- * Room for every special name, of which "[anon:" and the 80 bytes that
- * prctl(PR_SET_VMA) allows are the longest, and for most paths.
- */
-#define SHORT_NAME_SIZE	256
+static_assert(offsetof(struct procmap_query, dev_minor) ==
+	      offsetof(struct procmap_query, vma_start) +
+	      offsetof(struct vma_fields, dev_minor));
 
 /**
  * struct answer - what is known of the VMA that answers
  * @file: its file, referenced, if the path or the build ID is wanted; or NULL.
  * @path: the path of @file, if it is the name and is wanted; or NULL.
- * @name: its name, in one of the two buffers that follow.
- * @name_size: bytes of @name, with the NUL; 0 if it has none.
- * @long_name: allocated for a path that is longer than @short_name, or NULL.
- * @short_name: the buffer for all others.
+ * @name: its name.
  * @build_id: its build ID.
  */
 struct answer {
 	struct file *file;
 	const struct path *path;
-	const char *name;
-	u32 name_size;
-	char *long_name;
-	char short_name[SHORT_NAME_SIZE];
+	struct made_name name;
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
@@ -93,25 +73,6 @@ fault:
 	return false;
 }
 
-/* Read one of any size. */
-static int read_struct(struct procmap_query *query,
-		       const struct procmap_query __user *uquery)
-{
-	u64 size;
-	int err;
-
-	if (get_user(size, &uquery->size))
-		return -EFAULT;
-	if (size > PAGE_SIZE)
-		return -E2BIG;
-	if (size < offsetofend(struct procmap_query, query_addr))
-		return -EINVAL;
-	err = copy_struct_from_user(query, sizeof(*query), uquery, size);
-	/* Whatever the caller has made of it since. */
-	query->size = size;
-	return err;
-}
-
 static int copy_query_in(struct procmap_query *query,
 			 const struct procmap_query __user *uquery)
 {
@@ -120,7 +81,9 @@ static int copy_query_in(struct procmap_query *query,
 	if (!may_access_user())
 		return -EFAULT;
 	if (!read_fields(query, uquery)) {
-		err = read_struct(query, uquery);
+		err = read_struct(query, sizeof(*query),
+				  offsetofend(struct procmap_query, query_addr),
+				  uquery);
 		if (err)
 			return err;
 	}
@@ -132,62 +95,6 @@ static int copy_query_in(struct procmap_query *query,
 	if (!query->build_id_size != !query->build_id_addr)
 		return -EINVAL;
 	return 0;
-}
-
-/*
- * The four functions that follow are all that knows how a VMA is locked and
- * found. Between the first and the last, the VMAs of @mm hold still.
- */
-static int lock_vmas(struct mm_struct *mm)
-{
-	if (!mm || !mmget_not_zero(mm))
-		return -ESRCH;
-	if (!mmap_read_trylock(mm) && mmap_read_lock_killable(mm)) {
-		mmput(mm);
-		return -EINTR;
-	}
-	return 0;
-}
-
-static struct vm_area_struct *vma_at(struct mm_struct *mm, unsigned long addr)
-{
-	return vma_lookup(mm, addr);
-}
-
-/* The first VMA that ends above where @vmi stands, which moves past it. */
-static struct vm_area_struct *next_vma(struct vma_iterator *vmi)
-{
-	return vma_next(vmi);
-}
-
-static void unlock_vmas(struct mm_struct *mm)
-{
-	mmap_read_unlock(mm);
-	mmput(mm);
-}
-
-static u64 vma_permissions(const struct vm_area_struct *vma)
-{
-	u64 flags = 0;
-
-	if (vma->vm_flags & VM_READ)
-		flags |= PROCMAP_QUERY_VMA_READABLE;
-	if (vma->vm_flags & VM_WRITE)
-		flags |= PROCMAP_QUERY_VMA_WRITABLE;
-	if (vma->vm_flags & VM_EXEC)
-		flags |= PROCMAP_QUERY_VMA_EXECUTABLE;
-	if (vma->vm_flags & VM_MAYSHARE)
-		flags |= PROCMAP_QUERY_VMA_SHARED;
-	return flags;
-}
-
-static bool passes_filters(const struct vm_area_struct *vma, u64 flags)
-{
-	const u64 permissions = flags & PERMISSION_FLAGS;
-
-	if ((flags & PROCMAP_QUERY_FILE_BACKED_VMA) && !vma->vm_file)
-		return false;
-	return !permissions || !(permissions & ~vma_permissions(vma));
 }
 
 /* Apart, for what it has on the stack: most queries do without. */
@@ -223,49 +130,6 @@ static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 	return find_vma_from(mm, vma ? vma->vm_end : addr, flags);
 }
 
-static void copy_fields(struct procmap_query *query, struct vm_area_struct *vma)
-{
-	query->vma_start = vma->vm_start;
-	query->vma_end = vma->vm_end;
-	query->vma_flags = vma_permissions(vma);
-	query->vma_page_size = vma_kernel_pagesize(vma);
-
-	if (vma->vm_file) {
-		const struct inode *inode = file_inode(vma->vm_file);
-
-		query->vma_offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-		query->inode = inode->i_ino;
-		query->dev_major = MAJOR(inode->i_sb->s_dev);
-		query->dev_minor = MINOR(inode->i_sb->s_dev);
-	} else {
-		query->vma_offset = 0;
-		query->inode = 0;
-		query->dev_major = 0;
-		query->dev_minor = 0;
-	}
-}
-
-static void append_to_name(struct answer *answer, const char *text)
-{
-	const u32 left = SHORT_NAME_SIZE - answer->name_size;
-	const ssize_t len = strscpy(answer->short_name + answer->name_size, text,
-				    left);
-
-	answer->name_size += len < 0 ? left - 1 : len;
-}
-
-static void copy_special_name(struct answer *answer,
-			      const struct vma_name *name)
-{
-	if (name->prefix)
-		append_to_name(answer, name->prefix);
-	append_to_name(answer, name->text);
-	if (name->prefix)
-		append_to_name(answer, "]");
-	answer->name_size++;
-	answer->name = answer->short_name;
-}
-
 /* All that happens under the lock. */
 static int find_answer(struct mm_struct *mm, struct procmap_query *query,
 		       struct answer *answer)
@@ -284,12 +148,15 @@ static int find_answer(struct mm_struct *mm, struct procmap_query *query,
 		goto unlock;
 	}
 
-	copy_fields(query, vma);
+	fill_fields((struct vma_fields *)&query->vma_start, vma);
 	if (query->vma_name_size) {
 		proc_vma_name(vma, &name);
 		answer->path = name.path;
-		if (name.text)
-			copy_special_name(answer, &name);
+		if (name.text) {
+			answer->name.size =
+				write_special_name(answer->name.small, &name);
+			answer->name.text = answer->name.small;
+		}
 	}
 	if (vma->vm_file && (answer->path || query->build_id_size))
 		answer->file = get_file(vma->vm_file);
@@ -299,47 +166,20 @@ unlock:
 	return err;
 }
 
-/*
- * Make the path in the short buffer first: most fit, and where the caller's is
- * shorter still, a longer path is not wanted.
- */
-static int make_path(struct answer *answer, u32 wanted)
-{
-	u32 size = min_t(u32, wanted, SHORT_NAME_SIZE);
-	char *buffer = answer->short_name;
-	char *name;
-
-	name = d_path(answer->path, buffer, size);
-	if (name == ERR_PTR(-ENAMETOOLONG) && wanted > SHORT_NAME_SIZE) {
-		size = min_t(u32, wanted, PATH_MAX);
-		buffer = kmalloc(size, GFP_KERNEL);
-		if (!buffer)
-			return -ENOMEM;
-		answer->long_name = buffer;
-		name = d_path(answer->path, buffer, size);
-	}
-	if (IS_ERR(name))
-		return PTR_ERR(name);
-
-	/* It stands at the end of the buffer. */
-	answer->name = name;
-	answer->name_size = buffer + size - name;
-	return 0;
-}
-
 static int make_name(struct answer *answer, struct procmap_query *query)
 {
 	int err;
 
 	if (answer->path) {
-		err = make_path(answer, query->vma_name_size);
+		err = make_path(&answer->name, answer->path,
+				query->vma_name_size);
 		if (err)
 			return err;
 	}
-	if (answer->name_size > query->vma_name_size)
+	if (answer->name.size > query->vma_name_size)
 		return -ENAMETOOLONG;
 
-	query->vma_name_size = answer->name_size;
+	query->vma_name_size = answer->name.size;
 	return 0;
 }
 
@@ -402,7 +242,7 @@ static int copy_answer_out(struct procmap_query __user *uquery,
 			   const struct answer *answer)
 {
 	if (query->vma_name_size &&
-	    !write_bytes(query->vma_name_addr, answer->name,
+	    !write_bytes(query->vma_name_addr, answer->name.text,
 			 query->vma_name_size))
 		return -EFAULT;
 	if (query->build_id_size &&
@@ -430,8 +270,8 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 	/* The buffers are left as they are: clearing them costs half a query. */
 	answer.file = NULL;
 	answer.path = NULL;
-	answer.name_size = 0;
-	answer.long_name = NULL;
+	answer.name.size = 0;
+	answer.name.allocated = NULL;
 
 	err = find_answer(mm, &query, &answer);
 	if (err)
@@ -442,17 +282,10 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 		err = make_build_id(&answer, &query);
 	if (answer.file)
 		fput(answer.file);
-
-	/*
-	 * If the target has gone meanwhile, the references dropped above were
-	 * the last. The files are then closed by task work, which waits for
-	 * the return to user space, and the copies can put that off for ever.
-	 */
-	if (unlikely(task_work_pending(current)))
-		task_work_run();
+	finish_dropping_references();
 
 	if (!err)
 		err = copy_answer_out(uquery, &query, &answer);
-	kfree(answer.long_name);
+	kfree(answer.name.allocated);
 	return err;
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine of PROCMAP_QUERY, and what it asks of the kernel it is built into.
+ * The engine of PROCMAP_QUERY.
  */
 #ifndef _PROC_PROCMAP_QUERY_H
 #define _PROC_PROCMAP_QUERY_H
 
 #include <linux/compiler.h>
 #include <linux/procmap_query.h>
-
-/* The one thing asked of the base: proc_vma_name(). */
-#include "vma_name.h"
 
 struct mm_struct;
 

@@ -5,6 +5,8 @@
 #ifndef PROCMAP_INTERNAL_H
 #define PROCMAP_INTERNAL_H
 
+#include <errno.h>
+#include <linux/procmap_query.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,14 +53,47 @@ struct text {
 };
 
 /**
+ * struct scan - mappings that PROCMAP_SCAN has told, and are handed out one by one
+ * @vmas: the mappings.
+ * @data: their names and build IDs.
+ * @data_used: bytes of @data.
+ * @nr: how many mappings there are.
+ * @next: the first of them that may still be handed out.
+ * @hits: how many have been.
+ * @from: where the scan began.
+ * @to: where it ended: between the two, there are no other mappings.
+ * @passed: no address below this one has been asked for since the last restart.
+ * @flags: what was asked for.
+ * @batch: how many mappings were asked for, 0 if none have been.
+ * @queries: addresses that have been asked for by single queries.
+ * @patience: after so many of them, a scan is tried.
+ */
+struct scan {
+	struct procmap_vma *vmas;
+	char *data;
+	uint32_t data_used;
+	size_t nr;
+	size_t next;
+	size_t hits;
+	uint64_t from;
+	uint64_t to;
+	uint64_t passed;
+	unsigned int flags;
+	unsigned int batch;
+	size_t queries;
+	size_t patience;
+};
+
+/**
  * struct procmap - see procmap.h
- * @way: PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
+ * @way: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
  * @fd: the maps file, -1 for a saved text.
  * @own_fd: @fd is ours.
  * @dir: the process' directory in /proc, opened with O_PATH; -1 if unknown.
  * @maps: the text of maps.
  * @smaps: the text of smaps, opened when it is needed first.
  * @walk: the one of the two that procmap_next() goes on in, or NULL.
+ * @scan: what has been told in advance, by scan.
  * @name: the name of the mapping that was found last.
  * @last: the mapping whose file a build ID was read from last, by text and since
  *	the text was read from its beginning; its inode is 0 if there is none.
@@ -71,6 +106,7 @@ struct procmap {
 	struct text maps;
 	struct text smaps;
 	struct text *walk;
+	struct scan scan;
 	struct name_buffer name;
 	struct procmap_mapping last;
 };
@@ -97,6 +133,12 @@ hidden int reopen(int fd);
  * Make room for @size bytes in all. Returns 0 or -ENOMEM.
  */
 hidden int name_reserve(struct name_buffer *name, size_t size);
+
+/*
+ * Write each newline in a name of @len bytes, which is counted anew, as the text
+ * does. Returns 0 or -ENOMEM.
+ */
+hidden int escape_name(struct name_buffer *name, size_t *len);
 
 /* Go back to the first line. */
 hidden void text_restart(struct text *text);
@@ -125,6 +167,41 @@ hidden int text_probe(struct text *text);
  */
 hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		     bool restart, struct procmap_mapping *mapping);
+
+/* The same by a query, which is good for any address. */
+hidden int find_by_ioctl(struct procmap *procmap, uint64_t addr,
+			 unsigned int flags, struct procmap_mapping *mapping);
+
+#ifdef PROCMAP_SCAN
+/* Returns 0 if there is a PROCMAP_SCAN, or what the ioctl says. */
+hidden int scan_probe(int fd);
+
+/* The same as find_from(), by scan. */
+hidden int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		     bool restart, struct procmap_mapping *mapping);
+
+/* Free what it holds. */
+hidden void scan_free(struct scan *scan);
+#else
+static inline int scan_probe(int fd)
+{
+	(void)fd;
+	return -ENOTTY;
+}
+
+static inline int scan_find(struct procmap *procmap, uint64_t addr,
+			    unsigned int flags, bool restart,
+			    struct procmap_mapping *mapping)
+{
+	(void)restart;
+	return find_by_ioctl(procmap, addr, flags, mapping);
+}
+
+static inline void scan_free(struct scan *scan)
+{
+	(void)scan;
+}
+#endif
 
 /* Read the build ID of a file into @mapping, by text. */
 hidden void find_build_id(struct procmap *procmap,

@@ -119,11 +119,16 @@ static int choose_way(struct procmap *procmap, enum procmap_way way)
 	int err = 0;
 
 	if (way != PROCMAP_BY_TEXT) {
+		procmap->way = PROCMAP_BY_IOCTL;
 		err = probe_ioctl(procmap->fd);
-		if (!means_text(err) || way == PROCMAP_BY_IOCTL) {
-			procmap->way = PROCMAP_BY_IOCTL;
-			return err;
+		if (!err && way != PROCMAP_BY_IOCTL) {
+			err = scan_probe(procmap->fd);
+			if (!err)
+				procmap->way = PROCMAP_BY_SCAN;
+			return way == PROCMAP_BY_SCAN ? err : 0;
 		}
+		if (!means_text(err) || way != PROCMAP_ANY_WAY)
+			return err;
 	}
 	procmap->way = PROCMAP_BY_TEXT;
 	err = start_text(procmap);
@@ -148,7 +153,7 @@ static struct procmap *new_handle(void)
 static bool is_way(enum procmap_way way)
 {
 	return way == PROCMAP_ANY_WAY || way == PROCMAP_BY_IOCTL ||
-	       way == PROCMAP_BY_TEXT;
+	       way == PROCMAP_BY_TEXT || way == PROCMAP_BY_SCAN;
 }
 
 /* Of a directory in /proc, which the handle keeps. */
@@ -250,6 +255,7 @@ void procmap_close(struct procmap *procmap)
 		return;
 	text_close(&procmap->maps);
 	text_close(&procmap->smaps);
+	scan_free(&procmap->scan);
 	free(procmap->name.bytes);
 	if (procmap->own_fd && procmap->fd >= 0)
 		close(procmap->fd);
@@ -294,8 +300,8 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	return err;
 }
 
-/* Write each newline as the text does, from the end on. */
-static int escape_name(struct name_buffer *name, size_t *len)
+/* From the end on. */
+int escape_name(struct name_buffer *name, size_t *len)
 {
 	size_t nr_newlines = 0, i;
 	char *to;
@@ -345,8 +351,8 @@ static int take_name_from_text(struct procmap *procmap,
 	return err;
 }
 
-static int find_by_ioctl(struct procmap *procmap, uint64_t addr,
-			 unsigned int flags, struct procmap_mapping *mapping)
+int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		  struct procmap_mapping *mapping)
 {
 	struct procmap_query answer = {
 		.query_addr = addr,
@@ -408,9 +414,14 @@ static int find_by_ioctl(struct procmap *procmap, uint64_t addr,
 int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	      bool restart, struct procmap_mapping *mapping)
 {
-	return procmap->way == PROCMAP_BY_IOCTL ?
-	       find_by_ioctl(procmap, addr, flags, mapping) :
-	       find_in_text(procmap, addr, flags, restart, mapping);
+	switch (procmap->way) {
+	case PROCMAP_BY_SCAN:
+		return scan_find(procmap, addr, flags, restart, mapping);
+	case PROCMAP_BY_IOCTL:
+		return find_by_ioctl(procmap, addr, flags, mapping);
+	default:
+		return find_in_text(procmap, addr, flags, restart, mapping);
+	}
 }
 
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
 /*
- * libprocmap: which mappings (VMAs) a process has, by the ioctl PROCMAP_QUERY
- * where the kernel has it and by the text of /proc/<pid>/maps where it has not,
- * with the same answers.
+ * libprocmap: which mappings (VMAs) a process has, by the ioctls PROCMAP_SCAN and
+ * PROCMAP_QUERY where the kernel has them and by the text of /proc/<pid>/maps
+ * where it has not, with the same answers.
  *
  * Functions that can fail return 0 (or what they say) or a negative errno; they
  * leave errno itself undefined, print nothing, and never exit. There is no state
@@ -27,9 +27,10 @@ struct procmap;
 
 /** enum procmap_way - by which way the kernel is asked */
 enum procmap_way {
-	PROCMAP_ANY_WAY,	/* the ioctl if it can be used, else the text */
-	PROCMAP_BY_IOCTL,
+	PROCMAP_ANY_WAY,	/* the best that can be used: scan, ioctl, text */
+	PROCMAP_BY_IOCTL,	/* by PROCMAP_QUERY */
 	PROCMAP_BY_TEXT,
+	PROCMAP_BY_SCAN,	/* many at a time by PROCMAP_SCAN, else by ioctl */
 };
 
 /**
@@ -99,18 +100,18 @@ struct procmap_mapping {
 /**
  * procmap_open_pid() - get a handle on the mappings of a process
  * @pid: the process.
- * @way: which way to use. PROCMAP_ANY_WAY tries the ioctl once, here: not only
+ * @way: which way to use. PROCMAP_ANY_WAY tries the ioctls once, here: not only
  *	ENOTTY means the text, but also EACCES, EPERM and ENOSYS, which a security
  *	module or seccomp filter may answer where reading is allowed.
  * @procmap: where to put the handle.
  *
  * Return: 0, or
- * * -EINVAL: @pid is not positive, @way is none of the three, or @procmap NULL.
+ * * -EINVAL: @pid is not positive, @way is none of the four, or @procmap NULL.
  * * -ENOENT: there is no such process.
  * * -EACCES: no permission to look into it.
  * * -ESRCH: it has no mappings: a kernel thread, or it is about to be gone.
- * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_IOCTL, what the ioctl
- *   answered.
+ * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_IOCTL or
+ *   PROCMAP_BY_SCAN, what the ioctl answered.
  * * -ENOMEM, -EMFILE, -ENFILE: as of open(2).
  */
 int procmap_open_pid(pid_t pid, enum procmap_way way, struct procmap **procmap);
@@ -163,7 +164,7 @@ void procmap_close(struct procmap *procmap);
  * procmap_get_way() - which way is used
  * @procmap: the handle.
  *
- * Return: PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT; -EINVAL for NULL.
+ * Return: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT; -EINVAL for NULL.
  */
 int procmap_get_way(const struct procmap *procmap);
 
@@ -200,7 +201,8 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
  * there, and its offset moved.
  *
  * By text, what is told of a mapping is as old as the read(2) that brought its
- * line, which brings some ten others.
+ * line, which brings some ten others; by scan, as the ioctl that brought it, with
+ * up to 511 others.
  *
  * Return: 0, -ENOENT at the end, or another as procmap_find().
  */
@@ -244,7 +246,8 @@ struct procmap_resolved {
  * @resolved: where to put the answer; procmap_free_resolved() gives it back.
  *
  * Each mapping, and each gap between mappings, is asked for once, however many
- * of the addresses are in it; by text, the file is read once.
+ * of the addresses are in it; by text, the file is read once; by scan, many are
+ * asked for at a time where most of them are wanted.
  *
  * Return: 0, also if no address is mapped; or
  * * -EINVAL: a pointer is NULL, @nr_addrs is 0, or @flags has an unknown bit.

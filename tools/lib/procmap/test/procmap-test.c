@@ -23,10 +23,12 @@
 #define NOBODY	65534
 
 static struct {
-	unsigned int ioctls;
+	unsigned int queries;
+	unsigned int scans;
 	unsigned int preads;
-	int ioctl_errno;	/* let each query fail so */
-	uint64_t answered_end;	/* let each answer end there */
+	int query_errno;	/* let each query fail so */
+	int scan_errno;		/* each scan */
+	uint64_t answered_end;	/* let each answer, or its first record, end there */
 	long allocations;	/* let all fail that come after so many */
 } calls = { .allocations = -1 };
 
@@ -39,21 +41,18 @@ void *__wrap_calloc(size_t nr, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 
-int __wrap_ioctl(int fd, unsigned long request, void *arg)
+/* Valgrind does not know what these ioctls write. */
+static int wrapped_query(int fd, struct procmap_query *query)
 {
-	struct procmap_query *const query = arg;
 	int ret;
 
-	if (request != PROCMAP_QUERY)
-		return __real_ioctl(fd, request, arg);
-	calls.ioctls++;
-	if (calls.ioctl_errno) {
-		errno = calls.ioctl_errno;
+	calls.queries++;
+	if (calls.query_errno) {
+		errno = calls.query_errno;
 		return -1;
 	}
-	ret = __real_ioctl(fd, request, arg);
+	ret = __real_ioctl(fd, PROCMAP_QUERY, query);
 	if (!ret) {
-		/* Valgrind does not know of these. */
 		VALGRIND_MAKE_MEM_DEFINED(query->vma_name_addr,
 					  query->vma_name_size);
 		VALGRIND_MAKE_MEM_DEFINED(query->build_id_addr,
@@ -62,6 +61,43 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 			query->vma_end = calls.answered_end;
 	}
 	return ret;
+}
+
+#ifdef PROCMAP_SCAN
+static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
+{
+	struct procmap_vma *const vmas = (void *)(uintptr_t)arg->vec;
+	int nr;
+
+	calls.scans++;
+	if (calls.scan_errno) {
+		errno = calls.scan_errno;
+		return -1;
+	}
+	nr = __real_ioctl(fd, PROCMAP_SCAN, arg);
+	VALGRIND_MAKE_MEM_DEFINED(arg, sizeof(*arg));
+	if (nr > 0) {
+		VALGRIND_MAKE_MEM_DEFINED(vmas, nr * sizeof(*vmas));
+		VALGRIND_MAKE_MEM_DEFINED(arg->data, arg->data_used);
+		if (calls.answered_end)
+			vmas[0].end = calls.answered_end;
+	}
+	return nr;
+}
+#endif
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	switch (request) {
+	case PROCMAP_QUERY:
+		return wrapped_query(fd, arg);
+#ifdef PROCMAP_SCAN
+	case PROCMAP_SCAN:
+		return wrapped_scan(fd, arg);
+#endif
+	default:
+		return __real_ioctl(fd, request, arg);
+	}
 }
 
 ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos)
@@ -137,6 +173,7 @@ FIXTURE_VARIANT(scene)
 };
 
 FIXTURE_VARIANT_ADD(scene, ioctl) { .way = PROCMAP_BY_IOCTL };
+FIXTURE_VARIANT_ADD(scene, scan) { .way = PROCMAP_BY_SCAN };
 FIXTURE_VARIANT_ADD(scene, text) { .way = PROCMAP_BY_TEXT };
 
 static const uint8_t test_id[20] = "the build ID of it.";
@@ -202,8 +239,8 @@ FIXTURE_SETUP(scene)
 	close(maps);
 
 	err = procmap_open_pid(self->child.pid, variant->way, &self->procmap);
-	if (variant->way == PROCMAP_BY_IOCTL && err == -ENOTTY)
-		SKIP(return, "this kernel has no PROCMAP_QUERY");
+	if (variant->way != PROCMAP_BY_TEXT && err == -ENOTTY)
+		SKIP(return, "this kernel has no such ioctl");
 	ASSERT_EQ(0, err);
 }
 
@@ -212,7 +249,7 @@ FIXTURE_TEARDOWN(scene)
 	char command[64];
 
 	calls.allocations = -1;
-	calls.ioctl_errno = 0;
+	calls.query_errno = 0;
 	procmap_close(self->procmap);
 	stop_child(&self->child);
 	free_maps(&self->maps);
@@ -321,7 +358,7 @@ TEST_F(scene, walk_can_begin_anywhere)
 
 TEST_F(scene, page_sizes)
 {
-	const int known = variant->way == PROCMAP_BY_IOCTL;
+	const int known = variant->way != PROCMAP_BY_TEXT;
 	struct procmap_mapping found;
 	uint64_t *page_sizes, cursor = 0;
 	struct maps maps;
@@ -576,12 +613,12 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	/* Ten mappings of the anonymous pages, a hundred addresses in each. */
 	for (i = 0; i < 1000; i++)
 		addrs[i] = self->maps.lines[i % 10].start + i;
-	calls.ioctls = 0;
+	calls.queries = 0;
 	calls.preads = 0;
 	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 1000, 0, &resolved));
 	EXPECT_EQ(10, resolved->nr_mappings);
-	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL ? 10 : 0, calls.ioctls);
-	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL, !calls.preads);
+	EXPECT_EQ(variant->way != PROCMAP_BY_TEXT ? 10 : 0, calls.queries);
+	EXPECT_EQ(variant->way != PROCMAP_BY_TEXT, !calls.preads);
 	/* Nor is the text read twice. */
 	EXPECT_GE(20, calls.preads);
 	procmap_free_resolved(resolved);
@@ -747,6 +784,7 @@ FIXTURE_VARIANT(change)
 };
 
 FIXTURE_VARIANT_ADD(change, ioctl) { .way = PROCMAP_BY_IOCTL };
+FIXTURE_VARIANT_ADD(change, scan) { .way = PROCMAP_BY_SCAN };
 FIXTURE_VARIANT_ADD(change, text) { .way = PROCMAP_BY_TEXT };
 
 #define AREA	(3000 * PAGE)
@@ -756,8 +794,8 @@ FIXTURE_SETUP(change)
 	int err, fd;
 
 	err = procmap_open_self(variant->way, &self->procmap);
-	if (variant->way == PROCMAP_BY_IOCTL && err == -ENOTTY)
-		SKIP(return, "this kernel has no PROCMAP_QUERY");
+	if (variant->way != PROCMAP_BY_TEXT && err == -ENOTTY)
+		SKIP(return, "this kernel has no such ioctl");
 	ASSERT_EQ(0, err);
 	fd = memfd_create("area", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, AREA));
@@ -797,7 +835,7 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 	ASSERT_EQ((uintptr_t)self->area + 2001 * PAGE, cursor);
 	ASSERT_EQ(0, mprotect(self->area, AREA, PROT_READ));
 
-	/* By text, some lines are older than the change. */
+	/* By text and by scan, some mappings are older than the change. */
 	do {
 		const uint64_t at = cursor;
 
@@ -806,7 +844,8 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 		EXPECT_EQ(at - (uintptr_t)self->area, found.offset);
 		i++;
 	} while (found.end != (uintptr_t)self->area + AREA && i < 3000);
-	EXPECT_GT(variant->way == PROCMAP_BY_IOCTL ? 2003 : 2200, i);
+	EXPECT_GT(variant->way == PROCMAP_BY_IOCTL ? 2003 :
+		  variant->way == PROCMAP_BY_TEXT ? 2200 : 2001 + 512, i);
 }
 
 TEST_F_TIMEOUT(change, what_stays_is_told_once, SLOW)
@@ -846,6 +885,38 @@ TEST_F_TIMEOUT(change, what_stays_is_told_once, SLOW)
 		}
 	}
 	EXPECT_EQ(1500, nr_seen);
+}
+
+/*
+ * Where most of the mappings are wanted, few ioctls do; where few are, scans are
+ * tried now and then.
+ */
+TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
+{
+	static const size_t strides[] = { 1, 30 };
+	struct procmap_resolved *resolved;
+	uint64_t addrs[3000];
+	size_t i, j;
+
+	if (!self->procmap || variant->way != PROCMAP_BY_SCAN)
+		return;
+	ASSERT_TRUE(split(self->area, 3000));
+	for (i = 0; i < 2; i++) {
+		const size_t nr = 3000 / strides[i];
+
+		for (j = 0; j < nr; j++)
+			addrs[j] = (uintptr_t)self->area + j * strides[i] * PAGE;
+		calls.queries = 0;
+		calls.scans = 0;
+		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, 0,
+					     &resolved));
+		ASSERT_EQ(nr, resolved->nr_mappings);
+		for (j = 0; j < nr; j++)
+			ASSERT_EQ(addrs[j], resolved->mappings[j].start);
+		EXPECT_GT(i ? nr + 1 : 100, calls.queries);
+		EXPECT_GT(i ? 3 : 20, calls.scans);
+		procmap_free_resolved(resolved);
+	}
 }
 
 /* Valgrind has room for fewer than a kernel. */
@@ -935,10 +1006,10 @@ TEST(nonsense_is_not_opened)
 
 	EXPECT_EQ(-EINVAL, procmap_open_pid(0, PROCMAP_ANY_WAY, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, PROCMAP_ANY_WAY, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pid(1, 3, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(1, 4, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_pid(1, PROCMAP_ANY_WAY, NULL));
 	EXPECT_EQ(-ENOENT, procmap_open_pid(INT_MAX, PROCMAP_ANY_WAY, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_self(3, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_self(4, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_self(PROCMAP_ANY_WAY, NULL));
 	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_text("", 0, &procmap));
@@ -1019,37 +1090,61 @@ TEST(refused_ioctl_means_the_text)
 	size_t i;
 
 	for (i = 0; i < 4; i++) {
-		calls.ioctl_errno = refusals[i];
+		calls.query_errno = refusals[i];
 		EXPECT_EQ(-refusals[i], procmap_open_self(PROCMAP_BY_IOCTL,
 							  &procmap));
-		calls.ioctls = 0;
+		calls.queries = 0;
 		ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
 		EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_way(procmap));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
 		/* It is tried once. */
-		EXPECT_EQ(1, calls.ioctls);
+		EXPECT_EQ(1, calls.queries);
 		procmap_close(procmap);
 	}
-	calls.ioctl_errno = ENOMEM;
+	calls.query_errno = ENOMEM;
 	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
-	calls.ioctl_errno = 0;
+	calls.query_errno = 0;
 }
 
 TEST(answer_that_is_none_is_told)
 {
+	static const enum procmap_way ways[] = { PROCMAP_BY_IOCTL, PROCMAP_BY_SCAN };
 	struct procmap_mapping found;
 	struct procmap *procmap;
 	uint64_t cursor = 0;
+	int i;
 
-	if (procmap_open_self(PROCMAP_BY_IOCTL, &procmap) == -ENOTTY)
-		SKIP(return, "this kernel has no PROCMAP_QUERY");
-	calls.answered_end = 4096;
-	EXPECT_EQ(-EPROTO, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
-	EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0, &found));
-	EXPECT_EQ(0, cursor);
-	calls.answered_end = 0;
+	for (i = 0; i < 2; i++) {
+		if (procmap_open_self(ways[i], &procmap) == -ENOTTY)
+			SKIP(return, "this kernel has no such ioctl");
+		calls.answered_end = 4096;
+		EXPECT_EQ(-EPROTO, procmap_find(procmap, (uintptr_t)&calls, 0,
+						&found));
+		EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0, &found));
+		EXPECT_EQ(0, cursor);
+		calls.answered_end = 0;
+		procmap_close(procmap);
+	}
+}
+
+TEST(refused_scan_means_queries)
+{
+	struct procmap *procmap;
+
+	if (procmap_open_self(PROCMAP_BY_SCAN, &procmap) == -ENOTTY)
+		SKIP(return, "this kernel has no PROCMAP_SCAN");
 	procmap_close(procmap);
+	ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(PROCMAP_BY_SCAN, procmap_get_way(procmap));
+	procmap_close(procmap);
+
+	calls.scan_errno = EPERM;
+	EXPECT_EQ(-EPERM, procmap_open_self(PROCMAP_BY_SCAN, &procmap));
+	ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
+	EXPECT_EQ(PROCMAP_BY_IOCTL, procmap_get_way(procmap));
+	procmap_close(procmap);
+	calls.scan_errno = 0;
 }
 
 /*

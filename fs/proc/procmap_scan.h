@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The engine of PROCMAP_SCAN.
+ */
+#ifndef _PROC_PROCMAP_SCAN_H
+#define _PROC_PROCMAP_SCAN_H
+
+#include <linux/compiler.h>
+#include <linux/procmap_query.h>
+
+struct mm_struct;
+
+/**
+ * procmap_scan - answer one PROCMAP_SCAN
+ * @mm: the address space that was opened, as for procmap_query().
+ * @uarg: the caller's &struct procmap_scan_arg.
+ *
+ * Takes mmap_lock of @mm for reading, again and again, each time for a bounded
+ * number of VMAs; may sleep.
+ *
+ * Return: the number of records, or the negative of one of the errors that
+ * &struct procmap_scan_arg lists.
+ */
+long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg);
+
+#endif /* _PROC_PROCMAP_SCAN_H */

@@ -1,0 +1,842 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test that PROCMAP_SCAN misses nothing that stays and tells nothing twice while
+ * the mappings of the target change, its files are renamed, signals arrive, and
+ * the target forks, exits and becomes another program.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "procmap-scan.h"
+
+#define R	PROCMAP_QUERY_VMA_READABLE
+#define S	PROCMAP_QUERY_VMA_SHARED
+#define ALL	(NAMES | BUILD_IDS)
+
+/*
+ * The area, where all changes happen. It is where the kernel places nothing by
+ * itself, in 32 bits as in 64. At each multiple of so many pages stands one that
+ * is mapped and readable at all times, whatever becomes of the mapping that has
+ * it: they are what no scan may miss.
+ */
+#define AREA		0x20000000
+#define NR_PAGES	400
+#define PILLAR_STEP	8
+
+/* A mapping of one page, which grows and shrinks again. */
+#define GROWING_PAGE	NR_PAGES
+#define GROWING_PAGES	20
+
+/* A stack, with no neighbour below that would keep it from growing. */
+#define STACK_PAGE	800
+#define STACK_PAGES	20
+
+#define END_PAGE	(STACK_PAGE + 1)
+
+/* What each side does at least, and how many scans must have met a change. */
+#define CHANGES		4000
+#define SCANS		192
+#define DISTURBED	30
+
+/* Of the process that signals interrupt a scan of. */
+#define NR_MAPPINGS	6000
+#define INTERRUPTIONS	50
+
+#define RENAMES		2000
+#define RENAMED_PAGES	300
+
+#define EXITS		60
+#define FORKS		300
+
+static size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t addr_of(unsigned int page)
+{
+	return AREA + (uint64_t)page * page_size();
+}
+
+static char *page_at(unsigned int page)
+{
+	return (char *)(uintptr_t)addr_of(page);
+}
+
+/* In memory that a forked changer shares. */
+struct race {
+	struct child changer;	/* its pid is 0 if it is a thread */
+	pthread_t thread;
+	int control;		/* the thread's end of the socket */
+	int fd;			/* the target's maps file */
+	uint64_t seed;
+	int file;
+	atomic_uint changes;
+	atomic_bool stop;
+};
+
+/* Random numbers, the same for the same seed. */
+static uint64_t any(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+static bool map_pages(const struct race *race, unsigned int page,
+		      unsigned int nr, int prot, int flags)
+{
+	const int fd = flags & MAP_ANONYMOUS ? -1 : race->file;
+
+	return mmap(page_at(page), nr * page_size(), prot,
+		    MAP_PRIVATE | MAP_FIXED | flags, fd, 0) == page_at(page);
+}
+
+static bool set_scene(struct race *race)
+{
+	race->file = memfd_create("file", MFD_CLOEXEC);
+	return write_elf(race->file, (const uint8_t *)"the ID of a program.") &&
+	       map_pages(race, 0, NR_PAGES + 1, PROT_READ, MAP_ANONYMOUS) &&
+	       map_pages(race, STACK_PAGE, 1, PROT_READ | PROT_WRITE,
+			 MAP_ANONYMOUS | MAP_GROWSDOWN);
+}
+
+/* Anything, in the middle of what is between two pillars. */
+static bool change_between(struct race *race, uint64_t random)
+{
+	static const int prots[] = {
+		PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE,
+		PROT_READ | PROT_EXEC,
+	};
+	const unsigned int pillar = random % (NR_PAGES / PILLAR_STEP) *
+				    PILLAR_STEP;
+	const unsigned int first = 1 + (random >> 16) % (PILLAR_STEP - 1);
+	const unsigned int nr = 1 + (random >> 24) % (PILLAR_STEP - first);
+	const int prot = prots[(random >> 32) % ARRAY_SIZE(prots)];
+	const size_t size = nr * page_size();
+
+	switch ((random >> 40) % 4) {
+	case 0:
+		return !munmap(page_at(pillar + first), size);
+	case 1:
+		return map_pages(race, pillar + first, nr, prot, MAP_ANONYMOUS);
+	case 2:
+		return map_pages(race, pillar + first, nr, prot, 0);
+	default:
+		/* There may be none. */
+		mprotect(page_at(pillar + first), size, prot);
+		return true;
+	}
+}
+
+/* What splits and merges mappings across pillars, and replaces these. */
+static bool change_pillars(struct race *race, uint64_t random)
+{
+	const int prot = random & 1 ? PROT_READ : PROT_READ | PROT_EXEC;
+	const unsigned int pillar = (random >> 8) % (NR_PAGES / PILLAR_STEP) *
+				    PILLAR_STEP;
+	unsigned int nr = 1 + (random >> 24) % (10 * PILLAR_STEP);
+
+	if (nr > NR_PAGES - pillar)
+		nr = NR_PAGES - pillar;
+	switch ((random >> 40) % 4) {
+	case 0:
+		return map_pages(race, pillar, nr, prot, MAP_ANONYMOUS);
+	case 1:
+		return map_pages(race, pillar, nr, prot, 0);
+	default:
+		/* It ends at a page that is not mapped. */
+		mprotect(page_at(pillar), nr * page_size(), prot);
+		return true;
+	}
+}
+
+static bool grow_and_shrink(unsigned int n)
+{
+	const size_t small = page_size(), large = GROWING_PAGES * page_size();
+	char *const page = page_at(GROWING_PAGE);
+
+	return n % 2 ? mremap(page, large, small, 0) == page :
+		       mremap(page, small, large, 0) == page;
+}
+
+/* A page further each time, until the stack is cut off. */
+static bool grow_stack(unsigned int n)
+{
+	const unsigned int pages = n % (STACK_PAGES + 1);
+
+	if (!pages)
+		return !munmap(page_at(STACK_PAGE - STACK_PAGES),
+			       STACK_PAGES * page_size());
+	atomic_store((atomic_char *)page_at(STACK_PAGE - pages), 1);
+	return true;
+}
+
+static bool change(struct race *race, unsigned int n)
+{
+	const uint64_t random = any(&race->seed);
+
+	switch (n % 8) {
+	case 0:
+		return grow_and_shrink(n / 8);
+	case 1:
+		return grow_stack(n / 8);
+	case 2:
+		return change_pillars(race, random);
+	default:
+		return change_between(race, random);
+	}
+}
+
+static int be_changer(int control, void *arg)
+{
+	struct race *const race = arg;
+	unsigned int n;
+	bool ok;
+
+	ok = set_scene(race) && tell(control) && hear(control);
+	for (n = 0; ok && !race->stop; n++) {
+		ok = change(race, n);
+		race->changes++;
+	}
+	race->stop = true;
+	return ok ? 0 : 1;
+}
+
+static void *be_changer_thread(void *arg)
+{
+	struct race *const race = arg;
+	const int status = be_changer(race->control, race);
+
+	close(race->control);
+	return (void *)(intptr_t)status;
+}
+
+static bool start_changer(struct race *race, bool process)
+{
+	struct child child;
+	int ends[2];
+
+	/* The child writes to it, too, so it must not be the one they share. */
+	if (process) {
+		if (!start_child(&child, be_changer, race))
+			return false;
+		race->changer = child;
+		return true;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return false;
+	race->changer.control = ends[0];
+	race->control = ends[1];
+	return !pthread_create(&race->thread, NULL, be_changer_thread, race);
+}
+
+/* Wait for the changer, which has been told to stop. Returns its status. */
+static int end_of_changer(struct race *race)
+{
+	void *status;
+
+	if (race->changer.pid)
+		return end_of_child(&race->changer);
+	if (pthread_join(race->thread, &status))
+		return -1;
+	return (intptr_t)status;
+}
+
+/* A scan of the area, and what it has told. */
+struct told {
+	uint64_t pos;		/* all records that follow are above this */
+	bool pages[END_PAGE];
+	unsigned int calls;
+};
+
+static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
+					const struct procmap_vma *record,
+					struct told *told)
+{
+	static const char name[] = "/memfd:file (deleted)";
+	uint64_t addr;
+
+	if (record->start < told->pos || record->end <= record->start ||
+	    record->start % page_size() || record->end % page_size())
+		return "range";
+	told->pos = record->end;
+	for (addr = record->start; addr < record->end; addr += page_size())
+		if (addr < addr_of(END_PAGE))
+			told->pages[(addr - AREA) / page_size()] = true;
+
+	if (arg->flags & ~record->flags & R)
+		return "filter";
+	if (!(arg->flags & ALL))
+		return record->name_size || record->build_id_size ? "data" : "";
+	if (!record->inode)
+		return record->build_id_size ? "build ID of memory" : "";
+	if (record->name_size != sizeof(name) ||
+	    !is_data(arg, record->name_offset, name, sizeof(name)))
+		return "name";
+	return record->build_id_size == 20 ? "" : "build ID";
+}
+
+/* What of the area stays, and is not in what has been told? */
+static const char *wrong_whole(const struct told *told)
+{
+	unsigned int page;
+
+	for (page = 0; page <= NR_PAGES; page += PILLAR_STEP)
+		if (!told->pages[page])
+			return "a page that stays is missed";
+	return told->pages[STACK_PAGE] ? "" : "the stack is missed";
+}
+
+/* Scan the area once. Returns what is wrong with what it tells, or "". */
+static const char *wrong_scan_of_area(int fd, struct procmap_scan_arg arg,
+				      struct told *told)
+{
+	const char *wrong;
+	int i, nr;
+
+	memset(told, 0, sizeof(*told));
+	told->pos = arg.start;
+	for (;; arg.start = arg.walk_end) {
+		nr = procmap_scan(fd, &arg);
+		told->calls++;
+		if (nr < 0)
+			return strerror(-nr);
+		for (i = 0; i < nr; i++) {
+			wrong = wrong_record_of_area(&arg, record_at(&arg, i),
+						     told);
+			if (*wrong)
+				return wrong;
+		}
+		if (arg.walk_end == arg.end)
+			return wrong_whole(told);
+		if (!nr || arg.walk_end < told->pos || arg.walk_end > arg.end)
+			return "walk_end";
+		told->pos = arg.walk_end;
+	}
+}
+
+FIXTURE(race)
+{
+	struct race *race;
+	struct room room;
+};
+
+FIXTURE_VARIANT(race)
+{
+	bool process;	/* it is another process that changes, not a thread */
+};
+
+FIXTURE_VARIANT_ADD(race, with_a_thread) {
+};
+
+FIXTURE_VARIANT_ADD(race, with_another_process) {
+	.process = true,
+};
+
+FIXTURE_SETUP(race)
+{
+	skip_without_scan(_metadata);
+	self->race = mmap(NULL, sizeof(*self->race), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(self->race != MAP_FAILED);
+	self->race->seed = 0x9e3779b97f4a7c15;
+	ASSERT_TRUE(make_room(&self->room, 1000, 65536));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	stop_child(&self->race->changer);
+}
+
+TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
+{
+	static const uint32_t vec_lens[] = { 1, 2, 7, 63, 64, 65, 200, 1000 };
+	static const uint32_t data_sizes[] = { 65536, 42 };
+	static const uint64_t flags[] = { 0, R, ALL, ALL | R };
+	struct race *const race = self->race;
+	unsigned int n, before, disturbed = 0, calls = 0;
+	struct told told;
+	const char *wrong = "";
+
+	ASSERT_TRUE(start_changer(race, variant->process));
+	ASSERT_TRUE(hear(race->changer.control));
+	race->fd = open_maps(race->changer.pid);
+	ASSERT_LE(0, race->fd);
+	ASSERT_TRUE(tell(race->changer.control));
+
+	for (n = 0; n < SCANS || race->changes < CHANGES ||
+	     disturbed < DISTURBED; n++) {
+		struct procmap_scan_arg arg =
+			ask(&self->room, AREA, addr_of(END_PAGE),
+			    flags[n % ARRAY_SIZE(flags)]);
+
+		arg.vec_len = vec_lens[n / 4 % ARRAY_SIZE(vec_lens)];
+		/* The one file has its name and its build ID in the data once. */
+		arg.data_size = data_sizes[n / 32 % ARRAY_SIZE(data_sizes)];
+		before = race->changes;
+		wrong = wrong_scan_of_area(race->fd, arg, &told);
+		disturbed += race->changes != before;
+		calls += told.calls;
+		if (*wrong || race->stop)
+			break;
+	}
+	EXPECT_STREQ("", wrong) {
+		TH_LOG("scan %u, above %#llx", n, (long long)told.pos);
+	}
+	race->stop = true;
+	EXPECT_EQ(0, end_of_changer(race));
+	/* Most take more than one call. */
+	EXPECT_LT((unsigned int)SCANS, calls);
+}
+
+/* A file whose name changes: each of its names is longer than the one before. */
+static const char *const names[] = { "a", "bcd", "a name that is longer" };
+
+struct renamer {
+	pthread_t thread;
+	char paths[ARRAY_SIZE(names)][PATH_MAX];
+	atomic_uint renames;
+	atomic_bool stop;
+};
+
+static void *be_renamer(void *arg)
+{
+	struct renamer *const renamer = arg;
+	unsigned int n;
+
+	for (n = 0; !renamer->stop; n++) {
+		if (rename(renamer->paths[n % ARRAY_SIZE(names)],
+			   renamer->paths[(n + 1) % ARRAY_SIZE(names)]))
+			break;
+		renamer->renames++;
+	}
+	unlink(renamer->paths[n % ARRAY_SIZE(names)]);
+	return NULL;
+}
+
+/* Make the file, and map it often. Sets all of its paths. */
+static bool map_renamed(struct renamer *renamer, char *dir)
+{
+	char cwd[PATH_MAX / 2];
+	unsigned int i;
+	int fd;
+
+	/* The path as the kernel shows it, whatever /tmp is. */
+	if (!mkdtemp(dir) || chdir(dir) || !getcwd(cwd, sizeof(cwd)))
+		return false;
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		sprintf(renamer->paths[i], "%s/%s", cwd, names[i]);
+	fd = open(renamer->paths[0], O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	for (i = 0; i < RENAMED_PAGES; i++)
+		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE,
+			 MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) != page_at(i))
+			return false;
+	return !close(fd);
+}
+
+static bool is_path(const struct renamer *renamer,
+		    const struct procmap_scan_arg *arg,
+		    const struct procmap_vma *record)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *const path = renamer->paths[i];
+
+		if (record->name_size == strlen(path) + 1 &&
+		    is_data(arg, record->name_offset, path, strlen(path) + 1))
+			return true;
+	}
+	return false;
+}
+
+FIXTURE(renamed)
+{
+	struct renamer renamer;
+	struct room room;
+	int fd;
+};
+
+FIXTURE_VARIANT(renamed)
+{
+	/* The file is known by its name where nothing of it can be held. */
+	bool untouched;
+};
+
+FIXTURE_VARIANT_ADD(renamed, in_touched_pages) {
+};
+
+FIXTURE_VARIANT_ADD(renamed, in_pages_that_nobody_has_touched) {
+	.untouched = true,
+};
+
+FIXTURE_SETUP(renamed)
+{
+	skip_without_scan(_metadata);
+	self->fd = open_maps(0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(make_room(&self->room, 1000, 65536));
+}
+
+FIXTURE_TEARDOWN(renamed)
+{
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 120)
+{
+	const size_t size = self->room.vec_len * sizeof(struct procmap_vma);
+	struct renamer *const renamer = &self->renamer;
+	char dir[] = "/tmp/procmap-scan-XXXXXX";
+	unsigned int i, others = 0;
+
+	ASSERT_TRUE(map_renamed(renamer, dir));
+	ASSERT_EQ(0, pthread_create(&renamer->thread, NULL, be_renamer,
+				    renamer));
+	while (renamer->renames < RENAMES && !others) {
+		struct procmap_scan_arg arg =
+			ask(&self->room, AREA, addr_of(RENAMED_PAGES), ALL);
+
+		if (variant->untouched) {
+			madvise(self->room.vec, size, MADV_DONTNEED);
+			madvise(self->room.data, 65536, MADV_DONTNEED);
+		}
+		ASSERT_EQ(RENAMED_PAGES, procmap_scan(self->fd, &arg));
+		for (i = 0; i < RENAMED_PAGES; i++)
+			others += !is_path(renamer, &arg, record_at(&arg, i));
+	}
+	renamer->stop = true;
+	ASSERT_EQ(0, pthread_join(renamer->thread, NULL));
+	EXPECT_EQ(0u, others);
+	EXPECT_LE((unsigned int)RENAMES, atomic_load(&renamer->renames));
+	EXPECT_EQ(0, rmdir(dir));
+}
+
+/* A process with many mappings, none of which changes. */
+static int be_target(int control, void *arg)
+{
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+	const unsigned int nr = *(const unsigned int *)arg;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		const bool is_file = i % 100 == 0;
+
+		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE,
+			 MAP_PRIVATE | MAP_FIXED_NOREPLACE |
+			 (is_file ? 0 : MAP_ANONYMOUS), is_file ? fd : -1,
+			 0) != page_at(i))
+			return 1;
+	}
+	tell(control);
+	if (!hear(control))
+		return 0;
+	execlp("sleep", "sleep", "1000", NULL);
+	return 1;
+}
+
+FIXTURE(target)
+{
+	struct child child;
+	int fd;
+	struct truth truth;
+	struct room room;
+};
+
+FIXTURE_SETUP(target)
+{
+	skip_without_scan(_metadata);
+	ASSERT_TRUE(make_room(&self->room, NR_MAPPINGS + 1000, 65536));
+}
+
+FIXTURE_TEARDOWN(target)
+{
+	stop_child(&self->child);
+	free_truth(&self->truth);
+	close(self->fd);
+}
+
+static void start_target(struct __test_metadata *const _metadata,
+			 struct _test_data_target *self, unsigned int nr)
+{
+	ASSERT_TRUE(start_child(&self->child, be_target, &nr));
+	ASSERT_TRUE(hear(self->child.control));
+	self->fd = open_maps(self->child.pid);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
+}
+
+/* What is wrong with a scan that may end anywhere, or "". */
+static const char *wrong_part(const struct truth *truth,
+			      const struct procmap_scan_arg *arg, size_t nr)
+{
+	uint32_t data_used = 0;
+	const char *wrong;
+	size_t next = 0;
+	uint64_t low;
+
+	wrong = wrong_records(truth, arg, nr, &next, &data_used);
+	if (*wrong)
+		return wrong;
+	if (arg->data_used != data_used)
+		return "data_used";
+	low = nr ? record_at(arg, nr - 1)->end : arg->start;
+	if (arg->walk_end > arg->end ||
+	    (arg->walk_end < low && arg->walk_end != arg->end))
+		return "walk_end";
+	if (next < truth->maps.nr && arg->walk_end != arg->start &&
+	    arg->walk_end > truth->maps.lines[next].start)
+		return "walk_end past the next";
+	return "";
+}
+
+/* What signals have done to scans. */
+struct interrupted {
+	unsigned int errors;
+	unsigned int parts;
+};
+
+/* Scan all, going on after each interruption. Returns what is wrong, or "". */
+static const char *wrong_interrupted_scan(const struct _test_data_target *self,
+					  uint64_t flags,
+					  struct interrupted *interrupted)
+{
+	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, flags);
+	const char *wrong;
+	int nr;
+
+	for (;; arg.start = arg.walk_end) {
+		nr = procmap_scan(self->fd, &arg);
+		if (nr < 0 && nr != -EINTR)
+			return strerror(-nr);
+		/* The data of an error is told for ENOSPC only. */
+		if (nr < 0)
+			arg.data_used = 0;
+		wrong = wrong_part(&self->truth, &arg, nr < 0 ? 0 : nr);
+		if (*wrong)
+			return wrong;
+		if (arg.walk_end == arg.end)
+			return nr < 0 ? "an error at the end" : "";
+		if (!nr)
+			return "no record and no error";
+		interrupted->errors += nr < 0;
+		interrupted->parts += nr > 0;
+	}
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* Let a signal do nothing but interrupt. */
+static bool catch_signal(int signal)
+{
+	const struct sigaction action = { .sa_handler = ignore };
+
+	return !sigaction(signal, &action, NULL);
+}
+
+static bool is_enough(const struct interrupted *interrupted)
+{
+	return interrupted->errors >= INTERRUPTIONS &&
+	       interrupted->parts >= INTERRUPTIONS;
+}
+
+/* Scan with signals arriving until there have been enough interruptions. */
+static void scan_interrupted(struct __test_metadata *const _metadata,
+			     const struct _test_data_target *self)
+{
+	/* Nothing that is mapped is shared. */
+	static const uint64_t flags[] = { S, 0, ALL, ALL | S };
+	struct interrupted interrupted = {};
+	unsigned int i;
+
+	for (i = 0; !is_enough(&interrupted); i++)
+		ASSERT_STREQ("", wrong_interrupted_scan(self, flags[i % 4],
+							&interrupted));
+}
+
+TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_timer, 300)
+{
+	const struct itimerval interval = { { 0, 100 }, { 0, 100 } };
+	const struct itimerval never = {};
+
+	start_target(_metadata, self, NR_MAPPINGS);
+	ASSERT_TRUE(catch_signal(SIGALRM));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &interval, NULL));
+	scan_interrupted(_metadata, self);
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &never, NULL));
+}
+
+/* A thread that sends signals to another. */
+struct sender {
+	pthread_t thread;
+	pid_t tid;
+	atomic_bool stop;
+};
+
+static void *be_sender(void *arg)
+{
+	struct sender *const sender = arg;
+
+	while (!sender->stop)
+		syscall(SYS_tgkill, getpid(), sender->tid, SIGUSR1);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_thread, 300)
+{
+	struct sender sender = { .tid = syscall(SYS_gettid) };
+
+	start_target(_metadata, self, NR_MAPPINGS);
+	ASSERT_TRUE(catch_signal(SIGUSR1));
+	ASSERT_EQ(0, pthread_create(&sender.thread, NULL, be_sender, &sender));
+	scan_interrupted(_metadata, self);
+	sender.stop = true;
+	ASSERT_EQ(0, pthread_join(sender.thread, NULL));
+}
+
+TEST_F(target, scan_is_not_interrupted_by_what_is_blocked)
+{
+	struct interrupted interrupted = {};
+	sigset_t set;
+
+	start_target(_metadata, self, NR_MAPPINGS);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
+	ASSERT_EQ(0, raise(SIGUSR1));
+	EXPECT_STREQ("", wrong_interrupted_scan(self, 0, &interrupted));
+	EXPECT_STREQ("", wrong_interrupted_scan(self, S, &interrupted));
+	EXPECT_EQ(0u, interrupted.parts + interrupted.errors);
+}
+
+/*
+ * Scan on and on a target that is about to go. What it tells is right to the end,
+ * and then ESRCH for ever. Counts the calls until that.
+ */
+static const char *wrong_until_gone(const struct _test_data_target *self,
+				    unsigned int *calls)
+{
+	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, ALL);
+	const char *wrong;
+	int nr;
+
+	for (;; ++*calls) {
+		arg.vec_len = 1 + *calls % 200;
+		nr = procmap_scan(self->fd, &arg);
+		if (nr == -ESRCH)
+			break;
+		if (nr < 0)
+			return strerror(-nr);
+		wrong = wrong_part(&self->truth, &arg, nr);
+		if (*wrong)
+			return wrong;
+		arg.start = arg.walk_end == arg.end ? 0 : arg.walk_end;
+	}
+	return procmap_scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
+}
+
+TEST_F_TIMEOUT(target, process_exits_while_scanned, 300)
+{
+	unsigned int i, calls = 0;
+
+	for (i = 0; i < EXITS; i++) {
+		start_target(_metadata, self, 300);
+		ASSERT_EQ(0, kill(self->child.pid, SIGKILL));
+		ASSERT_STREQ("", wrong_until_gone(self, &calls));
+		stop_child(&self->child);
+		free_truth(&self->truth);
+		close(self->fd);
+	}
+	EXPECT_LT(0u, calls);
+}
+
+TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned, 300)
+{
+	unsigned int i, calls = 0;
+
+	for (i = 0; i < EXITS; i++) {
+		start_target(_metadata, self, 300);
+		ASSERT_TRUE(tell(self->child.control));
+		ASSERT_STREQ("", wrong_until_gone(self, &calls));
+		stop_child(&self->child);
+		free_truth(&self->truth);
+		close(self->fd);
+	}
+	EXPECT_LT(0u, calls);
+}
+
+/* Of the process that forks and its youngest child. */
+struct forks {
+	atomic_int newborn;
+	atomic_uint nr;
+};
+
+/* Fork children that exit at once. */
+static int be_parent(int control, void *arg)
+{
+	struct forks *const forks = arg;
+	pid_t pid;
+
+	tell(control);
+	hear(control);
+	for (;;) {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		if (pid < 0)
+			return 1;
+		forks->newborn = pid;
+		if (waitpid(pid, NULL, 0) != pid)
+			return 1;
+		forks->nr++;
+	}
+}
+
+/* A child has what its parent has, as long as it is there. */
+static const char *wrong_newborn(pid_t pid, struct _test_data_target *self,
+				 unsigned int *calls)
+{
+	const int parent = self->fd;
+	const char *wrong = "";
+
+	self->fd = open_maps(pid);
+	if (self->fd >= 0) {
+		wrong = wrong_until_gone(self, calls);
+		close(self->fd);
+	}
+	self->fd = parent;
+	return wrong;
+}
+
+TEST_F_TIMEOUT(target, process_forks_while_scanned, 300)
+{
+	struct forks *const forks = mmap(NULL, sizeof(*forks),
+					 PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct interrupted interrupted = {};
+	unsigned int calls = 0;
+
+	ASSERT_TRUE(forks != MAP_FAILED);
+	ASSERT_TRUE(start_child(&self->child, be_parent, forks));
+	ASSERT_TRUE(hear(self->child.control));
+	self->fd = open_maps(self->child.pid);
+	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
+	ASSERT_TRUE(tell(self->child.control));
+	while (forks->nr < FORKS || !calls) {
+		ASSERT_STREQ("", wrong_interrupted_scan(self, ALL,
+							&interrupted));
+		if (forks->newborn)
+			ASSERT_STREQ("", wrong_newborn(forks->newborn, self,
+						       &calls));
+	}
+	EXPECT_EQ(0u, interrupted.errors + interrupted.parts);
+}
+
+TEST_HARNESS_MAIN
