@@ -4,9 +4,11 @@
  * many mappings, and what each question costs. It runs in a guest whose clock
  * counts instructions (scripts/vm -i), and prints a JSON object a line.
  *
- *	bench WAY			in all sizes; WAY names the ioctl of this kernel
- *	bench WAY WORK VMAS RUNS	one work, so often, once it is warm, between
- *					marks for scripts/tcg-profile.c and for ftrace
+ *	bench WAY			in all sizes and ways; WAY names the
+ *					PROCMAP_QUERY of this kernel
+ *	bench WAY WORK VMAS RUNS	one work, by that WAY, "scan" or "text", so
+ *					often, once it is warm, between marks for
+ *					scripts/tcg-profile.c and for ftrace
  *
  * It is to be linked statically: so it has few mappings of its own, and the
  * process that is asked about can be one of 10.
@@ -45,6 +47,10 @@
 /* The symbolizer's pass: so many addresses, in so many mappings. */
 #define PASS_ADDRS	1000
 #define PASS_VMAS	50
+
+/* What a scan has room for in one ioctl. */
+#define SCAN_VMAS	65536
+#define SCAN_DATA	1048576
 
 /* Addresses that the lookups go round. */
 #define NR_ADDRS	512
@@ -237,7 +243,7 @@ static struct subject *start_subject(size_t nr, int fds[NR_FILES], pid_t *pid)
  * @procmap: the same, by ioctl or by text.
  * @run: how often the work has been done; the lookups go round the addresses.
  * @units: what one run does: so many lookups, or mappings.
- * @queries: the ioctls that a unit takes.
+ * @queries: the ioctls that a unit takes, on average.
  */
 struct bench {
 	const struct subject *subject;
@@ -245,7 +251,7 @@ struct bench {
 	struct procmap *procmap;
 	size_t run;
 	size_t units;
-	size_t queries;
+	double queries;
 };
 
 static char name[PATH_MAX];
@@ -265,11 +271,7 @@ static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
 	query->vma_name_size = want_name ? sizeof(name) : 0;
 	query->build_id_addr = want_build_id ? (uintptr_t)build_id : 0;
 	query->build_id_size = want_build_id ? sizeof(build_id) : 0;
-	if (ioctl(bench->fd, PROCMAP_QUERY, query))
-		return errno;
-	if (want_build_id && query->build_id_size != sizeof(build_id))
-		return ENODATA;
-	return 0;
+	return ioctl(bench->fd, PROCMAP_QUERY, query) ? errno : 0;
 }
 
 static uint64_t next_address(struct bench *bench)
@@ -319,10 +321,16 @@ static int lookup_long(struct bench *bench)
 
 static int lookup_build_id(struct bench *bench)
 {
-	return query(bench, next_in_file(bench, 0), 0, true, true);
+	const int error = query(bench, next_in_file(bench, 0), 0, true, true);
+
+	if (!error && the_query.build_id_size != sizeof(build_id))
+		return ENODATA;
+	return error;
 }
 
-static int walk_with(struct bench *bench, uint64_t flags)
+/* Returns how many ioctls it took, or 0. */
+static size_t walk_by_query(const struct bench *bench, uint64_t flags,
+			    bool want_build_id)
 {
 	uint64_t addr = 0;
 	size_t nr = 0;
@@ -330,22 +338,74 @@ static int walk_with(struct bench *bench, uint64_t flags)
 
 	while (!(error = query(bench, addr,
 			       flags | PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
-			       true, false))) {
+			       true, want_build_id))) {
 		addr = the_query.vma_end;
 		nr++;
 	}
-	bench->units = nr;
-	return error == ENOENT ? 0 : error;
+	return error == ENOENT ? nr + 1 : 0;
+}
+
+static size_t walk_by_scan(const struct bench *bench, uint64_t flags)
+{
+	static struct procmap_vma vmas[SCAN_VMAS];
+	static char data[SCAN_DATA];
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg),
+		.flags = flags | PROCMAP_SCAN_NAMES,
+		.end = UINT64_MAX,
+		.vec = (uintptr_t)vmas,
+		.vec_len = SCAN_VMAS,
+		.vma_size = sizeof(*vmas),
+		.data = (uintptr_t)data,
+		.data_size = sizeof(data),
+	};
+	size_t nr = 0;
+
+	for (; arg.start != arg.end; arg.start = arg.walk_end, nr++)
+		if (ioctl(bench->fd, PROCMAP_SCAN, &arg) < 0)
+			return 0;
+	return nr;
+}
+
+/* All walks go over the same mappings, whatever they are told of them. */
+static int walked(struct bench *bench, size_t queries)
+{
+	bench->units = bench->subject->nr_vmas;
+	bench->queries = (double)queries / bench->units;
+	return queries ? 0 : EIO;
 }
 
 static int walk(struct bench *bench)
 {
-	return walk_with(bench, 0);
+	return walked(bench, walk_by_query(bench, 0, false));
 }
 
 static int walk_executable(struct bench *bench)
 {
-	return walk_with(bench, PROCMAP_QUERY_VMA_EXECUTABLE);
+	return walked(bench, walk_by_query(bench, PROCMAP_QUERY_VMA_EXECUTABLE,
+					   false));
+}
+
+static int walk_build_ids(struct bench *bench)
+{
+	return walked(bench, walk_by_query(bench, PROCMAP_QUERY_FILE_BACKED_VMA,
+					   true));
+}
+
+static int scan(struct bench *bench)
+{
+	return walked(bench, walk_by_scan(bench, 0));
+}
+
+static int scan_executable(struct bench *bench)
+{
+	return walked(bench, walk_by_scan(bench, PROCMAP_QUERY_VMA_EXECUTABLE));
+}
+
+static int scan_build_ids(struct bench *bench)
+{
+	return walked(bench, walk_by_scan(bench, PROCMAP_QUERY_FILE_BACKED_VMA |
+					  PROCMAP_SCAN_BUILD_IDS));
 }
 
 /* All over the process in one run, for one can be much dearer than another. */
@@ -366,12 +426,12 @@ static int text_walk_with(struct bench *bench, unsigned int flags)
 {
 	struct procmap_mapping vma;
 	uint64_t cursor = 0;
-	size_t nr = 0;
 	int error;
 
-	while (!(error = procmap_next(bench->procmap, &cursor, flags, &vma)))
-		nr++;
-	bench->units = nr;
+	do {
+		error = procmap_next(bench->procmap, &cursor, flags, &vma);
+	} while (!error);
+	bench->units = bench->subject->nr_vmas;
 	return error == -ENOENT ? 0 : error;
 }
 
@@ -400,37 +460,46 @@ static int pass(struct bench *bench)
 	return error;
 }
 
+enum way { BY_QUERY, BY_SCAN, BY_TEXT };
+
+/* What the report calls them; the first is this kernel's WAY. */
+static const char *way_names[] = { "query", "scan", "text" };
+
 /**
  * struct work - something that is asked
  * @name: its name in the report.
- * @by_text: it is done by the text.
+ * @way: by which way.
  * @run: does it; not 0 if it went wrong.
  */
 struct work {
 	const char *name;
-	bool by_text;
+	enum way way;
 	int (*run)(struct bench *bench);
 };
 
 static const struct work works[] = {
-	{ "lookup", false, lookup },
-	{ "lookup", true, text_lookup },
-	{ "miss", false, lookup_miss },
-	{ "special name", false, lookup_special },
-	{ "30-byte path", false, lookup_short },
-	{ "200-byte path", false, lookup_long },
-	{ "path and build ID", false, lookup_build_id },
-	{ "walk, per VMA", false, walk },
-	{ "walk, per VMA", true, text_walk },
-	{ "walk, per executable VMA", false, walk_executable },
-	{ "walk, per executable VMA", true, text_walk_executable },
-	{ "symbolizer's pass", false, pass },
-	{ "symbolizer's pass", true, pass },
+	{ "lookup", BY_QUERY, lookup },
+	{ "lookup", BY_TEXT, text_lookup },
+	{ "miss", BY_QUERY, lookup_miss },
+	{ "special name", BY_QUERY, lookup_special },
+	{ "30-byte path", BY_QUERY, lookup_short },
+	{ "200-byte path", BY_QUERY, lookup_long },
+	{ "path and build ID", BY_QUERY, lookup_build_id },
+	{ "walk, per VMA", BY_QUERY, walk },
+	{ "walk, per VMA", BY_SCAN, scan },
+	{ "walk, per VMA", BY_TEXT, text_walk },
+	{ "executable walk, per VMA", BY_QUERY, walk_executable },
+	{ "executable walk, per VMA", BY_SCAN, scan_executable },
+	{ "executable walk, per VMA", BY_TEXT, text_walk_executable },
+	{ "build IDs, per VMA", BY_QUERY, walk_build_ids },
+	{ "build IDs, per VMA", BY_SCAN, scan_build_ids },
+	{ "symbolizer's pass", BY_QUERY, pass },
+	{ "symbolizer's pass", BY_TEXT, pass },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
-static const struct work the_floor = { "floor", false, floor_of_ioctl };
+static const struct work the_floor = { "floor", BY_QUERY, floor_of_ioctl };
 
 /* Of this thread alone: early in a boot, the kernel has more to do. */
 static uint64_t now(void)
@@ -447,7 +516,7 @@ static void do_work(const struct work *work, struct bench *bench)
 
 	if (error)
 		errx(2, "%s by %s, %zu VMAs: %s", work->name,
-		     work->by_text ? "text" : "ioctl", bench->subject->nr_vmas,
+		     way_names[work->way], bench->subject->nr_vmas,
 		     strerror(abs(error)));
 }
 
@@ -484,7 +553,7 @@ static double cost_of(const struct work *work, struct bench *bench)
 }
 
 static void open_ways(struct bench *bench, pid_t pid,
-		      struct procmap *procmaps[2])
+		      struct procmap *procmaps[])
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
 
@@ -492,18 +561,22 @@ static void open_ways(struct bench *bench, pid_t pid,
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	if (procmap_open_fd(bench->fd, PROCMAP_BY_IOCTL, &procmaps[false]) ||
-	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT, &procmaps[true]))
+	if (procmap_open_fd(bench->fd, PROCMAP_BY_IOCTL, &procmaps[BY_QUERY]) ||
+	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT, &procmaps[BY_TEXT]))
 		errx(2, "this kernel has no PROCMAP_QUERY");
+	procmaps[BY_SCAN] = NULL;
 }
 
-static bool can_be_done(const struct work *work, const struct subject *subject)
+static bool can_be_done(const struct work *work, const struct bench *bench)
 {
-	return work->run != lookup_long || subject->nr_files > 1;
+	if (work->way == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
+	    errno == ENOTTY)
+		return false;
+	return work->run != lookup_long || bench->subject->nr_files > 1;
 }
 
-static void measure_all(struct bench *bench, struct procmap *procmaps[2],
-			const char *way, const char *kernel)
+static void measure_all(struct bench *bench, struct procmap *procmaps[],
+			const char *kernel)
 {
 	const double floor = cost_of(&the_floor, bench);
 	size_t i;
@@ -512,14 +585,14 @@ static void measure_all(struct bench *bench, struct procmap *procmaps[2],
 		const struct work *const work = &works[i];
 		double cost;
 
-		if (!can_be_done(work, bench->subject))
+		if (!can_be_done(work, bench))
 			continue;
-		bench->procmap = procmaps[work->by_text];
+		bench->procmap = procmaps[work->way];
 		cost = cost_of(work, bench);
 		printf("{\"kernel\": \"%s\", \"way\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
-		       kernel, work->by_text ? "text" : way, work->name,
+		       kernel, way_names[work->way], work->name,
 		       bench->subject->nr_vmas, cost,
-		       work->by_text ? 0 : floor * bench->queries);
+		       work->way == BY_TEXT ? 0 : floor * bench->queries);
 		fflush(stdout);
 	}
 }
@@ -534,19 +607,20 @@ static void mark_trace(int trace, const char *text)
 		err(2, "trace_marker");
 }
 
-static void profile(struct bench *bench, struct procmap *procmaps[2],
-		    const char *name, size_t runs)
+static void profile(struct bench *bench, struct procmap *procmaps[],
+		    const char *way, const char *name, size_t runs)
 {
 	const int trace = open("/sys/kernel/tracing/trace_marker",
 			       O_WRONLY | O_CLOEXEC);
 	size_t i, run;
 
 	for (i = 0; i < NR_WORKS; i++)
-		if (!works[i].by_text && !strcmp(works[i].name, name))
+		if (!strcmp(way_names[works[i].way], way) &&
+		    !strcmp(works[i].name, name))
 			break;
 	if (i == NR_WORKS)
-		errx(2, "there is no work '%s'", name);
-	bench->procmap = procmaps[false];
+		errx(2, "there is no work '%s' by %s", name, way);
+	bench->procmap = procmaps[works[i].way];
 	for (run = 0; run < 10; run++)
 		do_work(&works[i], bench);
 	mark_trace(trace, "begin");
@@ -566,13 +640,16 @@ int main(int argc, char **argv)
 
 	if (argc != 2 && !is_profile)
 		errx(2, "usage: bench WAY [WORK VMAS RUNS]");
+	if (strcmp(argv[1], way_names[BY_SCAN]) &&
+	    strcmp(argv[1], way_names[BY_TEXT]))
+		way_names[BY_QUERY] = argv[1];
 	uname(&host);
 	for (i = 0; i < NR_FILES; i++)
 		fds[i] = make_file(i == 0 ? PATH_SHORT : i == 1 ? PATH_LONG :
 				   PATH_MIN + i * (PATH_LONG - PATH_MIN) / NR_FILES,
 				   i);
 	for (i = 0; i < nr_sizes; i++) {
-		struct procmap *procmaps[2];
+		struct procmap *procmaps[sizeof(way_names) / sizeof(*way_names)];
 		struct bench bench = {};
 		pid_t pid;
 
@@ -581,12 +658,12 @@ int main(int argc, char **argv)
 					      sizes[i], fds, &pid);
 		open_ways(&bench, pid, procmaps);
 		if (is_profile)
-			profile(&bench, procmaps, argv[2],
+			profile(&bench, procmaps, argv[1], argv[2],
 				strtoul(argv[4], NULL, 10));
 		else
-			measure_all(&bench, procmaps, argv[1], host.release);
-		procmap_close(procmaps[false]);
-		procmap_close(procmaps[true]);
+			measure_all(&bench, procmaps, host.release);
+		procmap_close(procmaps[BY_QUERY]);
+		procmap_close(procmaps[BY_TEXT]);
 		close(bench.fd);
 		kill(pid, SIGKILL);
 	}

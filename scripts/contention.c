@@ -39,6 +39,7 @@ static const struct {
 	{ PROCMAP_ANY_WAY, false },
 	{ PROCMAP_BY_TEXT, true },
 	{ PROCMAP_BY_IOCTL, true },
+	{ PROCMAP_BY_SCAN, true },
 };
 
 #define NR_WAYS		(sizeof(ways) / sizeof(*ways))
@@ -131,8 +132,34 @@ static void report(const char *kernel, const char *way, uint64_t *ns, size_t nr)
 	       (unsigned long long)ns[nr - 1]);
 }
 
+static const char *name_of(size_t way, const char *ioctl)
+{
+	if (!ways[way].asks)
+		return "alone";
+	switch (ways[way].way) {
+	case PROCMAP_BY_TEXT:
+		return "text";
+	case PROCMAP_BY_SCAN:
+		return "scan";
+	default:
+		return ioctl;
+	}
+}
+
+/* Not every kernel can be asked in all ways: the last is to scan. */
+static size_t count_ways(void)
+{
+	struct procmap *procmap;
+
+	if (procmap_open_self(PROCMAP_BY_SCAN, &procmap))
+		return NR_WAYS - 1;
+	procmap_close(procmap);
+	return NR_WAYS;
+}
+
 int main(int argc, char **argv)
 {
+	const size_t nr_ways = count_ways();
 	uint64_t *ns[NR_WAYS];
 	struct utsname host;
 	size_t i, round;
@@ -141,7 +168,7 @@ int main(int argc, char **argv)
 		errx(2, "usage: contention WAY");
 	uname(&host);
 	run_on(0);
-	for (i = 0; i < NR_WAYS; i++) {
+	for (i = 0; i < nr_ways; i++) {
 		ns[i] = calloc(NR_ROUNDS * NR_TIMES, sizeof(**ns));
 		if (!ns[i])
 			err(2, "calloc");
@@ -151,11 +178,10 @@ int main(int argc, char **argv)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 			err(2, "mmap");
 	for (round = 0; round < NR_ROUNDS; round++)
-		for (i = 0; i < NR_WAYS; i++)
+		for (i = 0; i < nr_ways; i++)
 			do_round(i, ns[i] + round * NR_TIMES);
-	for (i = 0; i < NR_WAYS; i++)
-		report(host.release, !ways[i].asks ? "alone" :
-		       ways[i].way == PROCMAP_BY_TEXT ? "text" : argv[1], ns[i],
+	for (i = 0; i < nr_ways; i++)
+		report(host.release, name_of(i, argv[1]), ns[i],
 		       NR_ROUNDS * NR_TIMES);
 	return 0;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * procfs_query: tell which mappings of a process cover given addresses, or list
- * them, by the PROCMAP_QUERY ioctl or by the text of /proc/PID/maps.
+ * them, by the ioctls PROCMAP_QUERY and PROCMAP_SCAN or by the text of
+ * /proc/PID/maps.
  *
- * Finding them, both ways, is libprocmap's. This asks it, and prints, compares
+ * Finding them, all ways, is libprocmap's. This asks it, and prints, compares
  * and times what it says.
  */
 #include "procfs_query.h"
@@ -51,7 +52,29 @@ bool is_of_many(const struct options *options)
 
 const char *way_name(enum procmap_way way)
 {
-	return way == PROCMAP_BY_IOCTL ? "ioctl" : "text";
+	switch (way) {
+	case PROCMAP_BY_SCAN:
+		return "scan";
+	case PROCMAP_BY_IOCTL:
+		return "ioctl";
+	default:
+		return "text";
+	}
+}
+
+/* The ways that are compared: the text is the last; the ioctl is wanted. */
+size_t ways_to_compare(enum procmap_way ways[NR_WAYS])
+{
+	struct procmap *procmap;
+	size_t nr = 0;
+
+	ways[nr++] = PROCMAP_BY_IOCTL;
+	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
+		procmap_close(procmap);
+		ways[nr++] = PROCMAP_BY_SCAN;
+	}
+	ways[nr++] = PROCMAP_BY_TEXT;
+	return nr;
 }
 
 /* What is asked of each mapping. */
@@ -304,7 +327,7 @@ static void report_trouble(pid_t pid, int err)
 		fail("process %d has no mappings (a kernel thread, or exited): give another",
 		     pid);
 	case ENOTTY:
-		fail("this kernel has no PROCMAP_QUERY: only the text (-T) can be used");
+		fail("this kernel has no such ioctl: use the text (-T), or none of -Q and -S");
 	case EBADMSG:
 		fail("/proc/%d/maps is not in the format of this kernel's text: use -Q",
 		     pid);
@@ -356,6 +379,8 @@ static const struct argp_option argp_options[] = {
 	{ .doc = "How to look:" },
 	{ .name = "query", .key = 'Q',
 	  .doc = "By the ioctl; fail if the kernel has none" },
+	{ .name = "scan", .key = 'S',
+	  .doc = "By the ioctl that tells many at a time; fail if the kernel has none" },
 	{ .name = "text", .key = 'T', .doc = "By the text" },
 
 	{ .doc = "What to print:" },
@@ -365,20 +390,20 @@ static const struct argp_option argp_options[] = {
 	  .doc = "Build IDs; with -T they are read from the files" },
 	{ .name = "json", .key = 'j', .doc = "JSON" },
 
-	{ .doc = "Both ways, instead of printing what was found:" },
+	{ .doc = "All ways, instead of printing what was found:" },
 	{ .name = "compare", .key = 'c',
 	  .doc = "Print what differs, build IDs included" },
 	{ .name = "bench", .key = 'b', .arg = "N",
 	  .doc = "Print what N runs of each cost, in turns" },
 	{ .name = "scale", .key = KEY_SCALE, .arg = "FILE.svg",
-	  .doc = "Measure both in processes of up to 60,000 mappings; gnuplot draws FILE.svg" },
+	  .doc = "Measure them in processes of up to 60,000 mappings; gnuplot draws FILE.svg" },
 	{}
 };
 
 static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--sum\n--scale FILE.svg";
 
 static const char argp_doc[] =
-	"Tell which mappings of a process cover addresses, or list its mappings: by the PROCMAP_QUERY ioctl on /proc/PID/maps where the kernel has it, else by the text of that file.\n"
+	"Tell which mappings of a process cover addresses, or list its mappings: by the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps where the kernel has them, else by the text of that file.\n"
 	"\n"
 	"Addresses are hexadecimal, with or without 0x. They are looked up and printed in rising order: address, offset in the file, with -B build ID, name. A - stands for what there is none of, a ? for the build ID of a file that cannot be read.\n"
 	"\vExamples:\n"
@@ -387,8 +412,8 @@ static const char argp_doc[] =
 	"  procfs_query -p 1 --list --executable   the code of a process\n"
 	"  procfs_query -p 1 --list --interval 1   what is mapped and unmapped\n"
 	"  procfs_query --all --sum -B             which files are in use, and how much of them\n"
-	"  procfs_query -p 1 --list --compare      do both ways agree?\n"
-	"  procfs_query -p 1 --list --bench 100    which one is faster?\n"
+	"  procfs_query -p 1 --list --compare      do all ways agree?\n"
+	"  procfs_query -p 1 --list --bench 100    which one is fastest?\n"
 	"\n"
 	"By the text, a build ID is read from /proc/PID/map_files, for which CAP_CHECKPOINT_RESTORE is needed, else from the path if the mapped file is still there.\n"
 	"\n"
@@ -437,7 +462,7 @@ static void set_pid(struct options *options, const char *text)
 static void set_way(struct options *options, enum procmap_way way)
 {
 	if (options->way != PROCMAP_ANY_WAY && options->way != way)
-		fail("-Q and -T exclude each other: leave out one");
+		fail("-Q, -S and -T exclude each other: give one of them");
 	options->way = way;
 }
 
@@ -492,7 +517,7 @@ static void check_options(const struct options *options)
 	if (options->sum && (options->compare || options->runs))
 		fail("--sum excludes --compare and --bench: use --list");
 	if (options->way && (options->compare || options->runs))
-		fail("--compare and --bench use both ways: leave out -Q and -T");
+		fail("--compare and --bench use all ways: leave out -Q, -S and -T");
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -544,6 +569,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'Q':
 		set_way(options, PROCMAP_BY_IOCTL);
 		break;
+	case 'S':
+		set_way(options, PROCMAP_BY_SCAN);
+		break;
 	case 'T':
 		set_way(options, PROCMAP_BY_TEXT);
 		break;
@@ -578,7 +606,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 /**
  * struct totals - what is told of all processes at the end
- * @comparison: how both ways compare.
+ * @comparison: how the ways compare.
  * @sums: how much is mapped.
  */
 struct totals {
@@ -602,27 +630,6 @@ static int conclude(const struct options *options, struct totals *totals,
 	return options->compare ?
 	       print_comparison(options, &totals->comparison, out) :
 	       print_sums(options, &totals->sums, out);
-}
-
-/* Output that goes out as a whole or, after an error, not at all. */
-struct output {
-	FILE *file;
-	char *bytes;
-	size_t len;
-};
-
-static void begin_output(struct output *output)
-{
-	output->file = need(open_memstream(&output->bytes, &output->len));
-}
-
-static void end_output(struct output *output, bool is_good)
-{
-	if (fclose(output->file))
-		fail("out of memory");
-	if (is_good)
-		write_output(output->bytes, output->len);
-	free(output->bytes);
 }
 
 /* One that is gone by now, or is not ours to see, is left out if it is of many. */

@@ -22,6 +22,9 @@
 
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
+/* By query, by scan, by text. */
+#define NR_WAYS			3
+
 /**
  * struct options - what the user asked for
  * @pid: the process; of several, the one that it is the turn of.
@@ -38,7 +41,7 @@
  * @scale: the file for a picture of the cost, or NULL.
  * @list: all mappings, and not those of addresses.
  * @sum: all mappings, summed up by file.
- * @compare: compare both ways.
+ * @compare: compare all ways.
  * @build_id: print build IDs.
  * @verbose: print the line of the mapping.
  * @json: print JSON.
@@ -70,6 +73,7 @@ void *need(void *memory);
 char *read_all(FILE *file, size_t *len);
 bool is_of_many(const struct options *options);
 const char *way_name(enum procmap_way way);
+size_t ways_to_compare(enum procmap_way ways[NR_WAYS]);
 unsigned int flags_of(const struct options *options);
 char *program_of(pid_t pid);
 int by_number(const void *a, const void *b);
@@ -84,7 +88,20 @@ int visit(struct procmap *procmap, const struct options *options,
 
 int show(const struct options *options, FILE *out);
 
-void write_output(const char *bytes, size_t len);
+/**
+ * struct output - what is to be printed, once it is known to be good
+ * @file: where to write it.
+ * @bytes: what was written.
+ * @len: their number.
+ */
+struct output {
+	FILE *file;
+	char *bytes;
+	size_t len;
+};
+
+void begin_output(struct output *output);
+void end_output(struct output *output, bool is_good);
 void look_at_terminal(void);
 
 enum colour {
@@ -159,7 +176,7 @@ int print_sums(const struct options *options, struct sums *sums, FILE *out);
  * @processes: those compared.
  * @changed: those that did not hold still meanwhile, and are not in the others.
  * @addresses: addresses looked up.
- * @mappings: mappings that both ways found and whose fields were compared.
+ * @mappings: mappings that the ways found and whose fields were compared.
  * @names: those that have a name.
  * @build_ids: those that have a build ID.
  * @unreadable: those whose file could not be read for the text.

@@ -119,17 +119,27 @@ double median_us(const uint64_t *sorted_ns, size_t nr)
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
 }
 
+/* How much longer the text takes, which is the last, than another way. */
+static double ratio_to_text(const struct options *options,
+			    const struct timing *timing,
+			    const struct timing *text)
+{
+	return median_us(text->ns, options->runs) /
+	       median_us(timing->ns, options->runs);
+}
+
 static void json_timings(FILE *out, const struct options *options,
-			 const struct timing timings[2], double ratio)
+			 const struct timing *timings, size_t nr)
 {
 	const unsigned long runs = options->runs;
 	struct json json = { .out = out };
-	int i;
+	char key[32];
+	size_t i;
 
 	json_begin(&json, options);
 	json_open(&json, "bench", '{');
 	json_number(&json, "runs", runs);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < nr; i++) {
 		const struct timing *const timing = &timings[i];
 
 		json_open(&json, way_name(timing->way), '{');
@@ -140,21 +150,25 @@ static void json_timings(FILE *out, const struct options *options,
 		json_number(&json, "found", timing->nr_found);
 		json_close(&json, '}');
 	}
-	json_real(&json, "text_to_ioctl", ratio);
+	for (i = 0; i < nr - 1; i++) {
+		snprintf(key, sizeof(key), "text_to_%s", way_name(timings[i].way));
+		json_real(&json, key, ratio_to_text(options, &timings[i],
+						    &timings[nr - 1]));
+	}
 	json_close(&json, '}');
 	json_end(&json);
 }
 
 static void print_timings(FILE *out, const struct options *options,
-			  const struct timing timings[2], double ratio)
+			  const struct timing *timings, size_t nr)
 {
 	const unsigned long runs = options->runs;
-	int i;
+	size_t i;
 
 	fprintf(out, "%lu runs each, times in us\n", runs);
 	fprintf(out, "%-5s %12s %12s %12s %12s %9s\n", "", "min", "median",
 		"max", "syscalls", "found");
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < nr; i++) {
 		const struct timing *const timing = &timings[i];
 
 		fprintf(out, "%-5s %12.1f %12.1f %12.1f %12lu %9zu\n",
@@ -162,44 +176,47 @@ static void print_timings(FILE *out, const struct options *options,
 			median_us(timing->ns, runs), timing->ns[runs - 1] / 1000.0,
 			timing->syscalls, timing->nr_found);
 	}
-	fprintf(out, "ratio of the medians, text to ioctl: %.2f\n", ratio);
+	for (i = 0; i < nr - 1; i++)
+		fprintf(out, "ratio of the medians, text to %s: %.2f\n",
+			way_name(timings[i].way),
+			ratio_to_text(options, &timings[i], &timings[nr - 1]));
 }
 
 int bench(const struct options *options, FILE *out)
 {
-	struct timing timings[2] = {
-		{ .way = PROCMAP_BY_IOCTL },
-		{ .way = PROCMAP_BY_TEXT },
-	};
+	struct timing timings[NR_WAYS] = {};
+	enum procmap_way ways[NR_WAYS];
+	const size_t nr_ways = ways_to_compare(ways);
+	bool found = false;
 	unsigned long nr;
-	double ratio;
-	int i, err = 0;
+	int err = 0;
+	size_t i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < nr_ways; i++) {
+		timings[i].way = ways[i];
 		timings[i].ns = need(calloc(options->runs, sizeof(uint64_t)));
-
-	/* The two take turns, and take turns at being first. */
-	for (nr = 0; nr < options->runs && !err; nr++)
-		for (i = 0; i < 2 && !err; i++)
-			err = time_run(options, &timings[(nr + i) % 2], nr);
-	if (!err) {
-		for (i = 0; i < 2; i++) {
-			qsort(timings[i].ns, options->runs, sizeof(uint64_t),
-			      by_number);
-			timings[i].syscalls = count_syscalls(options,
-							     timings[i].way);
-		}
-		ratio = median_us(timings[1].ns, options->runs) /
-			median_us(timings[0].ns, options->runs);
-		if (options->json)
-			json_timings(out, options, timings, ratio);
-		else
-			print_timings(out, options, timings, ratio);
-		err = timings[0].nr_found || timings[1].nr_found ?
-		      EXIT_SUCCESS : EXIT_FAILURE;
 	}
 
-	for (i = 0; i < 2; i++)
+	/* They take turns, and take turns at being first. */
+	for (nr = 0; nr < options->runs && !err; nr++)
+		for (i = 0; i < nr_ways && !err; i++)
+			err = time_run(options, &timings[(nr + i) % nr_ways],
+				       nr);
+	if (!err) {
+		for (i = 0; i < nr_ways; i++) {
+			qsort(timings[i].ns, options->runs, sizeof(uint64_t),
+			      by_number);
+			timings[i].syscalls = count_syscalls(options, ways[i]);
+			found |= timings[i].nr_found;
+		}
+		if (options->json)
+			json_timings(out, options, timings, nr_ways);
+		else
+			print_timings(out, options, timings, nr_ways);
+		err = found ? EXIT_SUCCESS : EXIT_FAILURE;
+	}
+
+	for (i = 0; i < nr_ways; i++)
 		free(timings[i].ns);
 	return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: whether both ways give the same answers. */
+/* procfs_query: whether all ways give the same answers. */
 #include "procfs_query.h"
 
 #include <unistd.h>
@@ -10,6 +10,7 @@
 /**
  * struct attempt - one comparison of a process
  * @count: what it found.
+ * @way: the way that is held against the text.
  * @changed: the process did not hold still meanwhile.
  * @as_json: differences are written as JSON objects, and not as lines.
  * @json: where they are written to.
@@ -18,6 +19,7 @@
  */
 struct attempt {
 	struct comparison count;
+	enum procmap_way way;
 	bool changed;
 	bool as_json;
 	struct json json;
@@ -26,36 +28,36 @@ struct attempt {
 };
 
 static void compare_strings(struct attempt *attempt, uint64_t addr,
-			    const char *field, const char *by_ioctl,
+			    const char *field, const char *by_way,
 			    const char *by_text)
 {
 	struct json *const json = &attempt->json;
 
-	if (!strcmp(by_ioctl, by_text))
+	if (!strcmp(by_way, by_text))
 		return;
 	if (attempt->as_json) {
 		json_open(json, NULL, '{');
 		json_address(json, "address", addr);
 		json_string(json, "field", field);
-		json_string(json, "ioctl", by_ioctl);
+		json_string(json, way_name(attempt->way), by_way);
 		json_string(json, "text", by_text);
 		json_close(json, '}');
 	} else {
-		fprintf(json->out, "0x%016" PRIx64 ": %s: ioctl %s, text %s\n",
-			addr, field, by_ioctl, by_text);
+		fprintf(json->out, "0x%016" PRIx64 ": %s: %s %s, text %s\n",
+			addr, field, way_name(attempt->way), by_way, by_text);
 	}
 	attempt->count.differences++;
 }
 
 static void compare_numbers(struct attempt *attempt, uint64_t addr,
-			    const char *field, uint64_t by_ioctl,
+			    const char *field, uint64_t by_way,
 			    uint64_t by_text)
 {
 	char a[sizeof("0x") + 16], b[sizeof("0x") + 16];
 
-	if (by_ioctl == by_text)
+	if (by_way == by_text)
 		return;
-	snprintf(a, sizeof(a), "0x%" PRIx64, by_ioctl);
+	snprintf(a, sizeof(a), "0x%" PRIx64, by_way);
 	snprintf(b, sizeof(b), "0x%" PRIx64, by_text);
 	compare_strings(attempt, addr, field, a, b);
 }
@@ -73,7 +75,7 @@ static void format_build_id(const struct procmap_mapping *vma,
 }
 
 static void compare_build_ids(struct attempt *attempt, uint64_t addr,
-			      const struct procmap_mapping *by_ioctl,
+			      const struct procmap_mapping *by_way,
 			      const struct procmap_mapping *by_text)
 {
 	char a[BUILD_ID_TEXT_SIZE], b[BUILD_ID_TEXT_SIZE];
@@ -82,46 +84,46 @@ static void compare_build_ids(struct attempt *attempt, uint64_t addr,
 		attempt->count.unreadable++;
 		return;
 	}
-	attempt->count.build_ids += by_ioctl->build_id_size ||
+	attempt->count.build_ids += by_way->build_id_size ||
 				 by_text->build_id_size;
-	format_build_id(by_ioctl, a);
+	format_build_id(by_way, a);
 	format_build_id(by_text, b);
 	compare_strings(attempt, addr, "build ID", a, b);
 }
 
 /* All that the text tells; the page size is not in it. */
 static void compare_vmas(struct attempt *attempt,
-			 const struct procmap_mapping *by_ioctl,
+			 const struct procmap_mapping *by_way,
 			 const struct procmap_mapping *by_text)
 {
 	const uint64_t addr = by_text->start;
 	char a[5], b[5];
 
 	attempt->count.mappings++;
-	compare_numbers(attempt, addr, "start", by_ioctl->start,
+	compare_numbers(attempt, addr, "start", by_way->start,
 			by_text->start);
-	compare_numbers(attempt, addr, "end", by_ioctl->end, by_text->end);
-	permissions(by_ioctl, a);
+	compare_numbers(attempt, addr, "end", by_way->end, by_text->end);
+	permissions(by_way, a);
 	permissions(by_text, b);
 	compare_strings(attempt, addr, "permissions", a, b);
-	compare_numbers(attempt, addr, "offset", by_ioctl->offset,
+	compare_numbers(attempt, addr, "offset", by_way->offset,
 			by_text->offset);
-	compare_numbers(attempt, addr, "device major", by_ioctl->dev_major,
+	compare_numbers(attempt, addr, "device major", by_way->dev_major,
 			by_text->dev_major);
-	compare_numbers(attempt, addr, "device minor", by_ioctl->dev_minor,
+	compare_numbers(attempt, addr, "device minor", by_way->dev_minor,
 			by_text->dev_minor);
-	compare_numbers(attempt, addr, "inode", by_ioctl->inode,
+	compare_numbers(attempt, addr, "inode", by_way->inode,
 			by_text->inode);
-	attempt->count.names += by_ioctl->name_len || by_text->name_len;
-	compare_strings(attempt, addr, "name", by_ioctl->name, by_text->name);
-	compare_build_ids(attempt, addr, by_ioctl, by_text);
+	attempt->count.names += by_way->name_len || by_text->name_len;
+	compare_strings(attempt, addr, "name", by_way->name, by_text->name);
+	compare_build_ids(attempt, addr, by_way, by_text);
 }
 
 static void compare_existence(struct attempt *attempt, uint64_t addr,
-			      bool by_ioctl, bool by_text)
+			      bool by_way, bool by_text)
 {
 	compare_strings(attempt, addr, "mapping",
-			by_ioctl ? "mapped" : "not mapped",
+			by_way ? "mapped" : "not mapped",
 			by_text ? "mapped" : "not mapped");
 }
 
@@ -140,7 +142,7 @@ static int next_of(struct procmap *procmap, uint64_t addr, unsigned int flags,
 
 static int compare_lists(struct attempt *attempt,
 			 const struct options *options,
-			 struct procmap *by_ioctl, struct procmap *by_text)
+			 struct procmap *by_way, struct procmap *by_text)
 {
 	const unsigned int flags = flags_of(options);
 	struct procmap_mapping a = {}, b = {};
@@ -149,7 +151,7 @@ static int compare_lists(struct attempt *attempt,
 	int err;
 
 	for (;;) {
-		err = next_of(by_ioctl, addr, flags, &a, &end_a);
+		err = next_of(by_way, addr, flags, &a, &end_a);
 		if (!err)
 			err = next_of(by_text, addr, flags, &b, &end_b);
 		if (err || (end_a && end_b))
@@ -170,7 +172,7 @@ static int compare_lists(struct attempt *attempt,
 
 static int compare_addresses(struct attempt *attempt,
 			     const struct options *options,
-			     struct procmap *by_ioctl, struct procmap *by_text)
+			     struct procmap *by_way, struct procmap *by_text)
 {
 	const unsigned int flags = flags_of(options);
 	struct procmap_resolved *a = NULL, *b = NULL;
@@ -178,7 +180,7 @@ static int compare_addresses(struct attempt *attempt,
 	size_t i;
 	int err;
 
-	err = procmap_resolve(by_ioctl, options->addrs, options->nr_addrs,
+	err = procmap_resolve(by_way, options->addrs, options->nr_addrs,
 			      flags, &a);
 	if (!err)
 		err = procmap_resolve(by_text, options->addrs,
@@ -224,24 +226,50 @@ static char *read_maps(pid_t pid, size_t *len)
 	return text;
 }
 
+/**
+ * struct subject - a process by all the ways that are compared
+ * @nr_ways: the number of those.
+ * @ways: the ways.
+ * @by: the process by each of them, the last time by text.
+ */
+struct subject {
+	size_t nr_ways;
+	enum procmap_way ways[NR_WAYS];
+	struct procmap *by[NR_WAYS];
+};
+
+/* Hold one way against the text; what is counted is the same for each. */
+static int compare_way(struct attempt *attempt, const struct options *options,
+		       const struct subject *subject, size_t way)
+{
+	struct procmap *const by_text = subject->by[subject->nr_ways - 1];
+
+	attempt->way = subject->ways[way];
+	attempt->count = (struct comparison) {
+		.differences = attempt->count.differences,
+	};
+	return options->list ?
+	       compare_lists(attempt, options, subject->by[way], by_text) :
+	       compare_addresses(attempt, options, subject->by[way], by_text);
+}
+
 /*
  * One attempt. The text is read before and after, to see whether the process
  * held still.
  */
 static int compare_once(struct attempt *attempt, const struct options *options,
-			struct procmap *by_ioctl, struct procmap *by_text)
+			const struct subject *subject)
 {
-	size_t len_before, len_after;
+	size_t len_before, len_after, way;
 	char *before, *after;
-	int err;
+	int err = 0;
 
 	before = read_maps(options->pid, &len_before);
 	attempt->json.first = true;
 	attempt->json.out = need(open_memstream(&attempt->lines,
 						&attempt->lines_size));
-	err = options->list ?
-	      compare_lists(attempt, options, by_ioctl, by_text) :
-	      compare_addresses(attempt, options, by_ioctl, by_text);
+	for (way = 0; way + 1 < subject->nr_ways && !err; way++)
+		err = compare_way(attempt, options, subject, way);
 	fclose(attempt->json.out);
 	after = read_maps(options->pid, &len_after);
 	attempt->changed = len_before != len_after ||
@@ -258,7 +286,7 @@ static int compare_once(struct attempt *attempt, const struct options *options,
  */
 static int compare_until_same(struct attempt *attempt,
 			      const struct options *options,
-			      struct procmap *by_ioctl, struct procmap *by_text)
+			      const struct subject *subject)
 {
 	bool changed = false;
 	int nr, err;
@@ -269,7 +297,7 @@ static int compare_until_same(struct attempt *attempt,
 			usleep(1000 << nr);
 		free(attempt->lines);
 		*attempt = (struct attempt) { .as_json = options->json };
-		err = compare_once(attempt, options, by_ioctl, by_text);
+		err = compare_once(attempt, options, subject);
 		if (err)
 			return err;
 		if (!attempt->changed && !attempt->count.differences)
@@ -316,17 +344,19 @@ static void add_to_total(struct comparison *total,
 
 int compare(const struct options *options, struct comparison *total, FILE *out)
 {
-	struct procmap *by_ioctl = NULL, *by_text = NULL;
+	struct subject subject = {};
 	struct attempt attempt = {};
-	int err;
+	int err = 0;
+	size_t i;
 
-	err = procmap_open_pid(options->pid, PROCMAP_BY_IOCTL, &by_ioctl);
+	subject.nr_ways = ways_to_compare(subject.ways);
+	for (i = 0; i < subject.nr_ways && !err; i++)
+		err = procmap_open_pid(options->pid, subject.ways[i],
+				       &subject.by[i]);
 	if (!err)
-		err = procmap_open_pid(options->pid, PROCMAP_BY_TEXT, &by_text);
-	if (!err)
-		err = compare_until_same(&attempt, options, by_ioctl, by_text);
-	procmap_close(by_ioctl);
-	procmap_close(by_text);
+		err = compare_until_same(&attempt, options, &subject);
+	for (i = 0; i < subject.nr_ways; i++)
+		procmap_close(subject.by[i]);
 	if (err)
 		goto free;
 
@@ -351,8 +381,11 @@ free:
 int print_comparison(const struct options *options,
 		     const struct comparison *total, FILE *out)
 {
+	enum procmap_way ways[NR_WAYS];
+
 	if (total->processes && !options->json) {
-		fputs("compared by ioctl and text\n", out);
+		fprintf(out, "compared by ioctl%s and text\n",
+			ways_to_compare(ways) == NR_WAYS ? ", scan" : "");
 		if (is_of_many(options))
 			fprintf(out, "  processes           %8zu\n",
 				total->processes);

@@ -567,7 +567,7 @@ int show(const struct options *options, FILE *out)
 }
 
 /* A full disk or a reader that has gone is told, and not ignored. */
-void write_output(const char *bytes, size_t len)
+static void write_output(const char *bytes, size_t len)
 {
 	while (len) {
 		const ssize_t written = write(STDOUT_FILENO, bytes, len);
@@ -578,4 +578,19 @@ void write_output(const char *bytes, size_t len)
 		bytes += written;
 		len -= written;
 	}
+}
+
+void begin_output(struct output *output)
+{
+	output->file = need(open_memstream(&output->bytes, &output->len));
+}
+
+/* It goes out as a whole or, after an error, not at all. */
+void end_output(struct output *output, bool is_good)
+{
+	if (fclose(output->file))
+		fail("out of memory");
+	if (is_good)
+		write_output(output->bytes, output->len);
+	free(output->bytes);
 }

@@ -31,18 +31,36 @@ enum work { LOOKUP, WALK, NR_WORKS };
 
 static const char *const work_names[NR_WORKS] = { "lookup", "walk" };
 
-static const enum procmap_way ways[] = { PROCMAP_BY_IOCTL, PROCMAP_BY_TEXT };
+/**
+ * struct curve - a work, by one way
+ * @work: the work.
+ * @way: the way.
+ */
+struct curve {
+	enum work work;
+	enum procmap_way way;
+};
 
-#define NR_WAYS		(sizeof(ways) / sizeof(*ways))
+#define NR_CURVES_MAX	(NR_WORKS * NR_WAYS)
+
+/**
+ * struct curves - all that is measured
+ * @nr: their number.
+ * @curves: they, each work's last by text.
+ */
+struct curves {
+	size_t nr;
+	struct curve curves[NR_CURVES_MAX];
+};
 
 /**
  * struct point - what was measured of one process
  * @vmas: the mappings that it has.
- * @us: the median of each work, each way, in us.
+ * @us: the median of each curve, in us.
  */
 struct point {
 	size_t vmas;
-	double us[NR_WORKS][NR_WAYS];
+	double us[NR_CURVES_MAX];
 };
 
 /**
@@ -177,17 +195,32 @@ static int measure_work(const struct subject *subject, enum procmap_way way,
 	return err;
 }
 
-static int measure(size_t nr, struct point *point)
+/* One lookup by scan is one by ioctl. */
+static void find_curves(struct curves *curves)
+{
+	enum procmap_way ways[NR_WAYS];
+	const size_t nr_ways = ways_to_compare(ways);
+	size_t work, way;
+
+	curves->nr = 0;
+	for (work = 0; work < NR_WORKS; work++)
+		for (way = 0; way < nr_ways; way++)
+			if (work != LOOKUP || ways[way] != PROCMAP_BY_SCAN)
+				curves->curves[curves->nr++] =
+					(struct curve) { work, ways[way] };
+}
+
+static int measure(size_t nr, const struct curves *curves, struct point *point)
 {
 	struct subject subject;
-	int work, err = 0;
-	size_t way;
+	int err = 0;
+	size_t i;
 
 	start_subject(&subject, nr);
-	for (work = 0; work < NR_WORKS && !err; work++)
-		for (way = 0; way < NR_WAYS && !err; way++)
-			err = measure_work(&subject, ways[way], work,
-					   &point->us[work][way], &point->vmas);
+	for (i = 0; i < curves->nr && !err; i++)
+		err = measure_work(&subject, curves->curves[i].way,
+				   curves->curves[i].work, &point->us[i],
+				   &point->vmas);
 	stop_subject(&subject);
 	return err;
 }
@@ -204,46 +237,48 @@ static void show_progress(size_t done)
 }
 
 /* One point a line, which is also what gnuplot reads. */
-static void json_points(struct json *json, const struct point *points)
+static void json_points(struct json *json, const struct curves *curves,
+			const struct point *points)
 {
-	size_t i, work, way;
+	size_t i, j;
 	char key[80];
 
 	for (i = 0; i < NR_SIZES; i++) {
 		json_open(json, NULL, '{');
 		json_number(json, "vmas", points[i].vmas);
-		for (work = 0; work < NR_WORKS; work++) {
-			for (way = 0; way < NR_WAYS; way++) {
-				snprintf(key, sizeof(key), "%s_%s_us",
-					 work_names[work], way_name(ways[way]));
-				json_real(json, key, points[i].us[work][way]);
-			}
+		for (j = 0; j < curves->nr; j++) {
+			snprintf(key, sizeof(key), "%s_%s_us",
+				 work_names[curves->curves[j].work],
+				 way_name(curves->curves[j].way));
+			json_real(json, key, points[i].us[j]);
 		}
 		json_close(json, '}');
 	}
 }
 
-static void print_points(FILE *out, const struct point *points)
+/* Beside the text, how much longer it takes than the way before it. */
+static void print_points(FILE *out, const struct curves *curves,
+			 const struct point *points)
 {
-	size_t i, work, way;
+	size_t i, j;
 
 	fputs("medians in us\n    VMAs", out);
-	for (work = 0; work < NR_WORKS; work++) {
-		for (way = 0; way < NR_WAYS; way++)
-			fprintf(out, " %8s, %-5s", work_names[work],
-				way_name(ways[way]));
-		fputs("  ratio", out);
+	for (j = 0; j < curves->nr; j++) {
+		fprintf(out, " %8s, %-5s", work_names[curves->curves[j].work],
+			way_name(curves->curves[j].way));
+		if (curves->curves[j].way == PROCMAP_BY_TEXT)
+			fputs("  ratio", out);
 	}
 	fputc('\n', out);
 	for (i = 0; i < NR_SIZES; i++) {
 		const struct point *const point = &points[i];
 
 		fprintf(out, "%8zu", point->vmas);
-		for (work = 0; work < NR_WORKS; work++) {
-			for (way = 0; way < NR_WAYS; way++)
-				fprintf(out, " %15.1f", point->us[work][way]);
-			fprintf(out, " %6.1f",
-				point->us[work][1] / point->us[work][0]);
+		for (j = 0; j < curves->nr; j++) {
+			fprintf(out, " %15.1f", point->us[j]);
+			if (curves->curves[j].way == PROCMAP_BY_TEXT)
+				fprintf(out, " %6.1f",
+					point->us[j] / point->us[j - 1]);
 		}
 		fputc('\n', out);
 	}
@@ -284,16 +319,16 @@ static void start_gnuplot(struct gnuplot *gnuplot)
 }
 
 /* Have it draw the points; the picture as bytes. */
-static char *draw(struct gnuplot *gnuplot, const struct point *points,
-		  size_t *len)
+static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
+		  const struct point *points, size_t *len)
 {
 	struct json json = { .out = gnuplot->in, .first = true };
-	size_t work, way;
 	char *svg;
 	int status;
+	size_t i;
 
 	fputs("$points << END", gnuplot->in);
-	json_points(&json, points);
+	json_points(&json, curves, points);
 	fputs("\nEND\n"
 	      "set terminal svg size 800,560 dynamic background 'white'\n"
 	      "set datafile separator ':,}'\n"
@@ -304,14 +339,13 @@ static char *draw(struct gnuplot *gnuplot, const struct point *points,
 	      "set grid\n"
 	      "set rmargin 5\n"
 	      "plot ", gnuplot->in);
-	for (work = 0; work < NR_WORKS; work++)
-		for (way = 0; way < NR_WAYS; way++)
-			fprintf(gnuplot->in,
-				"%s$points using 2:%zu with linespoints linetype %zu pointtype %zu title '%s by %s'",
-				work || way ? ", " : "",
-				4 + 2 * (work * NR_WAYS + way), way + 1,
-				4 + 2 * work, work_names[work],
-				way_name(ways[way]));
+	for (i = 0; i < curves->nr; i++)
+		fprintf(gnuplot->in,
+			"%s$points using 2:%zu with linespoints linetype %d pointtype %d title '%s by %s'",
+			i ? ", " : "", 4 + 2 * i, curves->curves[i].way,
+			4 + 2 * curves->curves[i].work,
+			work_names[curves->curves[i].work],
+			way_name(curves->curves[i].way));
 	fputc('\n', gnuplot->in);
 	fclose(gnuplot->in);
 
@@ -374,33 +408,35 @@ int scale(const struct options *options, FILE *out)
 	struct json json = { .out = out };
 	struct point points[NR_SIZES];
 	struct gnuplot gnuplot;
+	struct curves curves;
 	size_t i, len;
 	char *svg;
 	int err;
 
 	check_file(options->scale);
 	start_gnuplot(&gnuplot);
+	find_curves(&curves);
 	for (i = 0; i < NR_SIZES; i++) {
 		show_progress(i);
-		err = measure(sizes[i], &points[i]);
+		err = measure(sizes[i], &curves, &points[i]);
 		if (err) {
 			show_progress(NR_SIZES);
 			return err;
 		}
 	}
 	show_progress(NR_SIZES);
-	svg = draw(&gnuplot, points, &len);
+	svg = draw(&gnuplot, &curves, points, &len);
 	write_file(options->scale, svg, len);
 	free(svg);
 
 	if (options->json) {
 		json_begin(&json, options);
 		json_open(&json, "scale", '[');
-		json_points(&json, points);
+		json_points(&json, &curves, points);
 		json_close(&json, ']');
 		json_end(&json);
 	} else {
-		print_points(out, points);
+		print_points(out, &curves, points);
 	}
 	return EXIT_SUCCESS;
 }

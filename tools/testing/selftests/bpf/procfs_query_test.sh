@@ -19,7 +19,7 @@ readonly NO_MAPPINGS='has no mappings (a kernel thread, or exited): give another
 readonly NO_SPACE='No space left on device: not all of the result was written'
 readonly CHANGED='changed each time, 10 times: stop it first'
 readonly NOT_SEEN='that may be looked into: see ps(1), or become root'
-readonly NO_IOCTL='this kernel has no PROCMAP_QUERY: only the text (-T) can be used'
+readonly NO_IOCTL='this kernel has no such ioctl: use the text (-T), or none of -Q and -S'
 
 skip() {
 	echo "$*" >"$tmp/skip"
@@ -32,6 +32,10 @@ have() {
 
 have_ioctl() {
 	[ "$ioctl" ] || skip "this kernel has no PROCMAP_QUERY"
+}
+
+have_scan() {
+	[ "$scan" ] || skip "this kernel has no PROCMAP_SCAN"
 }
 
 have_python() {
@@ -290,13 +294,15 @@ test_there_has_to_be_one_thing_to_do() {
 }
 
 test_options_that_exclude_each_other_are_refused() {
-	refused '-Q and -T exclude each other: leave out one' \
+	refused '-Q, -S and -T exclude each other: give one of them' \
 		-p "$plain" --list -Q -T
+	refused '-Q, -S and -T exclude each other: give one of them' \
+		-p "$plain" --list -S -Q
 	refused '--compare and --bench exclude each other: run one after the other' \
 		-p "$plain" --list --compare --bench 2
-	refused '--compare and --bench use both ways: leave out -Q and -T' \
+	refused '--compare and --bench use all ways: leave out -Q, -S and -T' \
 		-p "$plain" --list --compare -T
-	refused '--compare and --bench use both ways: leave out -Q and -T' \
+	refused '--compare and --bench use all ways: leave out -Q, -S and -T' \
 		-p "$plain" --list --bench 2 -Q
 }
 
@@ -657,7 +663,7 @@ test_json_is_what_the_text_says() {
 		        'dev_major': int(dev.split(b':')[0], 16),
 		        'dev_minor': int(dev.split(b':')[1], 16),
 		        'inode': inode.decode(),
-		        'page_size': os.sysconf('SC_PAGE_SIZE') if way == 'ioctl' else None,
+		        'page_size': os.sysconf('SC_PAGE_SIZE') if way != 'text' else None,
 		        'name': as_text(name) if name else None,
 		    }
 		    if any(c >= '\udc80' and c <= '\udcff'
@@ -681,7 +687,7 @@ test_json_is_what_the_text_says() {
 		    with open(file, encoding='utf-8') as opened:
 		        answer = json.load(opened)
 		    way = answer['way']
-		    assert way == ('text' if '-T.' in file else 'ioctl'), file
+		    assert way == {'-T': 'text', '-Q': 'ioctl', '-S': 'scan'}[file[-7:-5]], file
 		    vmas = [parse(line, way) for line in lines]
 		    assert any('name_hex' in vma for vma in vmas)
 		    if 'vmas' in answer:
@@ -791,10 +797,10 @@ test_compare_finds_no_difference() {
 	local target
 	for target in $plain $odd; do
 		granted -p "$target" --list --compare
-		maps "$target" | awk '
+		maps "$target" | awk -v scan="$scan" '
 			NF > 5 { names++ }
 			END {
-				printf "compared by ioctl and text\n"
+				printf "compared by ioctl%s and text\n", scan
 				printf "  mappings            %8d\n", NR
 				printf "  names               %8d\n", names
 			}' >"$tmp/expected"
@@ -862,6 +868,15 @@ test_compare_reports_mappings_too_many() {
 		'0xffffffffffff1234: mapping: ioctl mapped, text not mapped' ]
 }
 
+test_compare_reports_what_a_scan_says() {
+	have_scan
+	run_lying scan 1 -p "$plain" --compare --list
+	grep -q ': end: scan 0x[0-9a-f]*, text 0x[0-9a-f]*$' "$tmp/out"
+	if grep '^0x' "$tmp/out" | grep -v ': end: scan '; then
+		return 1
+	fi
+}
+
 test_compare_tells_of_a_process_that_changes() {
 	have_ioctl
 	run_lying change 1 -p self --compare --list
@@ -874,8 +889,10 @@ test_compare_tells_of_a_process_that_changes() {
 
 test_with_the_ioctl_it_is_used() {
 	have_ioctl
-	granted -p "$plain" --list -j
+	granted -p "$plain" --list -j -Q
 	grep -q '"way": "ioctl"' "$tmp/out"
+	granted -p "$plain" --list -j
+	grep -q "\"way\": \"$([ "$scan" ] && echo scan || echo ioctl)\"" "$tmp/out"
 }
 
 test_without_the_ioctl_the_text_is_used() {
@@ -894,7 +911,7 @@ test_without_the_ioctl_the_text_is_used() {
 
 test_without_the_ioctl_it_cannot_be_asked_for() {
 	local option
-	for option in -Q --compare '--bench 2'; do
+	for option in -Q -S --compare '--bench 2'; do
 		# shellcheck disable=SC2086	# they are two words
 		if [ "$ioctl" ]; then
 			run_lying none 2 -p "$plain" --list $option
@@ -924,11 +941,15 @@ test_bench_prints_times_in_order() {
 import json, sys
 bench = json.load(sys.stdin)['bench']
 assert bench['runs'] == 5
-for way in bench['ioctl'], bench['text']:
+ways = [way for way in ('ioctl', 'scan', 'text') if way in bench]
+assert list(bench)[1:1 + len(ways)] == ways, bench
+assert ('scan' in ways) == bool('$scan'), bench
+for way in (bench[way] for way in ways):
     assert 0 < way['min_us'] <= way['median_us'] <= way['max_us'], bench
     assert way['found'] == $(maps "$plain" | wc -l), bench
-ratio = bench['text']['median_us'] / bench['ioctl']['median_us']
-assert abs(bench['text_to_ioctl'] - ratio) < 0.01 * ratio, bench" <"$tmp/out"
+for way in ways[:-1]:
+    ratio = bench['text']['median_us'] / bench[way]['median_us']
+    assert abs(bench['text_to_' + way] - ratio) < 0.01 * ratio, bench" <"$tmp/out"
 	granted -p "$plain" --list --bench 4
 	grep -Eq '^ioctl( +[0-9.]+){5}$' "$tmp/out"
 	grep -Eq '^text ( +[0-9.]+){5}$' "$tmp/out"
@@ -948,6 +969,15 @@ test_one_query_answers_for_a_mapping() {
 	[ "$(bench ioctl syscalls -p "$plain" 1 2 3 "$code" "$data")" = $((one + 2)) ]
 	[ "$(bench ioctl syscalls -p "$plain" "$code" ffffffffffff0000 \
 		ffffffffffff0001)" = $((one + 1)) ]
+}
+
+test_one_scan_answers_for_all_mappings() {
+	have_scan
+	local nr
+	nr=$(bench ioctl syscalls -p "$plain" --list)
+	nr=$((nr - $(bench scan syscalls -p "$plain" --list)))
+	# For each of the first sixteen a query, and so for the end, but for two.
+	[ "$nr" -ge $(($(maps "$plain" | wc -l) - 4)) ]
 }
 
 test_text_is_read_once() {
@@ -1247,13 +1277,16 @@ test_scale_draws_what_it_prints() {
 	have_python
 	granted --scale "$tmp/scale.svg" --json
 	cp "$tmp/out" "$tmp/scale.json"
-	"$python" - "$tmp/scale.json" "$tmp/scale.svg" <<-'END'
+	"$python" - "$tmp/scale.json" "$tmp/scale.svg" "$scan" <<-'END'
 		import json, sys
 		import xml.etree.ElementTree
 
 		points = json.load(open(sys.argv[1]))['scale']
-		keys = [f'{work}_{way}_us' for work in ('lookup', 'walk')
-		        for way in ('ioctl', 'text')]
+		curves = [('lookup', 'ioctl'), ('lookup', 'text'), ('walk', 'ioctl'),
+		          ('walk', 'scan'), ('walk', 'text')]
+		if not sys.argv[3]:
+		    curves.remove(('walk', 'scan'))
+		keys = [f'{work}_{way}_us' for work, way in curves]
 		assert all(list(point) == ['vmas'] + keys for point in points), points
 		vmas = [point['vmas'] for point in points]
 		own = vmas[0] - 10
@@ -1263,9 +1296,8 @@ test_scale_draws_what_it_prints() {
 		svg = xml.etree.ElementTree.parse(sys.argv[2]).getroot()
 		assert svg.tag == '{http://www.w3.org/2000/svg}svg'
 		texts = [''.join(e.itertext()).strip() for e in svg.iter()]
-		for work in 'lookup', 'walk':
-		    for way in 'ioctl', 'text':
-		        assert f'{work} by {way}' in texts, texts
+		for work, way in curves:
+		    assert f'{work} by {way}' in texts, texts
 	END
 	fake_gnuplot 'echo "<svg/>"'
 	PATH=$tmp/bin:$PATH on_terminal "$tool" --scale "$tmp/scale.svg" --json
@@ -1353,6 +1385,8 @@ build_liar() {
 
 		enum { ADDR = 2, START, END, FLAGS, OFFSET = 7, INODE, DEV, SIZES,
 		       NAME, BUILD_ID };
+		/* PROCMAP_SCAN, and where in what it is given the array is. */
+		enum { SCAN = 0xc04866e0, VEC = 5 };
 
 		static int fail(int error)
 		{
@@ -1375,6 +1409,15 @@ build_liar() {
 				return fail(ENOTTY);
 			if (!strcmp(lie, "refused"))
 				return fail(EPERM);
+			if (!strcmp(lie, "scan")) {
+				const int nr = syscall(SYS_ioctl, fd, request, query);
+
+				if (request == SCAN && nr > 0)
+					((uint64_t *)query[VEC])[1] += 4096;
+				return nr;
+			}
+			if (request == SCAN)
+				return fail(ENOTTY);
 			if (!strcmp(lie, "hole"))
 				return fail(ENOENT);
 			if (!strcmp(lie, "gone") && calls++ > 3)
@@ -1485,7 +1528,7 @@ set_up() {
 		exit 1
 	}
 
-	plain='' odd='' ioctl='' python=''
+	plain='' odd='' ioctl='' scan='' python=''
 	tmp=$(mktemp -d)
 	trap clean_up EXIT
 	# Where every user may run it.
@@ -1507,6 +1550,10 @@ set_up() {
 	if "$tool" -Q -p "$plain" --list >/dev/null 2>&1; then
 		ioctl=y
 		ways+=(-Q)
+	fi
+	if "$tool" -S -p "$plain" --list >/dev/null 2>&1; then
+		scan=', scan'
+		ways+=(-S)
 	fi
 	echo 400000 >"$tmp/addresses"
 	start_of "$plain" r-xp /sleep >>"$tmp/addresses"

@@ -156,8 +156,7 @@ static int look(struct procmap *procmap, struct watcher *watcher,
 {
 	const time_t clock = time(NULL);
 	char when[sizeof("23:59:59")];
-	size_t len;
-	char *text;
+	struct output output;
 	int err;
 
 	empty_snapshot(now);
@@ -165,15 +164,13 @@ static int look(struct procmap *procmap, struct watcher *watcher,
 	if (err)
 		return err;
 	strftime(when, sizeof(when), "%T", localtime(&clock));
-	watcher->out = need(open_memstream(&text, &len));
+	begin_output(&output);
+	watcher->out = output.file;
 	if (is_first)
 		print_first_look(watcher, when, now->nr);
 	else
 		print_changes(watcher, when, before, now);
-	if (fclose(watcher->out))
-		fail("out of memory");
-	write_output(text, len);
-	free(text);
+	end_output(&output, true);
 	return 0;
 }
 
