@@ -16,6 +16,7 @@
 #include <linux/fs.h>
 #include <linux/hash.h>
 #include <linux/mm.h>
+#include <linux/path.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -262,15 +263,23 @@ static int take_chunk(struct scan *scan)
 	return 0;
 }
 
+/* Opened once or more than once, a file has one name at one place. */
+static bool is_same_file(const struct told_file *told, const struct item *item)
+{
+	return told->file->f_mapping == item->file->f_mapping &&
+	       !told->path == !item->path &&
+	       (!item->path || path_equal(told->path, item->path));
+}
+
 /* The file, if it is remembered; else NULL, and @slot is for it. */
-static struct told_file *find_file(struct chunk *chunk, const struct file *file,
+static struct told_file *find_file(struct chunk *chunk, const struct item *item,
 				   u32 *slot)
 {
-	for (*slot = hash_ptr(file, FILES_BITS + 1); chunk->slots[*slot];
-	     *slot = (*slot + 1) % NR_SLOTS) {
+	for (*slot = hash_ptr(item->file->f_mapping, FILES_BITS + 1);
+	     chunk->slots[*slot]; *slot = (*slot + 1) % NR_SLOTS) {
 		struct told_file *told = &chunk->files[chunk->slots[*slot] - 1];
 
-		if (told->file == file)
+		if (is_same_file(told, item))
 			return told;
 	}
 	return NULL;
@@ -370,11 +379,11 @@ static int make_file(struct scan *scan, const struct item *item)
 	u32 slot;
 	int err;
 
-	told = find_file(chunk, item->file, &slot);
+	told = find_file(chunk, item, &slot);
 	if (!told) {
 		if (chunk->nr_files == NR_FILES) {
 			forget_files(chunk);
-			find_file(chunk, item->file, &slot);
+			find_file(chunk, item, &slot);
 		}
 		told = &chunk->files[chunk->nr_files];
 		*told = (struct told_file) {

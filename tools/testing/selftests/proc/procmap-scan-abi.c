@@ -1502,6 +1502,53 @@ TEST_F(files, share_across_a_gap)
 		ASSERT_EQ(0u, self->room.vec[i].name_offset);
 }
 
+TEST_F(files, share_if_they_were_opened_more_than_once)
+{
+	char path[32];
+	unsigned int i;
+	int fd;
+
+	sprintf(path, "/proc/self/fd/%d", make_named_elf(4));
+	for (i = 0; i < 300; i++) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		ASSERT_TRUE(map_page_of(i, fd, 0));
+		close(fd);
+	}
+	scan_pages(_metadata, self, 300, 300);
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(0u, self->room.vec[i].name_offset);
+		ASSERT_EQ(self->room.vec[0].build_id_offset,
+			  self->room.vec[i].build_id_offset);
+	}
+}
+
+TEST_F(files, share_after_those_of_another)
+{
+	const int other = make_named_elf(4), fd = make_named_elf(7);
+	unsigned int i;
+
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, i < 40 ? other : fd, 0));
+	scan_pages(_metadata, self, 300, 300);
+	for (i = 40; i < 300; i++)
+		ASSERT_EQ(self->room.vec[40].name_offset,
+			  self->room.vec[i].name_offset);
+}
+
+TEST_F(files, of_names_of_one_length_keep_them)
+{
+	char name[16];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 200; i++) {
+		sprintf(name, "file %03u", i);
+		fd = memfd_create(name, MFD_CLOEXEC);
+		ASSERT_TRUE(map_page_of(i, fd, 0));
+	}
+	scan_pages(_metadata, self, 200, 200);
+}
+
 TEST_F(files, that_are_many_are_all_told)
 {
 	unsigned int i;

@@ -414,6 +414,7 @@ static void *be_renamer(void *arg)
 			break;
 		renamer->renames++;
 	}
+	renamer->stop = true;
 	unlink(renamer->paths[n % ARRAY_SIZE(names)]);
 	return NULL;
 }
@@ -497,7 +498,7 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 120)
 	ASSERT_TRUE(map_renamed(renamer, dir));
 	ASSERT_EQ(0, pthread_create(&renamer->thread, NULL, be_renamer,
 				    renamer));
-	while (renamer->renames < RENAMES && !others) {
+	while (renamer->renames < RENAMES && !renamer->stop && !others) {
 		struct procmap_scan_arg arg =
 			ask(&self->room, AREA, addr_of(RENAMED_PAGES), ALL);
 
@@ -654,11 +655,14 @@ static void scan_interrupted(struct __test_metadata *const _metadata,
 	/* Nothing that is mapped is shared. */
 	static const uint64_t flags[] = { S, 0, ALL, ALL | S };
 	struct interrupted interrupted = {};
+	const char *wrong;
 	unsigned int i;
 
-	for (i = 0; !is_enough(&interrupted); i++)
-		ASSERT_STREQ("", wrong_interrupted_scan(self, flags[i % 4],
-							&interrupted));
+	for (i = 0; !is_enough(&interrupted); i++) {
+		wrong = wrong_interrupted_scan(self, flags[i % 4],
+					       &interrupted);
+		ASSERT_STREQ("", wrong);
+	}
 }
 
 TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_timer, 300)
