@@ -65,6 +65,7 @@ struct text {
  * @passed: no address below this one has been asked for since the last restart.
  * @flags: what was asked for.
  * @batch: how many mappings were asked for, 0 if none have been.
+ * @room: how many there is room for.
  * @queries: addresses that have been asked for by single queries.
  * @patience: after so many of them, a scan is tried.
  */
@@ -80,6 +81,7 @@ struct scan {
 	uint64_t passed;
 	unsigned int flags;
 	unsigned int batch;
+	unsigned int room;
 	size_t queries;
 	size_t patience;
 };

@@ -99,7 +99,7 @@ static int probe_ioctl(int fd)
 	return err == -ENOENT ? 0 : err;
 }
 
-static bool means_text(int err)
+static bool means_next_way(int err)
 {
 	return err == -ENOTTY || err == -EACCES || err == -EPERM ||
 	       err == -ENOSYS;
@@ -116,18 +116,18 @@ static int start_text(struct procmap *procmap)
 
 static int choose_way(struct procmap *procmap, enum procmap_way way)
 {
-	int err = 0;
+	int err;
 
-	if (way != PROCMAP_BY_TEXT) {
+	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_SCAN) {
+		procmap->way = PROCMAP_BY_SCAN;
+		err = scan_probe(procmap->fd);
+		if (!means_next_way(err) || way == PROCMAP_BY_SCAN)
+			return err;
+	}
+	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_IOCTL) {
 		procmap->way = PROCMAP_BY_IOCTL;
 		err = probe_ioctl(procmap->fd);
-		if (!err && way != PROCMAP_BY_IOCTL) {
-			err = scan_probe(procmap->fd);
-			if (!err)
-				procmap->way = PROCMAP_BY_SCAN;
-			return way == PROCMAP_BY_SCAN ? err : 0;
-		}
-		if (!means_text(err) || way != PROCMAP_ANY_WAY)
+		if (!means_next_way(err) || way == PROCMAP_BY_IOCTL)
 			return err;
 	}
 	procmap->way = PROCMAP_BY_TEXT;

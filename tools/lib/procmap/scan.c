@@ -5,6 +5,7 @@
  * the mappings, or few that are far apart; then single queries are cheaper.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,8 +19,8 @@
 #define BATCH_MIN	16
 #define BATCH_MAX	512
 
-/* Names and build IDs of the largest, unless they are very long. */
-#define DATA_SIZE	65536
+/* Names and build IDs of @nr mappings, and of one however long they are. */
+#define DATA_SIZE(nr)	(PATH_MAX + PROCMAP_BUILD_ID_MAX + (nr) * 128)
 
 /*
  * So many queries cost about what a few batches do; then it is tried whether
@@ -40,14 +41,16 @@ static int do_scan(int fd, struct procmap_scan_arg *arg)
 int scan_probe(int fd)
 {
 	struct procmap_vma vma;
-	struct procmap_scan_arg nothing = {
-		.size = sizeof(nothing),
+	struct procmap_scan_arg any = {
+		.size = sizeof(any),
+		.end = UINT64_MAX,
 		.vec = (uintptr_t)&vma,
 		.vec_len = 1,
 		.vma_size = sizeof(vma),
 	};
+	const int nr = do_scan(fd, &any);
 
-	return do_scan(fd, &nothing);
+	return nr < 0 && nr != -EINTR ? nr : 0;
 }
 
 void scan_free(struct scan *scan)
@@ -66,6 +69,29 @@ static void start_over(struct scan *scan, uint64_t boundary)
 	scan->next = 0;
 }
 
+/* Make the next batch twice as large, and room for it. */
+static int grow_batch(struct scan *scan)
+{
+	unsigned int batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
+	void *memory;
+
+	if (batch > BATCH_MAX)
+		batch = BATCH_MAX;
+	if (batch > scan->room) {
+		memory = realloc(scan->vmas, batch * sizeof(*scan->vmas));
+		if (!memory)
+			return -ENOMEM;
+		scan->vmas = memory;
+		memory = realloc(scan->data, DATA_SIZE(batch));
+		if (!memory)
+			return -ENOMEM;
+		scan->data = memory;
+		scan->room = batch;
+	}
+	scan->batch = batch;
+	return 0;
+}
+
 /* Get the mappings from where the last ones ended. */
 static int next_batch(struct procmap *procmap, unsigned int flags)
 {
@@ -78,30 +104,23 @@ static int next_batch(struct procmap *procmap, unsigned int flags)
 		.start = scan->to,
 		.end = UINT64_MAX,
 		.vma_size = sizeof(*scan->vmas),
-		.data_size = DATA_SIZE,
 	};
-	int nr;
+	int nr, err;
 
-	if (!scan->vmas)
-		scan->vmas = calloc(BATCH_MAX, sizeof(*scan->vmas));
-	if (!scan->data)
-		scan->data = calloc(1, DATA_SIZE);
-	if (!scan->vmas || !scan->data)
-		return -ENOMEM;
-
-	scan->batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
-	if (scan->batch > BATCH_MAX)
-		scan->batch = BATCH_MAX;
+	err = grow_batch(scan);
+	if (err)
+		return err;
 	arg.vec = (uintptr_t)scan->vmas;
 	arg.vec_len = scan->batch;
 	arg.data = (uintptr_t)scan->data;
+	arg.data_size = DATA_SIZE(scan->batch);
 	nr = do_scan(procmap->fd, &arg);
 	scan->nr = 0;
 	scan->next = 0;
 	if (nr < 0 && nr != -EINTR)
 		return nr;
 	/* Whatever the kernel answers, a walk comes to its end. */
-	if (nr > (int)scan->batch || arg.data_used > DATA_SIZE ||
+	if (nr > (int)scan->batch || arg.data_used > arg.data_size ||
 	    arg.walk_end < arg.start || (nr >= 0 && arg.walk_end == arg.start))
 		return -EPROTO;
 	scan->from = arg.start;

@@ -1091,20 +1091,26 @@ TEST(refused_ioctl_means_the_text)
 
 	for (i = 0; i < 4; i++) {
 		calls.query_errno = refusals[i];
+		calls.scan_errno = refusals[i];
 		EXPECT_EQ(-refusals[i], procmap_open_self(PROCMAP_BY_IOCTL,
 							  &procmap));
 		calls.queries = 0;
+		calls.scans = 0;
 		ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
 		EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_way(procmap));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
-		/* It is tried once. */
+		/* Each is tried once. */
 		EXPECT_EQ(1, calls.queries);
+		EXPECT_GE(1, calls.scans);
 		procmap_close(procmap);
 	}
 	calls.query_errno = ENOMEM;
+	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_BY_IOCTL, &procmap));
+	calls.scan_errno = ENOMEM;
 	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_ANY_WAY, &procmap));
 	calls.query_errno = 0;
+	calls.scan_errno = 0;
 }
 
 TEST(answer_that_is_none_is_told)
