@@ -560,13 +560,14 @@ static size_t make_addresses(const struct maps *maps, uint64_t *addrs)
 
 TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 {
-	uint64_t *const addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	struct procmap_resolved *resolved;
 	unsigned int flags, few;
 	size_t nr_addrs, nr, i;
+	uint64_t *addrs;
 
 	if (!self->procmap)
 		return;
+	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr_addrs = make_addresses(&self->maps, addrs);
 	/* Few are sorted another way than many. */
 	for (flags = few = 0; flags < 0x40; few = !few, flags += !few) {
@@ -706,12 +707,13 @@ static int use_all(pid_t pid, enum procmap_way way, const uint64_t *addrs,
 
 TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
 {
-	uint64_t *const addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	int err, failures = 0;
+	uint64_t *addrs;
 	size_t nr;
 
 	if (!self->procmap)
 		return;
+	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr = make_addresses(&self->maps, addrs);
 	do {
 		calls.allocations = failures;
@@ -932,13 +934,13 @@ TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
 	const size_t nr_pages = nr_many();
 	struct procmap_mapping found;
 	struct procmap_resolved *resolved;
-	uint64_t *const addrs = calloc(nr_pages, sizeof(*addrs));
-	uint64_t cursor;
+	uint64_t cursor, *addrs;
 	char *area;
 	size_t i;
 
 	if (!self->procmap)
 		return;
+	addrs = calloc(nr_pages, sizeof(*addrs));
 	area = mmap(NULL, nr_pages * PAGE, PROT_READ,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	ASSERT_TRUE(area != MAP_FAILED);
