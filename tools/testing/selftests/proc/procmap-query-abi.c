@@ -129,11 +129,6 @@ static const struct {
 
 static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static uint64_t start_of(unsigned int mapping)
 {
 	return SCENE_START + (uint64_t)mapping * 2 * MAPPING_PAGES *

@@ -40,11 +40,6 @@
 #define __NR_memfd_secret 447
 #endif
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static uint64_t pad(uint64_t size, uint64_t align)
 {
 	return (size + align - 1) / align * align;

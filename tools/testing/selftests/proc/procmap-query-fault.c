@@ -5,7 +5,6 @@
  */
 #include "procmap-query.h"
 
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -31,44 +30,6 @@ static const struct {
 };
 
 #define NR_SETTINGS	(sizeof(settings) / sizeof(*settings))
-
-static bool read_file(const char *path, char *value, size_t size)
-{
-	const int fd = open(path, O_RDONLY);
-	ssize_t len = -1;
-
-	if (fd >= 0) {
-		len = read(fd, value, size - 1);
-		close(fd);
-	}
-	if (len < 0)
-		return false;
-	value[len] = '\0';
-	return true;
-}
-
-static bool write_file(const char *path, const char *value)
-{
-	const int fd = open(path, O_WRONLY);
-	bool written;
-
-	if (fd < 0)
-		return false;
-	written = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return written;
-}
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
 
 FIXTURE(fault)
 {
@@ -198,27 +159,6 @@ FIXTURE_TEARDOWN(fault)
 		remove_file(self->path, strlen(self->dir));
 	rmdir(self->dir);
 	free(self->dir);
-}
-
-/* Let the nth place from here on that can fail do so. */
-static bool arm(int fail_nth, unsigned int nth)
-{
-	char text[16];
-	const int len = sprintf(text, "%u", nth);
-
-	return pwrite(fail_nth, text, len, 0) == len;
-}
-
-/* Was there an nth place? The calls made here can fail as well. */
-static bool disarm(int fail_nth)
-{
-	char text[16] = "";
-	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
-			    !strcmp(text, "0\n");
-
-	while (!arm(fail_nth, 0))
-		;
-	return failed;
 }
 
 /* What a query of the fixture's kind tells. */

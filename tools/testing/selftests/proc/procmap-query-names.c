@@ -32,11 +32,6 @@
 /* Every byte of a path as an escape, and then some. */
 #define ESCAPED_MAX	(4 * PATH_MAX + 16)
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static void *map_file(int fd, int flags)
 {
 	return mmap(NULL, page_size(), PROT_READ, flags, fd, 0);

@@ -86,11 +86,6 @@ struct querier {
 
 static int program = -1;
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static char *page_at(unsigned int page)
 {
 	return (char *)SLOT + page * page_size();

@@ -30,11 +30,6 @@
 
 static const uint8_t build_id[20] = "the readers' file";
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static bool map_mark(void)
 {
 	void *const mark = (void *)MARK;

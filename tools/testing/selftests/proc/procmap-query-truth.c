@@ -77,26 +77,6 @@ static void fill_filters(void)
 	}
 }
 
-static bool same_lines(const struct maps *a, const struct maps *b)
-{
-	size_t i;
-
-	if (a->nr != b->nr)
-		return false;
-	for (i = 0; i < a->nr; i++) {
-		const struct maps_line *const x = &a->lines[i];
-		const struct maps_line *const y = &b->lines[i];
-
-		if (x->start != y->start || x->end != y->end ||
-		    x->flags != y->flags || x->offset != y->offset ||
-		    x->dev_major != y->dev_major ||
-		    x->dev_minor != y->dev_minor || x->inode != y->inode ||
-		    strcmp(x->name, y->name))
-			return false;
-	}
-	return true;
-}
-
 static bool differ(struct subject *subject, const char *what, uint64_t addr,
 		   uint64_t flags)
 {
@@ -204,7 +184,7 @@ static enum verdict read_texts(pid_t pid, struct subject *subject)
 		differ(subject, strerror(-err), 0, 0);
 		return DIFFERENT;
 	}
-	return same_lines(&subject->maps, &subject->smaps) ? SAME : CHANGED;
+	return same_text(&subject->maps, &subject->smaps) ? SAME : CHANGED;
 }
 
 /* Compare what the ioctl tells with the text, if that stays as it is. */
@@ -227,7 +207,7 @@ static enum verdict compare_texts(pid_t pid, struct subject *subject)
 
 	if (read_maps(subject->fd, &after))
 		return VANISHED;
-	verdict = !same_lines(&subject->maps, &after) ? CHANGED :
+	verdict = !same_text(&subject->maps, &after) ? CHANGED :
 		  agrees ? SAME : DIFFERENT;
 	free_maps(&after);
 	return verdict;

@@ -6,6 +6,7 @@
 #ifndef PROCMAP_QUERY_TEST_H
 #define PROCMAP_QUERY_TEST_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,6 +49,11 @@ struct maps {
 	struct maps_line *lines;
 	size_t nr;
 };
+
+static inline size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
 
 /* Run a query and return 0 or -errno. */
 static inline int procmap_query(int fd, struct procmap_query *query)
@@ -204,6 +210,26 @@ static inline const struct maps_line *line_at(const struct maps *maps,
 	return NULL;
 }
 
+static inline bool same_text(const struct maps *a, const struct maps *b)
+{
+	size_t i;
+
+	if (a->nr != b->nr)
+		return false;
+	for (i = 0; i < a->nr; i++) {
+		const struct maps_line *const x = &a->lines[i];
+		const struct maps_line *const y = &b->lines[i];
+
+		if (x->start != y->start || x->end != y->end ||
+		    x->flags != y->flags || x->offset != y->offset ||
+		    x->dev_major != y->dev_major ||
+		    x->dev_minor != y->dev_minor || x->inode != y->inode ||
+		    strcmp(x->name, y->name))
+			return false;
+	}
+	return true;
+}
+
 /*
  * What the ABI says must answer: the line that covers the address, or with
  * COVERING_OR_NEXT_VMA the first at or above it, that passes every filter.
@@ -331,6 +357,68 @@ static inline int read_smaps(pid_t pid, struct maps *maps,
 		*page_sizes = NULL;
 	}
 	return err;
+}
+
+static inline bool read_file(const char *path, char *value, size_t size)
+{
+	const int fd = open(path, O_RDONLY);
+	ssize_t len = -1;
+
+	if (fd >= 0) {
+		len = read(fd, value, size - 1);
+		close(fd);
+	}
+	if (len < 0)
+		return false;
+	value[len] = '\0';
+	return true;
+}
+
+static inline bool write_file(const char *path, const char *value)
+{
+	const int fd = open(path, O_WRONLY);
+	bool written;
+
+	if (fd < 0)
+		return false;
+	written = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+	close(fd);
+	return written;
+}
+
+static inline int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/*
+ * Let the nth place from here on that can fail do so, by /proc/self/fail-nth,
+ * which is open.
+ */
+static inline bool arm(int fail_nth, unsigned int nth)
+{
+	char text[16];
+	const int len = sprintf(text, "%u", nth);
+
+	return pwrite(fail_nth, text, len, 0) == len;
+}
+
+/* Was there an nth place? The calls made here can fail as well. */
+static inline bool disarm(int fail_nth)
+{
+	char text[16] = "";
+	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
+			    !strcmp(text, "0\n");
+
+	while (!arm(fail_nth, 0))
+		;
+	return failed;
 }
 
 /* A forked process, at the other end of a socket. */

@@ -4,7 +4,6 @@
  * each of its buffers: errors are clean ones, the next scan works, and nothing
  * of the target is held by a scan that blocks.
  */
-#include <dirent.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -21,11 +20,6 @@
 #define SCENE_START	0x20000000
 
 static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
-
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
 
 /* The settings of the kernel that say what is to fail. */
 enum setting {
@@ -63,47 +57,9 @@ static const struct {
 	[USERCOPY_VERBOSE] = { DEBUGFS "fail_usercopy/verbose", "0" },
 };
 
-static bool read_file(const char *path, char *value, size_t size)
-{
-	const int fd = open(path, O_RDONLY);
-	ssize_t len = -1;
-
-	if (fd >= 0) {
-		len = read(fd, value, size - 1);
-		close(fd);
-	}
-	if (len < 0)
-		return false;
-	value[len] = '\0';
-	return true;
-}
-
-static bool write_file(const char *path, const char *value)
-{
-	const int fd = open(path, O_WRONLY);
-	bool written;
-
-	if (fd < 0)
-		return false;
-	written = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return written;
-}
-
 static bool set(enum setting setting, const char *value)
 {
 	return write_file(settings[setting].path, value);
-}
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
 }
 
 FIXTURE(fault)
@@ -223,27 +179,6 @@ FIXTURE_TEARDOWN(fault)
 
 	for (i = 0; i < NR_SETTINGS; i++)
 		EXPECT_TRUE(set(i, self->saved[i]));
-}
-
-/* Let the nth place from here on that can fail do so. */
-static bool arm(int fail_nth, unsigned int nth)
-{
-	char text[16];
-	const int len = sprintf(text, "%u", nth);
-
-	return pwrite(fail_nth, text, len, 0) == len;
-}
-
-/* Was there an nth place? The calls made here can fail as well. */
-static bool disarm(int fail_nth)
-{
-	char text[16] = "";
-	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
-			    !strcmp(text, "0\n");
-
-	while (!arm(fail_nth, 0))
-		;
-	return failed;
 }
 
 /* Build IDs of a file that cannot be read are none: then they are not compared. */

@@ -50,11 +50,6 @@
 #define EXITS		60
 #define FORKS		300
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 static uint64_t addr_of(unsigned int page)
 {
 	return AREA + (uint64_t)page * page_size();

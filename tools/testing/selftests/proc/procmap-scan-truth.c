@@ -47,11 +47,6 @@ struct work {
 	size_t calls;
 };
 
-static size_t page_size(void)
-{
-	return sysconf(_SC_PAGESIZE);
-}
-
 /* All filters, one at a time and some at once, with all that can be wanted. */
 static const char *wrong_walks(int fd, const struct truth *truth,
 			       const struct room *room, size_t *calls)

@@ -127,26 +127,6 @@ static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
 			 !memcmp(data_at(arg, offset), bytes, size));
 }
 
-static inline bool same_text(const struct maps *a, const struct maps *b)
-{
-	size_t i;
-
-	if (a->nr != b->nr)
-		return false;
-	for (i = 0; i < a->nr; i++) {
-		const struct maps_line *const x = &a->lines[i];
-		const struct maps_line *const y = &b->lines[i];
-
-		if (x->start != y->start || x->end != y->end ||
-		    x->flags != y->flags || x->offset != y->offset ||
-		    x->dev_major != y->dev_major ||
-		    x->dev_minor != y->dev_minor || x->inode != y->inode ||
-		    strcmp(x->name, y->name))
-			return false;
-	}
-	return true;
-}
-
 /* Only a file has a device or an inode. */
 static inline bool is_file(const struct maps_line *line)
 {
