@@ -483,7 +483,7 @@ FIXTURE_TEARDOWN(renamed)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 120)
+TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 300)
 {
 	const size_t size = self->room.vec_len * sizeof(struct procmap_vma);
 	struct renamer *const renamer = &self->renamer;
@@ -700,7 +700,7 @@ TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_thread, 300)
 	ASSERT_EQ(0, pthread_join(sender.thread, NULL));
 }
 
-TEST_F(target, scan_is_not_interrupted_by_what_is_blocked)
+TEST_F_TIMEOUT(target, scan_is_not_interrupted_by_what_is_blocked, 300)
 {
 	struct interrupted interrupted = {};
 	sigset_t set;
