@@ -53,9 +53,7 @@ struct kind {
 /* In memory that a forked changer shares. */
 struct race {
 	const struct kind *kind;
-	struct child changer;	/* its pid is 0 if it is a thread */
-	pthread_t thread;
-	int control;		/* the thread's end of the socket */
+	struct worker changer;
 	int fd;			/* the target's maps file */
 	atomic_uint changes;
 	atomic_uint texts;
@@ -258,15 +256,6 @@ static int be_changer(int control, void *arg)
 	return ok ? 0 : 1;
 }
 
-static void *be_changer_thread(void *arg)
-{
-	struct race *const race = arg;
-	const int status = be_changer(race->control, race);
-
-	close(race->control);
-	return (void *)(intptr_t)status;
-}
-
 /* Ask one of many questions, all of which take turns as @n counts. */
 static void ask(int fd, unsigned int n, struct exchange *x)
 {
@@ -421,37 +410,6 @@ static void read_texts(struct race *race)
 	}
 }
 
-static bool start_changer(struct race *race, bool process)
-{
-	struct child child;
-	int ends[2];
-
-	/* The child writes to it, too, so it must not be the one they share. */
-	if (process) {
-		if (!start_child(&child, be_changer, race))
-			return false;
-		race->changer = child;
-		return true;
-	}
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		return false;
-	race->changer.control = ends[0];
-	race->control = ends[1];
-	return !pthread_create(&race->thread, NULL, be_changer_thread, race);
-}
-
-/* Wait for the changer, which has been told to stop. Returns its status. */
-static int end_of_changer(struct race *race)
-{
-	void *status;
-
-	if (race->changer.pid)
-		return end_of_child(&race->changer);
-	if (pthread_join(race->thread, &status))
-		return -1;
-	return (intptr_t)status;
-}
-
 /* Start the changer, and record what the text and the build ID are. */
 static void prepare(struct __test_metadata *const _metadata, struct race *race,
 		    const struct kind *kind, bool process)
@@ -460,17 +418,17 @@ static void prepare(struct __test_metadata *const _metadata, struct race *race,
 	unsigned int i;
 
 	race->kind = kind;
-	ASSERT_TRUE(start_changer(race, process));
-	ASSERT_TRUE(hear(race->changer.control));
-	race->fd = open_maps(race->changer.pid);
+	ASSERT_TRUE(start_worker(&race->changer, be_changer, race, process));
+	ASSERT_TRUE(hear(race->changer.child.control));
+	race->fd = open_maps(race->changer.child.pid);
 	ASSERT_EQ(0, query_build_id(race->fd, SLOT, &query, race->build_id,
 				    sizeof(race->build_id)));
 	race->build_id_size = query.build_id_size;
 	ASSERT_NE(0u, race->build_id_size);
 
 	for (i = 0; i < kind->nr_states; i++) {
-		ASSERT_TRUE(tell(race->changer.control));
-		ASSERT_TRUE(hear(race->changer.control));
+		ASSERT_TRUE(tell(race->changer.child.control));
+		ASSERT_TRUE(hear(race->changer.child.control));
 		ASSERT_EQ(0, read_maps(race->fd, &race->states[i]));
 	}
 }
@@ -492,7 +450,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	unsigned int i;
 
 	prepare(_metadata, race, kind, process);
-	ASSERT_TRUE(tell(race->changer.control));
+	ASSERT_TRUE(tell(race->changer.child.control));
 	for (i = 0; i < NR_QUERIERS; i++) {
 		queriers[i].race = race;
 		ASSERT_EQ(0, pthread_create(&queriers[i].thread, NULL,
@@ -502,7 +460,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	for (i = 0; i < NR_QUERIERS; i++)
 		ASSERT_EQ(0, pthread_join(queriers[i].thread, NULL));
 	race->stop = true;
-	EXPECT_EQ(0, end_of_changer(race));
+	EXPECT_EQ(0, end_of_worker(&race->changer));
 
 	for (i = 0; i < NR_QUERIERS; i++) {
 		EXPECT_TRUE(has_seen_all(&queriers[i]));
@@ -538,7 +496,7 @@ FIXTURE_SETUP(race)
 
 FIXTURE_TEARDOWN(race)
 {
-	stop_child(&self->race->changer);
+	stop_child(&self->race->changer.child);
 }
 
 TEST_F(race, mmap_munmap)
@@ -597,7 +555,7 @@ static unsigned int kill_and_query(struct __test_metadata *const _metadata,
 	struct exchange x;
 	unsigned int n;
 
-	EXPECT_EQ(0, kill(race->changer.pid, SIGKILL));
+	EXPECT_EQ(0, kill(race->changer.child.pid, SIGKILL));
 	ask(race->fd, 0, &x);
 	for (n = 0; is_answer(race, 0, &x); n++)
 		ask(race->fd, n + 1, &x);
@@ -618,7 +576,7 @@ TEST(target_exits_while_queried)
 	for (i = 0; i < EXITS; i++) {
 		prepare(_metadata, race, &kind, true);
 		answers += kill_and_query(_metadata, race);
-		stop_child(&race->changer);
+		stop_child(&race->changer.child);
 		close(race->fd);
 		free_maps(&race->states[0]);
 	}

@@ -313,16 +313,6 @@ FIXTURE_TEARDOWN(everyone)
 		stop_child(&self->children[i]);
 }
 
-static bool is_child(const struct child children[NR_CHILDREN], pid_t pid)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_CHILDREN; i++)
-		if (children[i].pid == pid)
-			return true;
-	return false;
-}
-
 TEST_F_TIMEOUT(everyone, is_told_alike_by_text_and_ioctl, 300)
 {
 	struct difference difference;
@@ -349,7 +339,7 @@ TEST_F_TIMEOUT(everyone, is_told_alike_by_text_and_ioctl, 300)
 			       (unsigned long long)difference.addr,
 			       (unsigned long long)difference.flags);
 		}
-		if (is_child(self->children, pid)) {
+		if (is_child(self->children, NR_CHILDREN, pid)) {
 			EXPECT_EQ(SAME, verdict);
 			EXPECT_LE((size_t)NR_MAPPINGS, work.mappings - before);
 			children++;

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/loop.h>
 #include <linux/procmap_query.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -230,6 +231,21 @@ static inline bool same_text(const struct maps *a, const struct maps *b)
 	return true;
 }
 
+/* Only a file has a device or an inode. */
+static inline bool is_file(const struct maps_line *line)
+{
+	return line->inode || line->dev_major || line->dev_minor;
+}
+
+static inline bool passes(const struct maps_line *line, uint64_t flags)
+{
+	const uint64_t permissions = FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA;
+
+	if ((flags & PROCMAP_QUERY_FILE_BACKED_VMA) && !is_file(line))
+		return false;
+	return !(flags & permissions & ~line->flags);
+}
+
 /*
  * What the ABI says must answer: the line that covers the address, or with
  * COVERING_OR_NEXT_VMA the first at or above it, that passes every filter.
@@ -237,7 +253,6 @@ static inline bool same_text(const struct maps *a, const struct maps *b)
 static inline const struct maps_line *
 expected_line(const struct maps *maps, uint64_t addr, uint64_t flags)
 {
-	const uint64_t permissions = FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA;
 	size_t i;
 
 	for (i = 0; i < maps->nr; i++) {
@@ -248,11 +263,7 @@ expected_line(const struct maps *maps, uint64_t addr, uint64_t flags)
 		if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
 		    line->start > addr)
 			return NULL;
-		/* Only a file has a device or an inode. */
-		if ((flags & PROCMAP_QUERY_FILE_BACKED_VMA) && !line->inode &&
-		    !line->dev_major && !line->dev_minor)
-			continue;
-		if (!(flags & permissions & ~line->flags))
+		if (passes(line, flags))
 			return line;
 	}
 	return NULL;
@@ -464,6 +475,72 @@ static inline void stop_child(struct child *child)
 		return;
 	kill(child->pid, SIGKILL);
 	end_of_child(child);
+}
+
+static inline bool is_child(const struct child *children, size_t nr, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (children[i].pid == pid)
+			return true;
+	return false;
+}
+
+/*
+ * A child, or a thread that is told the same way: then the pid is 0. It may stand
+ * in memory that a child shares.
+ */
+struct worker {
+	struct child child;
+	pthread_t thread;
+	int control;	/* the thread's end of the socket */
+	int (*run)(int control, void *arg);
+	void *arg;
+};
+
+static inline void *run_worker(void *arg)
+{
+	struct worker *const worker = arg;
+	const int status = worker->run(worker->control, worker->arg);
+
+	close(worker->control);
+	return (void *)(intptr_t)status;
+}
+
+static inline bool start_worker(struct worker *worker,
+				int (*run)(int control, void *arg), void *arg,
+				bool process)
+{
+	struct child child;
+	int ends[2];
+
+	/* The child writes to it, too, so it must not be the one they share. */
+	if (process) {
+		if (!start_child(&child, run, arg))
+			return false;
+		worker->child = child;
+		return true;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return false;
+	worker->child.control = ends[0];
+	worker->control = ends[1];
+	worker->run = run;
+	worker->arg = arg;
+	return !pthread_create(&worker->thread, NULL, run_worker, worker);
+}
+
+/* Wait for a worker, which has been told to stop. Returns its status, or -1. */
+static inline int end_of_worker(struct worker *worker)
+{
+	void *status;
+
+	if (worker->child.pid)
+		return end_of_child(&worker->child);
+	if (pthread_join(worker->thread, &status))
+		return -1;
+	return (intptr_t)status;
 }
 
 /* Tell the other end of a socket to go on. */

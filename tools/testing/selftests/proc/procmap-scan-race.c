@@ -62,9 +62,7 @@ static char *page_at(unsigned int page)
 
 /* In memory that a forked changer shares. */
 struct race {
-	struct child changer;	/* its pid is 0 if it is a thread */
-	pthread_t thread;
-	int control;		/* the thread's end of the socket */
+	struct worker changer;
 	int fd;			/* the target's maps file */
 	uint64_t seed;
 	int file;
@@ -201,46 +199,6 @@ static int be_changer(int control, void *arg)
 	return ok ? 0 : 1;
 }
 
-static void *be_changer_thread(void *arg)
-{
-	struct race *const race = arg;
-	const int status = be_changer(race->control, race);
-
-	close(race->control);
-	return (void *)(intptr_t)status;
-}
-
-static bool start_changer(struct race *race, bool process)
-{
-	struct child child;
-	int ends[2];
-
-	/* The child writes to it, too, so it must not be the one they share. */
-	if (process) {
-		if (!start_child(&child, be_changer, race))
-			return false;
-		race->changer = child;
-		return true;
-	}
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		return false;
-	race->changer.control = ends[0];
-	race->control = ends[1];
-	return !pthread_create(&race->thread, NULL, be_changer_thread, race);
-}
-
-/* Wait for the changer, which has been told to stop. Returns its status. */
-static int end_of_changer(struct race *race)
-{
-	void *status;
-
-	if (race->changer.pid)
-		return end_of_child(&race->changer);
-	if (pthread_join(race->thread, &status))
-		return -1;
-	return (intptr_t)status;
-}
-
 /* A scan of the area, and what it has told. */
 struct told {
 	uint64_t pos;		/* all records that follow are above this */
@@ -344,7 +302,7 @@ FIXTURE_SETUP(race)
 
 FIXTURE_TEARDOWN(race)
 {
-	stop_child(&self->race->changer);
+	stop_child(&self->race->changer.child);
 }
 
 TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
@@ -357,11 +315,12 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
 	struct told told;
 	const char *wrong = "";
 
-	ASSERT_TRUE(start_changer(race, variant->process));
-	ASSERT_TRUE(hear(race->changer.control));
-	race->fd = open_maps(race->changer.pid);
+	ASSERT_TRUE(start_worker(&race->changer, be_changer, race,
+				 variant->process));
+	ASSERT_TRUE(hear(race->changer.child.control));
+	race->fd = open_maps(race->changer.child.pid);
 	ASSERT_LE(0, race->fd);
-	ASSERT_TRUE(tell(race->changer.control));
+	ASSERT_TRUE(tell(race->changer.child.control));
 
 	for (n = 0; n < SCANS || race->changes < CHANGES ||
 	     disturbed < DISTURBED; n++) {
@@ -383,7 +342,7 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
 		TH_LOG("scan %u, above %#llx", n, (long long)told.pos);
 	}
 	race->stop = true;
-	EXPECT_EQ(0, end_of_changer(race));
+	EXPECT_EQ(0, end_of_worker(&race->changer));
 	/* Most take more than one call. */
 	EXPECT_LT((unsigned int)SCANS, calls);
 }

@@ -246,16 +246,6 @@ FIXTURE_TEARDOWN(everyone)
 		stop_child(&self->children[i]);
 }
 
-static bool is_child(const struct child children[NR_CHILDREN], pid_t pid)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_CHILDREN; i++)
-		if (children[i].pid == pid)
-			return true;
-	return false;
-}
-
 TEST_F_TIMEOUT(everyone, is_told_alike_by_text_query_and_scan, 300)
 {
 	struct work work = {};
@@ -279,7 +269,7 @@ TEST_F_TIMEOUT(everyone, is_told_alike_by_text_query_and_scan, 300)
 		ASSERT_NE(DIFFERENT, verdict) {
 			TH_LOG("process %d: %s", pid, wrong);
 		}
-		if (is_child(self->children, pid)) {
+		if (is_child(self->children, NR_CHILDREN, pid)) {
 			EXPECT_EQ(SAME, verdict);
 			EXPECT_LE((size_t)NR_MAPPINGS, work.mappings - before);
 			children++;

@@ -127,12 +127,6 @@ static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
 			 !memcmp(data_at(arg, offset), bytes, size));
 }
 
-/* Only a file has a device or an inode. */
-static inline bool is_file(const struct maps_line *line)
-{
-	return line->inode || line->dev_major || line->dev_minor;
-}
-
 /* Returns 0, -errno, or -EAGAIN if the query is not of that line. */
 static inline int read_extra(int fd, const struct maps_line *line,
 			     struct extra *extra)
@@ -208,15 +202,6 @@ static inline size_t first_line(const struct maps *maps, uint64_t addr)
 			low = middle + 1;
 	}
 	return low;
-}
-
-static inline bool passes(const struct maps_line *line, uint64_t flags)
-{
-	const uint64_t permissions = FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA;
-
-	if ((flags & PROCMAP_QUERY_FILE_BACKED_VMA) && !is_file(line))
-		return false;
-	return !(flags & permissions & ~line->flags);
 }
 
 /* The first line from the @i-th on that a scan has to tell: its index. */
