@@ -70,10 +70,10 @@ check-bpf: setup
 	@scripts/bpf compare
 
 bench: setup
-	@scripts/bench
+	@bench/bench
 
 bench-contention: setup
-	@scripts/bench contention
+	@bench/bench contention
 
 series: setup
 	@scripts/series

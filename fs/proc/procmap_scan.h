@@ -6,7 +6,7 @@
 #define _PROC_PROCMAP_SCAN_H
 
 #include <linux/compiler.h>
-#include <linux/procmap_query.h>
+#include <linux/procmap_scan.h>
 
 struct mm_struct;
 

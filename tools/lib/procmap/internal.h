@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#if __has_include(<linux/procmap_scan.h>)
+#include <linux/procmap_scan.h>
+#endif
+
 #include "procmap.h"
 
 #define hidden	__attribute__((visibility("hidden")))

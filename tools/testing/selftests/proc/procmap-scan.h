@@ -6,6 +6,7 @@
 #ifndef PROCMAP_SCAN_TEST_H
 #define PROCMAP_SCAN_TEST_H
 
+#include <linux/procmap_scan.h>
 #include <sys/mman.h>
 
 #include "../kselftest_harness.h"

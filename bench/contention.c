@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a process that maps and unmaps waits for another that asks about its
- * mappings all the time: "scripts/bench contention" runs it in a guest of two
+ * mappings all the time: "bench/bench contention" runs it in a guest of two
  * CPUs. It prints a JSON object for each way to ask, the first being not to.
  *
  *	contention WAY		WAY names the ioctl of this kernel

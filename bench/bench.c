@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workload of scripts/bench: what the kernel is asked about a process with
+ * The workload of bench/bench: what the kernel is asked about a process with
  * many mappings, and what each question costs. It runs in a guest whose clock
  * counts instructions (scripts/vm -i), and prints a JSON object a line.
  *
@@ -8,7 +8,7 @@
  *					PROCMAP_QUERY of this kernel
  *	bench WAY WORK VMAS RUNS	one work, by that WAY, "scan" or "text", so
  *					often, once it is warm, between marks for
- *					scripts/tcg-profile.c and for ftrace
+ *					bench/tcg-profile.c and for ftrace
  *
  * It is to be linked statically: so it has few mappings of its own, and the
  * process that is asked about can be one of 10.
@@ -21,7 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/procmap_query.h>
+#include <linux/procmap_scan.h>
 #include <procmap.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -597,7 +597,7 @@ static void measure_all(struct bench *bench, struct procmap *procmaps[],
 	}
 }
 
-/* An instruction that nothing else has, for scripts/tcg-profile.c. */
+/* An instruction that nothing else has, for bench/tcg-profile.c. */
 #define MARK() asm volatile(".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb" ::: "memory")
 
 /* A line in the kernel's trace, if there is one. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A plugin of QEMU that counts where instructions go: it writes, for each piece of
- * code that ran between two marks of scripts/bench.c, its address and how many
+ * code that ran between two marks of bench/bench.c, its address and how many
  * instructions were executed in it.
  *
  *	qemu-system-x86_64 -plugin ./tcg-profile.so,out=FILE …
@@ -41,7 +41,7 @@ extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
-/* The mark of scripts/bench.c. */
+/* The mark of bench/bench.c. */
 static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
 
 /**
