@@ -1,0 +1,16 @@
+#!/bin/bash
+# bench: the figures against their last known values, and the profile.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# Where the instructions of a lookup go can be counted.
+bench_is_profiled() {
+	"$ROOT/bench/bench" profile lookup 100 | tee "$tmp/profile"
+	sed -n 1p "$tmp/profile" | awk '{ exit !($1 > 900 && $1 < 2000) }'
+	grep -E '^ +[0-9.]+ procmap_query$' "$tmp/profile"
+}
+
+"$ROOT/bench/bench" short >"$log/short" 2>"$log/short.err" || :
+take_tap bench "$log/short"
+check "bench/bench profile" bench_is_profiled
+done_testing

@@ -1,0 +1,12 @@
+#!/bin/bash
+# debug-64: the selftests on the debug kernel with the live module.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# The debug aids take minutes for more mappings; "make check-all" has them.
+export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-6000}
+check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
+mapfile -t tests < <(selftests 'proc/procmap-*[a-z]')
+guest debug-64 -k debug -M "$(module_of "$(debug_release)")" \
+	-a secretmem.enable=1 -- "${tests[@]}"
+done_testing

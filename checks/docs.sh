@@ -1,0 +1,62 @@
+#!/bin/bash
+# docs: the code in Documentation is compiled and run.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# Each block of C is a program: NAME-NR.c for those of NAME.rst.
+examples_are_compiled() {
+	local page example
+	for page in "$ROOT"/Documentation/*/*.rst; do
+		awk -v to="$tmp/$(basename "$page" .rst)" '
+			/^\.\. code-block:: c$/ { on = 1; out = to "-" ++nr ".c"; next }
+			/^[^ ]/ { on = 0 }
+			on { sub(/^  /, ""); print >out }' "$page"
+	done
+	for example in "$tmp"/*.c; do
+		gcc -Wall -Wextra -Werror -isystem "$patched/tools/include/uapi" \
+			-o "${example%.c}" "$example"
+	done
+	[ -x "$tmp/procmap_query-1" ]
+	[ -x "$tmp/procmap_scan-1" ]
+}
+
+# shellcheck disable=SC2016	# for the guest's shell
+example_program='
+cat >/dev/null < <(sleep 100) &
+sleeper=$!
+read -r range _ < /proc/$sleeper/maps
+"$1" $sleeper ${range%-*} 1000
+"$2" $sleeper
+kill $sleeper
+'
+
+examples_run() {
+	vm -- bash -c "$example_program" run "$tmp/procmap_query-1" \
+		"$tmp/procmap_scan-1" | tee "$tmp/out"
+	grep -Eq '^[0-9a-f]+: /.*\+0x0 [0-9a-f]{40}$' "$tmp/out"
+	grep -q '^1000: not mapped$' "$tmp/out"
+	grep -Eq '^[0-9a-f]+-[0-9a-f]+ /.*/libc\.so\.6$' "$tmp/out"
+}
+
+# The commands that the module's manual shows at a root prompt, in their order. The
+# packages' test has modprobe; enrolling a key takes a machine with Secure Boot.
+module_is_used_as_documented() {
+	local release
+	release=$(newest_release)
+	"$ROOT/scripts/live" "$release"
+	sed -nE 's/^  [#$] ((insmod|cat|procfs_query|echo|rmmod) .*)/\1/p' \
+		"$ROOT/Documentation/livepatch/procmap_query.rst" >"$tmp/commands"
+	cat "$tmp/commands"
+	[ "$(sed 's/ .*//' "$tmp/commands" | paste -sd ' ')" = \
+	  'insmod cat procfs_query echo rmmod' ]
+	sed -i '/^rmmod/i while [ -e /sys/kernel/livepatch/procmap_query ]; do sleep 0.1; done' \
+		"$tmp/commands"
+	cd "$ROOT"
+	PATH=$programs/procmap:$PATH vm -t 120 -k "stock:$release" -- \
+		bash -ex "$tmp/commands"
+}
+
+check "the examples are compiled" examples_are_compiled
+check "the examples run" examples_run
+check "the module is used as its manual says" module_is_used_as_documented
+done_testing

@@ -1,0 +1,118 @@
+#!/bin/bash
+# input: what is wrong gets one line, and nothing is left half done.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# Run a command that has to fail with status 2 and one line that matches.
+refuses() {
+	local pattern=$1
+	shift
+	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
+	cat "$tmp/err"
+	[ "$(wc -l <"$tmp/err")" -eq 1 ]
+	grep -qE -- "$pattern" "$tmp/err"
+	[ ! -s "$tmp/out" ]
+}
+
+bad_options_are_refused() {
+	refuses '-x' vm -x -- true
+	refuses '-k.*nosuch' vm -k nosuch -- true
+	refuses '-M.*nosuch' vm -M nosuch.ko -- true
+	refuses "-c.*'0'" vm -c 0 -- true
+	refuses "-m.*'lots'" vm -m lots -- true
+	refuses "-t.*'soon'" vm -t soon -- true
+	refuses 'no command' vm
+	refuses 'usage' "$ROOT/scripts/series" nosuch
+	refuses 'usage' "$ROOT/scripts/kernel" nosuch
+	refuses "linux-5.4.*$BASE" env BASE=linux-5.4 "$ROOT/scripts/series"
+}
+
+# A tree with no more than the files that both series touch.
+small_tree() {
+	local path
+	for path in Makefile $(base_git diff --name-only --diff-filter=M base perf --); do
+		mkdir -p "$1/$(dirname "$path")"
+		base_git show "base:$path" >"$1/$path"
+	done
+}
+
+series_on() {
+	env BUILD="$tmp/build" KDIR="$1" "$ROOT/scripts/series"
+}
+
+kdir_is_taken() {
+	local sum kdir=$tmp/kdir
+	rm -rf "$tmp/build"
+	small_tree "$kdir"
+	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
+	series_on "$kdir"
+	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
+	  "$(find "$ROOT/series/$BASE" "$ROOT/series/perf-${BASE#linux-}" \
+		-name '*.patch' | wc -l)" ]
+	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
+	# As a checkout, with a change that is not committed.
+	git -C "$kdir" init -q
+	git -C "$kdir" add .
+	git -C "$kdir" -c user.name=check -c user.email=check@localhost \
+		commit -q -m base
+	echo '# mine' >>"$kdir/fs/proc/Makefile"
+	series_on "$kdir"
+	git --git-dir="$(echo "$tmp/build/$BASE"-*/git)" show series:fs/proc/Makefile |
+		grep '^# mine'
+}
+
+kdir_that_does_not_fit() {
+	local sum kdir=$tmp/misfit
+	rm -rf "$tmp/build"
+	refuses 'KDIR: there is no' series_on "$tmp/nosuch"
+	mkdir -p "$tmp/empty"
+	refuses "no $BASE tree" series_on "$tmp/empty"
+	small_tree "$kdir"
+	sed -i 's/show_map_vma/show_one_vma/' "$kdir/fs/proc/task_mmu.c"
+	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
+	refuses '0001-.*fs/proc/task_mmu.c' series_on "$kdir"
+	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
+	[ ! -e "$tmp/build/series/$BASE" ]
+}
+
+make_alone_is_help() {
+	diff <(make -s -C "$ROOT") <(make -s -C "$ROOT" help)
+	make -s -C "$ROOT" help | grep 'make check'
+}
+
+# On a terminal: leave at once, and let it save.
+menuconfig_works() {
+	local house=$tmp/menuconfig
+	mkdir "$house"
+	cp -r "$ROOT"/{Makefile,Kconfig,scripts,series} "$house/"
+	python3 - "$house" <<-'END'
+		import os, pty, select, sys
+		pid, tty = pty.fork()
+		if pid == 0:
+		    os.environ.update(TERM="xterm", LINES="30", COLUMNS="100")
+		    os.execlp("make", "make", "-C", sys.argv[1], "menuconfig")
+		keys = [(b"< Exit >", b"\x1b\x1b"), (b"save your new", b"\r")]
+		seen = b""
+		while keys and select.select([tty], [], [], 60)[0]:
+		    seen += os.read(tty, 4096)
+		    if keys[0][0] in seen:
+		        os.write(tty, keys.pop(0)[1])
+		        seen = b""
+		try:
+		    while os.read(tty, 4096):
+		        pass
+		except OSError:
+		    pass
+		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	END
+	cat "$house/.config"
+	grep -x "CONFIG_BASE=\"$BASE\"" "$house/.config"
+	grep -x 'CONFIG_KASAN=y' "$house/.config"
+}
+
+check "bad options are refused" bad_options_are_refused
+check "KDIR's tree that does not fit is refused" kdir_that_does_not_fit
+check "KDIR's tree is taken and left alone" kdir_is_taken
+check "make alone is make help" make_alone_is_help
+check "make menuconfig writes a .config" menuconfig_works
+done_testing

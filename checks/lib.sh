@@ -1,0 +1,143 @@
+#!/bin/bash
+# lib: the library, on the host, and the manuals.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+lib=$ROOT/tools/lib/procmap
+
+lib_is_warning_free() {
+	local cc bits
+	for cc in gcc clang; do
+		for bits in 64 32; do
+			make -C "$lib" OUTPUT="$tmp/lib-$cc-$bits" \
+				CC="$cc -m$bits" CFLAGS="-O2 -Werror"
+		done
+	done
+}
+
+# What the header declares, the version map lists and the library exports.
+lib_exports_what_it_declares() {
+	sed -nE 's/^(int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
+		"$lib/procmap.h" | sort >"$tmp/declared"
+	sed -nE 's/^\t\t(procmap_[a-z_]*);$/\1/p' "$lib/libprocmap.map" | sort |
+		diff "$tmp/declared" -
+	nm -D --defined-only "$programs/lib64/libprocmap.so" |
+		sed -nE 's/.* T (.*)@@LIBPROCMAP_1.0$/\1/p' | sort |
+		diff "$tmp/declared" -
+	readelf -d "$programs/lib64/libprocmap.so" |
+		grep 'SONAME.*\[libprocmap.so.1\]'
+}
+
+# The programs in a page's EXAMPLES, one file each.
+examples_of() {
+	awk -v to="$2/$(basename "$1" .3)" '
+		/^\.Sh / { examples = $2 == "EXAMPLES" }
+		/^\.Ed/ { writing = 0 }
+		writing { gsub(/\\e/, "\\"); print >(to ".c") }
+		examples && /^\.Bd -literal$/ { writing = 1 }' "$1"
+}
+
+# The library as it is installed: with pkg-config, its manual and its examples.
+lib_is_installed_and_used() {
+	local root=$tmp/install page example flags
+	rm -rf "$root"
+	make -C "$lib" OUTPUT="$tmp/lib-install" prefix="$root/usr" install
+	export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig LD_LIBRARY_PATH=$root/usr/lib
+	read -ra flags < <(pkg-config --cflags --libs libprocmap)
+	for page in "$root"/usr/share/man/man3/*.3; do
+		examples_of "$page" "$tmp/install"
+	done
+	[ "$(find "$tmp/install" -maxdepth 1 -name '*.c' | wc -l)" -eq 3 ]
+	for example in "$tmp"/install/*.c; do
+		gcc -Wall -Wextra -Werror -o "${example%.c}" "$example" "${flags[@]}"
+	done
+	g++ -Wall -Wextra -pedantic -Werror -o "$tmp/install/cplusplus" \
+		"$lib/test/cplusplus.cc" "${flags[@]}"
+	"$tmp/install/cplusplus"
+	"$tmp/install/procmap_find" | grep "^$tmp/install/procmap_find+0x"
+	"$tmp/install/procmap_next" $$ | grep -E '^[0-9a-f]+-[0-9a-f]+ .*/bash$'
+	"$tmp/install/procmap_resolve" >"$tmp/resolved"
+	cat "$tmp/resolved"
+	grep -c 'libc.so.6+0x' "$tmp/resolved" | grep -x 2
+	sed -n 2p "$tmp/resolved" | grep "^$tmp/install/procmap_resolve+0x"
+	sed -n 3p "$tmp/resolved" | grep -x 'not mapped'
+}
+
+# 2const is a section of the man-pages project, which mandoc does not know.
+manual_is_well_formed() {
+	local reports option
+	"$TOOL" --help | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|usage)' |
+		sort -u >"$tmp/options"
+	[ "$(wc -l <"$tmp/options")" -gt 10 ]
+	while read -r option; do
+		grep -E "^\.It Fl ([a-zA-Z] , )?${option#-}( |\$)" \
+			"$ROOT/tools/procmap/procfs_query.1"
+	done <"$tmp/options"
+	reports=$(mandoc -Tlint -Wwarning "$lib"/man/* \
+		"$ROOT/tools/procmap/procfs_query.1" |
+		grep -v 'unknown manual section: Dt ... 2const') || :
+	printf '%s\n' "$reports"
+	[ -z "$reports" ]
+}
+
+lib_under_valgrind() {
+	PROCMAP_TEST_MAPPINGS=2000 valgrind -q --error-exitcode=99 \
+		--leak-check=full \
+		--errors-for-leak-kinds=definite,indirect,possible \
+		"$programs/lib64/procmap-test"
+}
+
+lib_under_sanitizers() {
+	make -C "$lib" OUTPUT="$tmp/sanitized" \
+		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
+		SELFTESTS="$patched/tools/testing/selftests" procmap-test
+	"$tmp/sanitized/procmap-test"
+}
+
+lib_is_fuzzed() {
+	local corpus=$tmp/corpus
+	mkdir -p "$corpus"
+	cp "$lib"/test/corpus/* "$corpus/"
+	for elf in "$programs"/lib{64,32}/libprocmap.so; do
+		head -c 4096 "$elf" >"$corpus/elf-$(cksum <"$elf" | cut -d ' ' -f 1)"
+	done
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -isystem "$ROOT/include/uapi" \
+		-I "$lib" -o "$tmp/fuzz" "$lib/test/fuzz.c" "$lib"/*.c
+	cd "$tmp"	# what makes it fail is left there
+	"$tmp/fuzz" -seed=1 -runs=500000 -max_len=4096 -max_total_time=120 "$corpus"
+}
+
+# Instructions, in the text of a process with many mappings.
+scanner_is_fast() {
+	local how
+	gcc -O2 -g -Wall -Wextra -I "$lib" -o "$tmp/scan" "$lib/test/scan.c" \
+		"$programs/lib64/libprocmap.a"
+	python3 -c 'import ctypes, sqlite3, ssl
+print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
+	for how in procmap sscanf; do
+		valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+			--toggle-collect=scan "$tmp/scan" "$how" "$tmp/maps" \
+			2>"$tmp/counted" | tee "$tmp/scan-$how"
+		sed -nE 's/.*Collected : ([0-9]+)$/\1/p' "$tmp/counted" |
+			tee "$tmp/count-$how"
+	done
+	diff "$tmp/scan-procmap" "$tmp/scan-sscanf"
+	awk '{ if (NR == 1) ours = $1; else theirs = $1 }
+	     END { printf "%.1f times fewer than sscanf\n", theirs / ours
+		   exit theirs < 3 * ours }' "$tmp/count-procmap" "$tmp/count-sscanf"
+}
+
+check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
+check "it exports what it declares" lib_exports_what_it_declares
+check "installed, with the examples of its manual" lib_is_installed_and_used
+check "the manuals are well-formed" manual_is_well_formed
+for bits in 64 32; do
+	"$programs/lib$bits/procmap-test" >"$log/host-$bits" 2>&1 || :
+	take_tap "host-lib$bits" "$log/host-$bits"
+done
+check "valgrind finds nothing" lib_under_valgrind
+check "ASan and UBSan find nothing" lib_under_sanitizers
+check "fuzzed" lib_is_fuzzed
+check "the scanner is three times as fast as sscanf" scanner_is_fast
+done_testing

@@ -1,0 +1,123 @@
+#!/bin/bash
+# live: the live module: its build, what it refuses, its lifetimes.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# Its own lines only: those of the kernel's headers are not ours.
+live_warnings() {
+	local dir=$tmp/live-warnings
+	"$ROOT/scripts/live" -s "$dir"
+	make -C "/lib/modules/$1/build" M="$dir" W=1 C=2 modules 2>&1 |
+		tee /dev/stderr | grep -E "^$dir.*(warning|error):" >"$tmp/new" || :
+	[ -e "$dir/procmap_query.ko" ]
+	[ ! -s "$tmp/new" ]
+}
+
+# CONST_STRUCT: the operations are copied from the base's when it loads.
+live_checkpatch() {
+	checkpatch CONST_STRUCT -f "$ROOT/livepatch/live.c" \
+		"$ROOT"/tools/testing/selftests/livepatch/*.c
+}
+
+# The module with a thing in it changed, so that the kernel does not have what it
+# relies on: the sed script that does it, and what the module has to say then.
+misfits=(
+	's/UTS_RELEASE/"6.0.0"/'
+	'built for 6.0.0, this is 6.1'
+	's/"proc_mem_open"/"proc_mem_opened"/'
+	'no proc_mem_opened'
+	's/"proc_pid_maps_op"/"proc_pid_smaps_op"/'
+	'not made up as expected'
+	's/look_up("pid_maps_open"/look_up("pid_smaps_open"/'
+	'not what opens'
+	'/struct task_struct \*task;/d'
+	'not made up as expected'
+	's/^\tstruct vma_iterator iter;/&\n\tlong more[16];/'
+	'not made up as expected'
+)
+
+# In the guest: each misfit has to be refused with one line, and to leave no
+# trace; the module itself loads all the same afterwards.
+# shellcheck disable=SC2016	# for the guest's shell
+refusals='
+set -eu
+tool=$1 good=$2
+shift 2
+while [ $# -gt 0 ]; do
+	echo "$1: $2"
+	dmesg -C
+	! insmod "$1" || exit 1
+	dmesg
+	[ "$(dmesg | grep procmap_query: | grep -vc taint)" -eq 1 ]
+	dmesg | grep -q "procmap_query: .*$2"
+	[ ! -e /sys/module/procmap_query ]
+	[ -z "$(ls /sys/kernel/livepatch)" ]
+	shift 2
+done
+[ -n "$good" ] || exit 0
+! "$tool" -p self --list --query || exit 1
+insmod "$good"
+"$tool" -p self --list --query
+'
+
+misfits_are_refused() {
+	local release=$1 dir=$tmp/misfits i=0 pairs=()
+	"$ROOT/scripts/live" -s "$dir"
+	while [ $i -lt ${#misfits[@]} ]; do
+		cp "$ROOT/livepatch/live.c" "$dir/livepatch/live.c"
+		sed -i "${misfits[i]}" "$dir/livepatch/live.c"
+		expect 1 cmp -s "$ROOT/livepatch/live.c" "$dir/livepatch/live.c"
+		make -s -C "/lib/modules/$release/build" M="$dir" modules
+		mv "$dir/procmap_query.ko" "$dir/$i.ko"
+		pairs+=("$dir/$i.ko" "${misfits[i + 1]}")
+		i=$((i + 2))
+	done
+	vm -k "stock:$release" -- bash -c "$refusals" refusals \
+		"$TOOL" "$(module_of "$release")" "${pairs[@]}"
+}
+
+kernel_with_the_ioctl_is_refused() {
+	local stock release
+	stock=$("$ROOT/scripts/stock" "$(base_fact PEER)")
+	release=$(cat "$stock/release")
+	"$ROOT/scripts/live" "$release"
+	vm -k "stock:$release" -- bash -c "$refusals" refusals \
+		"$TOOL" '' \
+		"$(module_of "$release")" 'has an ioctl on /proc/<pid>/maps already'
+}
+
+other_kernels_module_is_refused() {
+	expect 1 vm -k "stock:$1" -- insmod "$(module_of "$2")" \
+		2>"$tmp/err"
+	cat "$tmp/err"
+	grep -q 'Invalid module format' "$tmp/err"
+}
+
+main_job() {
+	"$ROOT/scripts/run" | tee "$tmp/run"
+	grep -q '^differences  *0$' "$tmp/run"
+	grep -q '^ioctl .* 300$' "$tmp/run"
+}
+
+# The module's own test: it is loaded and disabled so many times under load.
+lifetimes() {
+	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
+		guest "lifetimes-$1" -s -k "$2" -- "live/procmap-query-live-$1"
+}
+
+newest=$(newest_release)
+older=$("$ROOT/scripts/live" -l amd64 | head -n 1)
+debug=$(debug_release)
+for release in "$newest" "$older" "$WORK/kernel/debug/"; do
+	check "live module for ${release#"$WORK/"}" "$ROOT/scripts/live" "$release"
+done
+check "live: W=1 and sparse find nothing" live_warnings "$newest"
+check "live: checkpatch --strict" live_checkpatch
+check "live: misfits are refused" misfits_are_refused "$newest"
+check "live: a kernel with the ioctl is refused" kernel_with_the_ioctl_is_refused
+check "live: another kernel's module is refused" \
+	other_kernels_module_is_refused "$newest" "$older"
+check "make run" main_job
+lifetimes 64 "stock:$newest" "$newest" 100
+lifetimes 32 debug "$debug" 20
+done_testing

@@ -1,0 +1,20 @@
+#!/bin/bash
+# patched-debug: the selftests on the patched kernel with the debug aids, and 60,000
+# VMAs on the debug kernel with the live module.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+check "the kernel 'patched-debug' is built" "$ROOT/scripts/kernel" patched-debug
+mapfile -t tests < <(selftests 'proc/procmap-*[a-z]')
+mapfile -t tests32 < <(selftests 'proc32/procmap-*[a-z]')
+for bits in 64 32; do
+	[ $bits = 64 ] || tests=("${tests32[@]}")
+	PROCMAP_TEST_MAPPINGS=6000 guest debug-$bits -k patched-debug \
+		-a secretmem.enable=1 -- "${tests[@]}" lib$bits/procmap-test
+done
+
+mapfile -t tests < <(selftests 'proc/procmap-*-truth' 'proc/procmap-*-race' \
+	'proc/procmap-*-abi')
+PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
+	-M "$(module_of "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
+done_testing

@@ -1,0 +1,16 @@
+#!/bin/bash
+# patched: the patched kernel: the selftests, the library, the tool, the examples.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+main_job() {
+	"$ROOT/scripts/run" tree | tee "$tmp/run"
+	grep -q '^differences  *0$' "$tmp/run"
+	grep -q '^ioctl .* 300$' "$tmp/run"
+}
+
+mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
+guest patched -k patched -a secretmem.enable=1 -- "${tests[@]}" \
+	lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
+check "make run-tree" main_job
+done_testing

@@ -1,0 +1,110 @@
+#!/bin/bash
+# planted: what the check has to find, planted: each has to be a failure.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# Make a program of kselftest's that runs a shell script.
+plant() {
+	mkdir -p "$tmp/programs/planted"
+	cat - >"$tmp/programs/planted/$1" <<<"#!/bin/sh
+$2"
+	chmod +x "$tmp/programs/planted/$1"
+}
+
+# Run the planted programs as a guest does, and flatten the result.
+run_planted() {
+	cp -r "$programs/kselftest" "$tmp/programs/"
+	echo 'timeout=2' >"$tmp/programs/planted/settings"
+	printf '%s\n' $'planted/*\tallowed\tno such *' >"$tmp/skips"
+	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
+	"$CHECKS/flatten" planted "$tmp/skips" "$tmp/output" >"$tmp/flat"
+	cat "$tmp/output" "$tmp/flat"
+}
+
+# A program of that script is a failure, and the line says why.
+is_found() {
+	local pattern=$1 script=$2
+	plant program "$script"
+	run_planted planted/program
+	grep -E "^not ok - planted: $pattern" "$tmp/flat"
+}
+
+passes() {
+	plant program "$1"
+	run_planted planted/program
+	expect 1 grep '^not ok' "$tmp/flat"
+	grep -c '^ok' "$tmp/flat"
+}
+
+missing_program_is_found() {
+	plant program 'echo 1..1; echo ok 1 a'
+	run_planted planted/program planted/nosuch
+	grep -E '^not ok - planted: planted/nosuch' "$tmp/flat"
+}
+
+killed_guest_is_found() {
+	plant program 'echo 1..1; echo ok 1 a'
+	run_planted planted/program planted/program
+	sed -i '/^ok 1 selftests/,$d' "$tmp/output"
+	"$CHECKS/flatten" planted "$tmp/skips" "$tmp/output" | tee "$tmp/flat"
+	grep -E '^not ok - planted: runs all its programs' "$tmp/flat"
+}
+
+# A section that ends before its plan, or runs no check.
+section_is_found() {
+	local dir=$tmp/house
+	mkdir -p "$dir"
+	cp -r "$ROOT/checks" "$ROOT/scripts" "$dir/"
+	printf '#!/bin/sh\n%s\n' "$1" >"$dir/checks/input.sh"
+	expect 1 env -u CI "$dir/checks/run" input >"$tmp/out" 2>&1
+	cat "$tmp/out"
+	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
+}
+
+# The module without the scan: today's tests of it would all be skipped.
+lost_ioctl_is_found() {
+	local release dir=$tmp/lost
+	release=$(newest_release)
+	"$ROOT/scripts/live" -s "$dir"
+	sed -i '/case PROCMAP_SCAN:/,+1d' "$dir/livepatch/live.c"
+	expect 1 cmp -s "$ROOT/livepatch/live.c" "$dir/livepatch/live.c"
+	make -s -C "/lib/modules/$release/build" M="$dir" modules
+	vm -k "stock:$release" -M "$dir/procmap_query.ko" -- bash -c "$runner" runner \
+		"$programs" proc/procmap-scan-truth >"$tmp/output"
+	"$CHECKS/flatten" planted "$CHECKS/skips/stock" "$tmp/output" | tee "$tmp/flat"
+	grep '^not ok' "$tmp/flat"
+	expect 1 grep '^ok .* # SKIP' "$tmp/flat"
+}
+
+good='echo 1..1; echo ok 1 a'
+check "a good program passes" passes "$good"
+check "an allowed skip passes" passes 'echo 1..1; echo "ok 1 allowed # SKIP no such thing"'
+check "a skip for another reason is found" is_found planted/program \
+	'echo 1..1; echo "ok 1 allowed # SKIP why not"'
+check "a skip of another test is found" is_found planted/program \
+	'echo 1..1; echo "ok 1 other # SKIP no such thing"'
+check "a skip that the harness of 6.1 does not name is found" is_found \
+	'planted/program: global.other' 'echo 1..1; echo "#  RUN           global.other ..."
+	echo "ok 1 # SKIP no such thing"'
+check "a program skipped by its exit status is found" is_found planted/program 'exit 4'
+check "a program skipped by its plan is found" is_found planted/program \
+	'echo "1..0 # SKIP no such thing"; exit 4'
+check "a failed test is found" is_found 'planted/program: a' 'echo 1..1; echo not ok 1 a'
+check "a plan not fulfilled is found" is_found planted/program 'echo 1..2; echo ok 1 a'
+check "a plan exceeded is found" is_found planted/program "$good; echo ok 2 b"
+check "a program without a plan is found" is_found planted/program 'echo ok 1 a'
+check "a program without a test is found" is_found planted/program 'echo 1..0'
+check "a program that prints nothing is found" is_found planted/program :
+check "a program that bails out is found" is_found planted/program \
+	"$good; echo 'Bail out! of it'"
+check "a program that ends with an error is found" is_found planted/program "$good; exit 3"
+check "a program that dies is found" is_found planted/program "$good; kill -9 \$\$"
+check "a program that does not end is found" is_found planted/program "$good; sleep 100"
+check "a program that is not there is found" missing_program_is_found
+check "a guest that dies is found" killed_guest_is_found
+check "a section that fails is found" section_is_found 'echo not ok a; echo 1..1'
+check "a section that ends early is found" section_is_found 'echo ok a'
+check "a section that ends with an error is found" section_is_found "$good; exit 1"
+check "a section without a check is found" section_is_found ''
+check "a module that lost an ioctl is found" lost_ioctl_is_found
+done_testing

@@ -1,0 +1,12 @@
+#!/bin/bash
+# query: the kernel without the RFC, and what the series has for it.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+programs=$BUILD/programs-query
+export TOOL=$programs/procmap/procfs_query
+
+mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
+guest query -k query -a secretmem.enable=1 -- "${tests[@]}" \
+	lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
+done_testing

@@ -1,0 +1,98 @@
+#!/bin/bash
+# static: what needs no guest.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+series_checkpatch() {
+	# FILE_PATH_CHANGES: the reminder to update MAINTAINERS cannot know that
+	# its entries for fs/proc and the selftests cover the new files.
+	# CAMELCASE: the types of <elf.h> are named so.
+	# ENOSYS: the library looks at it, and returns none of its own.
+	# AVOID_EXTERNS: functions in tests that the linker or libFuzzer calls.
+	# QUOTED_WHITESPACE_BEFORE_NEWLINE: as it is in a maps file.
+	checkpatch \
+		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE \
+		"$BUILD"/series/*/*[1-9]*-*.patch
+}
+
+# Each with both compilers. Left out is what the harness of the base brings along:
+# warnings in its own lines, and parameters of the functions that it makes.
+user_space_is_warning_free() {
+	local cc bits source
+	local -a flags=(-D_GNU_SOURCE -O2 -Wall -Wextra -Wno-unused-parameter
+		-c -o /dev/null
+		-isystem "$patched/tools/include/uapi")
+	cd "$patched/tools/testing/selftests"
+	for cc in gcc clang; do
+		command -v $cc
+		for bits in 64 32; do
+			for source in proc/procmap-*.c \
+				"$ROOT"/tools/testing/selftests/livepatch/*.c; do
+				"$cc" -m"$bits" "${flags[@]}" -I proc "$source" || echo "$source: error:"
+			done
+		done
+		for source in ../../procmap/*.c "$ROOT"/bench/*.c "$CHECKS"/*.c; do
+			"$cc" "${flags[@]}" -I "$ROOT/tools/lib/procmap" "$source" ||
+				echo "$source: error:"
+		done
+	done >"$tmp/output" 2>&1
+	grep -E '(warning|error):' "$tmp/output" |
+		grep -v 'kselftest_harness\.h:[0-9:]* warning:' >"$tmp/warnings" || :
+	cat "$tmp/warnings"
+	[ ! -s "$tmp/warnings" ]
+}
+
+# Before, after and without a system header that has the ioctl itself: that of the
+# first kernel with the ioctl that Debian has headers of. As C and C++, in 64 and
+# 32 bits.
+header_stands_anywhere() {
+	local order flags release newer=$tmp/newer/linux
+	release=$("$ROOT/scripts/live" -l "$(base_fact PEER)" | tail -n 1)
+	[ -n "$release" ]
+	[ -e "/lib/modules/$release/build" ] ||
+		install_packages "linux-headers-$release"
+	mkdir -p "$newer"
+	cp "/usr/src/linux-headers-${release%-cloud-amd64}-common/include/uapi/linux/fs.h" \
+		"$newer/"
+	grep 'define PROCMAP_QUERY' "$newer/fs.h"
+	for order in 'fs procmap_query' 'procmap_query fs' 'procmap_query' \
+		'procmap_scan fs' 'fs procmap_scan'; do
+		for flags in "-I$tmp/newer" "-isystem $patched/tools/include/uapi"; do
+			# shellcheck disable=SC2086
+			printf '#include <linux/%s.h>\n' $order >"$tmp/header.c"
+			cat >>"$tmp/header.c" <<-END
+				#define ASSERT(x) typedef char assertion[(x) ? 1 : -1]
+				ASSERT(PROCMAP_QUERY == 0xC0686611 &&
+				       sizeof(struct procmap_query) == 104);
+			END
+			for lang in 'c -m64' 'c -m32' 'c -std=c99' 'c++'; do
+				# shellcheck disable=SC2086
+				gcc -Wall -Werror -Wno-unused-local-typedefs $flags \
+					-I"$ROOT/include/uapi" -c -o /dev/null \
+					-x $lang "$tmp/header.c"
+			done
+		done
+	done
+}
+
+kernel_doc() {
+	local out
+	out=$("$patched/scripts/kernel-doc" -none \
+		"$ROOT"/fs/proc/*.[ch] "$ROOT"/include/uapi/linux/*.h 2>&1)
+	echo "$out"
+	[ -z "$out" ]
+}
+
+shell_scripts() {
+	cd "$ROOT"
+	git ls-files -z --cached --others --exclude-standard |
+		xargs -0 grep -lE '^#!/bin/|^# shellcheck shell' |
+		xargs shellcheck -x
+}
+
+check "shellcheck" shell_scripts
+check "checkpatch --strict on the series" series_checkpatch
+check "kernel-doc" kernel_doc
+check "user space compiles without a warning" user_space_is_warning_free
+check "the header stands anywhere" header_stands_anywhere
+done_testing

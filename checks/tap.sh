@@ -1,0 +1,212 @@
+# shellcheck shell=bash
+# What each section of the check starts with: it prints TAP, a line a check.
+# shellcheck source=scripts/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
+
+CHECKS=$ROOT/checks
+patched=$WORK/patched
+programs=$BUILD/programs
+export TOOL=$programs/procmap/procfs_query
+section=${0##*/}
+section=${section%.sh}
+log=$BUILD/log/check-$section
+results=0
+failures=0
+
+mkdir -p "$BUILD/log"
+rm -rf "$log"
+mkdir "$log"
+tmp=$(mktemp -d)
+# shellcheck disable=SC2046	# one word a job
+trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Run a command or function as the check NAME. What it prints is kept; the end of
+# it is shown if it fails.
+check() {
+	local name=$1 status output
+	output=$log/$(tr -c '[:alnum:]\n' - <<<"$1")
+	shift
+	# Not as a condition: that would keep set -e from ending it.
+	set +e
+	(set -e; "$@") >"$output" 2>&1 </dev/null
+	status=$?
+	set -e
+	results=$((results + 1))
+	if [ $status -eq 0 ]; then
+		echo "ok - $name"
+	else
+		failures=$((failures + 1))
+		echo "not ok - $name"
+		{
+			echo "# failed: $section: $name; its output ends:"
+			tail -n 30 "$output" | sed 's/^/#   /'
+		} >&2
+	fi
+}
+
+# The plan. A section that does not come this far has none, and fails.
+done_testing() {
+	echo "1..$results"
+	[ $failures -eq 0 ]
+}
+
+# Run a command, and expect this exit status of it.
+expect() {
+	local want=$1 status=0
+	shift
+	"$@" || status=$?
+	[ "$status" -eq "$want" ] || {
+		echo "exit status $status, not $want: $*"
+		return 1
+	}
+}
+
+# Boot a guest that dies with this section.
+vm() {
+	setpriv --pdeathsig TERM "$ROOT/scripts/vm" "$@"
+}
+
+# Take what a producer of TAP has printed into the file $2 as results of this
+# section. Its skips have to be in checks/skips/$1; stock-RELEASE has those of stock.
+take_tap() {
+	local lines=$tmp/taken
+	"$CHECKS/flatten" "$1" "$CHECKS/skips/${1%%-[0-9]*.*}" "$2" >"$lines"
+	cat "$lines"
+	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
+	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
+}
+
+# Run programs of build/programs in a guest, by the base's kselftest runner:
+#
+#	guest NAME [options of scripts/vm] -- DIRECTORY/PROGRAM…
+#
+# The results of their tests are results of this section. The runner opens
+# /dev/stdout again, which a pipe allows, and the guest's port does not.
+# shellcheck disable=SC2016	# for the guest's shell
+runner='
+BASE_DIR=$1
+. "$BASE_DIR/kselftest/runner.sh"
+shift
+for directory in $(printf "%s\n" "$@" | sed "s,/.*,," | uniq); do
+	cd "$BASE_DIR/$directory"
+	run_many $(printf "%s\n" "$@" | sed -n "s,^$directory/,,p")
+done | cat
+'
+
+guest() {
+	local name=$1 options=()
+	shift
+	until [ "$1" = -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	take_guest "$name" vm -t 2400 "${options[@]}" -- \
+		bash -c "$runner" runner "$programs" "$@"
+}
+
+# Take the results of a command that runs a guest: the TAP that it prints, and how
+# the guest ended.
+take_guest() {
+	local name=$1 output=$BUILD/log/guest-$1 status=0
+	shift
+	"$@" >"$output" 2>"$output.err" </dev/null || status=$?
+	echo "vm: exit status $status" >>"$output"
+	take_tap "$name" "$output"
+	check "guest $name ends well" guest_ended_well "$name"
+}
+
+guest_ended_well() {
+	cat "$BUILD/log/guest-$1.err"
+	tail -n 5 "$BUILD/log/guest-$1"
+	# Tests that fail are results of their own.
+	grep -qxE 'vm: exit status [01]' "$BUILD/log/guest-$1"
+}
+
+# The selftests of build/programs that match, for guest().
+selftests() {
+	# shellcheck disable=SC2048,SC2086	# patterns
+	(cd "$programs" && printf '%s\n' $*)
+}
+
+base_git() {
+	git --git-dir="$WORK/git" "$@"
+}
+
+module_of() {
+	printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
+}
+
+debug_release() {
+	cat "$WORK/kernel/debug/include/config/kernel.release"
+}
+
+# The newest of Debian's kernels, of the flavour that boots fastest.
+newest_release() {
+	"$ROOT/scripts/live" -l cloud-amd64 | tail -n 1
+}
+
+# All selftests on one of Debian's own kernels, with the live module.
+stock_kernel() {
+	local release=$1 tests
+	check "live module for $release" "$ROOT/scripts/live" "$release"
+	check "image of $release" "$ROOT/scripts/stock" "$release"
+	mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
+	guest "stock-$release" -k "stock:$release" -M "$(module_of "$release")" \
+		-a secretmem.enable=1 -- "${tests[@]}" \
+		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
+}
+
+# The BPF selftests that find VMAs, and some more that attach to user space.
+finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
+attachers=uprobe_autoattach,usdt,stacktrace_build_id
+
+# In the guest: run test_progs, and print its results as TAP, with the queries that
+# the system call answered. test_progs knows no TAP.
+# shellcheck disable=SC2016	# for the guest's shell
+bpf_tests='
+status=0
+tr , "\n" <<<"$1,$2" | sed "\$=;d" | sed "s/^/1../"
+strace -f -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
+	./test_progs -vv -a "$1" >/run/out || status=1
+sed -nE "s/^.*_IOC\(_IOC_READ\|_IOC_WRITE, 0x66, 0x11, 0x68\).* = /query: /p" \
+	/run/ioctls >>/run/out
+./test_progs -a "$2" >>/run/out || status=1
+sed -E "s/^(ok|not ok) /# &/
+	s/^#[0-9]+ +([^/ ]+):OK$/&\nok \1/
+	s/^#[0-9]+ +([^/ ]+):SKIP$/&\nok \1 # SKIP/
+	s/^#[0-9]+ +([^/ ]+):FAIL$/&\nnot ok \1/" /run/out
+exit $status
+'
+
+# Run them on the kernel $1.
+bpf_finders() {
+	take_guest "bpf-$1" "$ROOT/scripts/bpf" run "$1" \
+		bash -c "$bpf_tests" tests "$finders" "$attachers"
+}
+
+# The VMAs that each test found and the queries that the system call answered have
+# to be as many, and none be found by the other method.
+vmas_are_found_by() {
+	awk -v method="$2" -v result="$3" '
+		/ is in the VMA .* by / { found++; if (!index($0, "by " method)) bad = 1 }
+		/^#[0-9]+ +[^\/ ]+:OK$/ && found { sub(/:OK/, "", $2)
+			print $2, found; all += found; tests++; found = 0 }
+		/^query: / { queries++; if ($2 != result) bad = 1 }
+		END { print tests, "tests,", all, "found,", queries, "queries"
+		      exit bad || tests != 4 || queries != all }' \
+		"$BUILD/log/guest-bpf-$1"
+}
+
+# Its report on what follows the errors to ignore has to be empty.
+checkpatch() {
+	local ignored=$1 reports
+	shift
+	# The PATH is for its spdxcheck.py, which needs the system's python3-ply.
+	reports=$(cd "$patched" && PATH=/usr/bin:$PATH scripts/checkpatch.pl --strict \
+		--no-summary --terse --ignore "$ignored" "$@" 2>&1) || :
+	printf '%s\n' "$reports"
+	[ -z "$reports" ]
+}

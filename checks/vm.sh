@@ -1,0 +1,112 @@
+#!/bin/bash
+# vm: scripts/vm itself.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+vm_passes_output_and_status() {
+	# shellcheck disable=SC2016	# for the guest's shell
+	expect 7 vm -- bash -c 'pwd; echo "$1"; echo error >&2; exit 7' run 'a  "b' \
+		>"$tmp/out" 2>"$tmp/err"
+	diff "$tmp/out" <(pwd; echo 'a  "b')
+	diff "$tmp/err" <(echo error)
+}
+
+vm_leaves_the_host_alone() {
+	echo before >"$BUILD/vm/witness"
+	# shellcheck disable=SC2016	# for the guest's shell
+	expect 0 vm -- bash -c 'echo after >"$1"; grep after "$1"' run \
+		"$BUILD/vm/witness"
+	grep before "$BUILD/vm/witness"
+}
+
+vm_ends_at_its_limit() {
+	expect 124 vm -t 6 -- sleep 100
+}
+
+vm_fails_on_a_splat() {
+	expect 125 vm -- bash -c 'echo "<4>WARNING: planted" >/dev/kmsg'
+}
+
+vm_fails_on_a_leak() {
+	expect 125 vm -k debug -M "$WORK/kernel/debug/samples/kmemleak/kmemleak-test.ko" \
+		-- true 2>"$tmp/err"
+	grep 'kmemleak: unreferenced' "$tmp/err"
+}
+
+vm_tells_of_a_dead_guest() {
+	expect 125 vm -- busybox poweroff -f
+}
+
+vm_runs_side_by_side() {
+	local i
+	for i in 1 2 3; do
+		# shellcheck disable=SC2016	# for the guest's shell
+		vm -c 1 -- bash -c 'echo "$1" >/witness; sleep 2; cat /witness' run "$i" \
+			>"$tmp/side.$i" &
+	done
+	wait
+	cat "$tmp"/side.?
+	for i in 1 2 3; do
+		diff <(echo "$i") "$tmp/side.$i"
+	done
+}
+
+# Wait for a command to succeed, so many seconds at most.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ]
+		sleep 0.1
+	done
+}
+
+no_qemu_of() {
+	! pgrep -af "qemu.*$1"
+}
+
+# What is left of a run, by the directory that its command line names.
+vm_dies_of() {
+	local signal=$1 pid
+	rm -f "$tmp/up"
+	env --default-signal=INT setpriv --pdeathsig TERM "$ROOT/scripts/vm" -- sh -c 'echo up; sleep 100' \
+		>"$tmp/up" &
+	pid=$!
+	wait_for 60 grep -q up "$tmp/up"
+	pgrep -f -a -P "$(pgrep -d, -P "$pid")" qemu |
+		grep -om1 "$BUILD/vm/run\.[A-Za-z0-9]*" | head -n 1 >"$tmp/run"
+	[ -s "$tmp/run" ]
+	kill "-$signal" "$pid"
+	wait "$pid" || :
+	wait_for 10 no_qemu_of "$(cat "$tmp/run")"
+	[ "$signal" = KILL ] || [ ! -e "$(cat "$tmp/run")" ]
+	rm -rf "$(cat "$tmp/run")"
+}
+
+vm_counts_instructions() {
+	local run
+	for run in 1 2; do
+		# shellcheck disable=SC2016	# for the guest's shell
+		vm -i -- bash -c 'nproc; t=$EPOCHREALTIME
+			for ((i = 0; i < 10000; i++)); do :; done
+			echo $((${EPOCHREALTIME/./} - ${t/./}))' >"$tmp/count.$run"
+	done
+	paste "$tmp"/count.?
+	awk 'NR == FNR { n[FNR] = $1; next }
+	     FNR == 1 && $1 != 1 { exit 1 }
+	     FNR == 2 && ($1 / n[2] > 1.02 || n[2] / $1 > 1.02) { exit 1 }' \
+		"$tmp/count.1" "$tmp/count.2"
+}
+
+check "vm passes output and status" vm_passes_output_and_status
+check "vm leaves the host alone" vm_leaves_the_host_alone
+check "vm ends at its limit" vm_ends_at_its_limit
+check "vm fails on a splat" vm_fails_on_a_splat
+check "vm fails on a planted leak" vm_fails_on_a_leak
+check "vm tells of a dead guest" vm_tells_of_a_dead_guest
+check "vm runs side by side" vm_runs_side_by_side
+check "vm leaves nothing after INT" vm_dies_of INT
+check "vm leaves nothing after TERM" vm_dies_of TERM
+check "vm leaves no QEMU after KILL" vm_dies_of KILL
+check "vm counts instructions" vm_counts_instructions
+done_testing
