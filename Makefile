@@ -1,45 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# "make help" tells what there is to make. The options are those of Kconfig,
-# from "make menuconfig" or from the command line.
+# "make help" lists the targets. The options are those of Kconfig; they come from
+# "make menuconfig" or from the command line.
 
 -include .config
 
 unquote = $(patsubst "%",%,$(1))
 
-BASE		?= $(or $(call unquote,$(CONFIG_BASE)),linux-6.1)
+override BASE	:= $(or $(BASE),$(call unquote,$(CONFIG_BASE)),$(shell cat series/default))
 KDIR		?= $(call unquote,$(CONFIG_KDIR))
 CPUS		?= $(or $(CONFIG_CPUS),2)
 MEMORY		?= $(or $(call unquote,$(CONFIG_MEMORY)),2G)
 
-# Without a .config, all of the debug kernel's aids are on.
+# Without a .config, all debug aids of the debug kernel are on.
 aids		:= KASAN PROVE_LOCKING DEBUG_KMEMLEAK FAULT_INJECTION
 aid-default	:= $(if $(wildcard .config),n,y)
 $(foreach aid,$(aids),$(eval $(aid) ?= $(or $(CONFIG_$(aid)),$(aid-default))))
 DEBUG_OFF	:= $(foreach aid,$(aids),$(if $(filter n,$($(aid))),$(aid)))
 
-# The kernel that the live module is for.
+# The release that "make live" builds the module for.
 KVER		?= $(shell uname -r)
 
 export BASE KDIR CPUS MEMORY DEBUG_OFF
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-bpf bench bench-contention series shell menuconfig clean
+ifeq ($(wildcard series/$(BASE)/base),)
+$(error there is no base '$(BASE)' in series/; set BASE= here or in .config to one of: \
+	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
+endif
+
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-all check-bpf bench bench-contention series refresh shell menuconfig clean
 
 help:
-	@echo 'make run         set up, boot a stock Debian kernel, load the live module, and'
-	@echo '                 resolve the addresses of a real process in it by ioctl and by text'
+	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
+	@echo '                 addresses of a process in it, by the ioctl and by the text'
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
-	@echo 'make live        build the live module for the kernel KVER'
-	@echo 'make deb         build the Debian packages of it, of the library and of the tool'
-	@echo 'make check       set up, and run every test and static check'
+	@echo 'make live        build the live module for the kernel release KVER'
+	@echo 'make deb         build the Debian packages of the module, the library and the tool'
+	@echo 'make check       run the tests and static checks'
+	@echo 'make check-all   run all of them, with those that take long'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
-	@echo 'make bench       count what queries cost, here, on mainline and by the text'
-	@echo 'make bench-contention  how long queries keep others from mapping'
+	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
+	@echo 'make bench-contention  measure how long readers delay a process that maps'
 	@echo 'make series      write the patches to build/series/$(BASE)'
-	@echo 'make shell       a shell in the guest, on the patched kernel'
-	@echo 'make setup       install what all of the above need'
+	@echo 'make refresh     write changes made in the patched tree back to series/$(BASE)'
+	@echo 'make shell       open a shell in a guest with the patched kernel'
+	@echo 'make setup       install the packages that the other targets need (they do it too)'
 	@echo 'make menuconfig  set the options that Kconfig describes'
-	@echo 'make clean       remove all that was built'
+	@echo 'make clean       remove build/'
 	@echo
 	@echo 'Options, here or in menuconfig: BASE=$(BASE) KDIR=$(KDIR) CPUS=$(CPUS) MEMORY=$(MEMORY)'
 	@echo 'KVER=$(KVER)'
@@ -64,7 +71,10 @@ deb: setup-deb
 	@scripts/deb
 
 check: setup
-	@scripts/check
+	@checks/run
+
+check-all: setup
+	@checks/run --all
 
 check-bpf: setup
 	@scripts/bpf compare
@@ -77,6 +87,9 @@ bench-contention: setup
 
 series: setup
 	@scripts/series
+
+refresh: setup
+	@scripts/series refresh
 
 shell: setup
 	@scripts/vm

@@ -1,20 +1,21 @@
 # shellcheck shell=bash
-# What every script here starts with: its errors, its folders, its progress.
+# Every script sources this file: the directories, errors, logs and locks.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-BASE=${BASE:-linux-6.1}
+BASE=${BASE:-$(cat "$ROOT/series/default")}
 KDIR=${KDIR:-}
 BUILD=${BUILD:-$ROOT/build}
-# The trees and kernels of a base; each tree that KDIR names has its own.
+# The trees and kernels of the base. Each KDIR has its own.
 # shellcheck disable=SC2034	# used by those that source this
 WORK=$BUILD/$BASE${KDIR:+-$(cksum <<<"$KDIR" | cut -d ' ' -f 1)}
 export BASE KDIR BUILD
-# A make started here is the first of its tree, whatever make started us:
-# kselftest sets OUTPUT only in a first one, and KVER=… is not for the kernel's.
+# A make that a script starts must not inherit from the make that started the
+# script: kselftest sets OUTPUT only at MAKELEVEL 0, and KVER=… is not meant for
+# the kernel's makefiles.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
-# One line that names the thing and the way out.
+# Print one line that names the problem and the way out, and exit.
 die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 2
@@ -24,8 +25,18 @@ say() {
 	printf '%s\n' "$*" >&2
 }
 
-# Run a build, its output in the file $1; a terminal sees its lines counted, and
-# a failure its last ones.
+[ -f "$ROOT/series/$BASE/base" ] ||
+	die "there is no base '$BASE' in series/; there are:" \
+	    "$(cd "$ROOT/series" && dirname linux-*/base | paste -sd ' ')"
+
+# Print the value of a line KEY=value in the base's file of facts.
+base_fact() {
+	grep -m 1 "^$1=" "$ROOT/series/$BASE/base" | cut -d = -f 2- ||
+		die "series/$BASE/base has no line $1="
+}
+
+# Run a build with its output in the file $1. A terminal shows how many lines it
+# has printed; if it fails, the last lines are shown.
 logged() {
 	local log=$1 meter=cat status
 	shift
@@ -42,8 +53,8 @@ logged() {
 	fi
 }
 
-# Run the make of the kernel tree $1 for the objects in $2. The same input gives
-# the same objects, wherever the checkout is, so that ccache finds them again.
+# Run make in the kernel tree $1 with the objects in $2. Objects do not depend on
+# where the checkout is, so that ccache finds them again.
 kernel_make() {
 	local source=$1 out=$2
 	shift 2
@@ -54,8 +65,8 @@ kernel_make() {
 		-j"$(nproc)" "$@"
 }
 
-# Hold the lock of that name until this script ends: two runs in one checkout
-# must not build the same thing at once.
+# Take the lock $1 until this script ends: two runs in one checkout must not
+# build the same thing at the same time.
 lock() {
 	mkdir -p "$BUILD"
 	exec 9>"$BUILD/$1.lock"
@@ -71,9 +82,9 @@ install_packages() {
 		sh "$@"
 }
 
-# The releases of Debian's own kernels, as apt knows them, the newest last: of
-# the packages linux-$1-*, those of version $2 and flavour $3. The debug and
-# unsigned variants end otherwise.
+# List the releases of Debian's kernels that apt knows, the newest last: those of
+# the packages linux-$1-* with version $2 and flavour $3. The pattern leaves out
+# the debug and unsigned variants.
 debian_kernels() {
 	local version=${2//./\\.}
 	version=${version//+/\\+}
