@@ -55,7 +55,7 @@ squash_fixups() {
 	in_tree merge-base --is-ancestor "$below" HEAD ||
 		die "$tree is not on top of the branch $below; put its commits there:" \
 		    "git -C $tree rebase --onto $branch ${made::12}"
-	in_tree log --format=%s "$below.." | grep -q '^\(fixup\|squash\|amend\)! ' ||
+	[ -n "$(in_tree log --format=%h --grep='^\(fixup\|squash\|amend\)! ' "$below..")" ] ||
 		return 0
 	GIT_SEQUENCE_EDITOR=: GIT_EDITOR=: as_runner \
 		env -u GIT_DIR git -C "$tree" -c rebase.updateRefs=false rebase -q -i \
@@ -243,6 +243,6 @@ refuse_difference() {
 	for path in $(cat "$ROOT/$dir"/*.patch | named_in Syncs: -); do
 		echo "tools/$path"
 	done >"$tmp/synced"
-	path=$(grep -vxFf "$tmp/synced" "$tmp/differ" | head -n 1) || :
+	path=$(grep -m 1 -vxFf "$tmp/synced" "$tmp/differ") || :
 	[ -z "$path" ] || die "the series differs from $tree at $path; this is a bug"
 }

@@ -1,0 +1,440 @@
+#!/bin/bash
+# The round trip from the series to a tree and back, and another base. All is done
+# in a copy of this project, with a base that has only the files that are patched.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+project=$tmp/project
+copy_kdir=$tmp/kdir
+copy_build=$tmp/build
+export GIT_AUTHOR_NAME=check GIT_AUTHOR_EMAIL=check@localhost
+export GIT_COMMITTER_NAME=check GIT_COMMITTER_EMAIL=check@localhost
+
+copy_project() {
+	mkdir -p "$project"
+	git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
+		(cd "$ROOT" && xargs -0 ls -d 2>/dev/null | tar -c -T -) |
+		tar -x -C "$project"
+	git -C "$project" init -q
+	git -C "$project" add -A -f
+	git -C "$project" commit -q -m project
+}
+
+small_tree() {
+	local top=series
+	local -a paths
+	[ -z "$(base_fact PERF)" ] || top=perf
+	"$ROOT/scripts/series"
+	mapfile -t paths < <(git --git-dir="$WORK/git" diff --name-only --diff-filter=M \
+		base $top --)
+	mkdir -p "$copy_kdir"
+	git --git-dir="$WORK/git" archive base Makefile "${paths[@]}" |
+		tar -x -C "$copy_kdir"
+}
+
+in_copy() {
+	env -C "$project" BUILD="$copy_build" KDIR="$copy_kdir" "$@"
+}
+
+series() {
+	in_copy scripts/series "$@"
+}
+
+git_here() {
+	git -C "$project" "$@"
+}
+
+git_there() {
+	git -C "$tree" "$@"
+}
+
+# Undo all changes to the copy and to its tree.
+start_again() {
+	git_here reset -q --hard
+	git_here clean -fdq
+	if [ -e "$tree" ]; then
+		git_there checkout -q -f --detach "refs/trees/${tree##*/}"
+		git_there clean -fdq
+	fi
+	series tree "${tree##*/}"
+}
+
+# The tree's first commit that changes a path.
+commit_of() {
+	git_there log --reverse --format=%h base.. -- "$1" | sed -n 1p
+}
+
+# The patch of that commit.
+patch_of() {
+	local subject
+	subject=$(git_there log -1 --format=%s "$(commit_of "$1")")
+	(cd "$project" && grep -lFx "Subject: $subject" "series/$BASE"/*.patch)
+}
+
+fixup() {
+	git_there add -A -- "$1"
+	git_there commit -q --fixup="$(commit_of "${2:-$1}")"
+}
+
+changed_here() {
+	git_here add -A -N
+	git_here diff --name-only
+}
+
+# What has changed in the patches except line numbers, hashes and context.
+changed_lines() {
+	git_here diff -U0 series | grep -E '^[-+]([^-+]|[-+][^-+])' |
+		grep -vE '^[-+](index |@@ | |$)'
+}
+
+# The patches apply in their order without an offset.
+line_numbers_are_right() {
+	local copy=$tmp/apply patch path
+	rm -rf "$copy"
+	cp -r "$copy_kdir" "$copy"
+	for patch in "$project/series/$BASE"/*.patch; do
+		grep -q '^diff ' "$patch" || continue
+		(cd "$copy" && GIT_CEILING_DIRECTORIES=$tmp git apply -v "$patch") 2>&1
+	done | tee "$tmp/applied"
+	grep -q 'fs/proc/task_mmu.c cleanly' "$tmp/applied"
+	(! grep -E 'offset|^error' "$tmp/applied")
+}
+
+# The tree is the series that the copy makes, and another refresh writes nothing.
+is_settled() {
+	git_there diff --exit-code HEAD
+	[ "$(git_there rev-parse HEAD)" = "$(git_there rev-parse series)" ]
+	git_here add -A
+	series refresh 2>&1 | grep -x 'nothing has changed'
+	git_here diff --exit-code
+}
+
+#
+# What comes back
+#
+
+nothing_changed() {
+	start_again
+	series refresh 2>&1 | grep -x 'nothing has changed'
+	[ -z "$(git_here status --porcelain)" ]
+	line_numbers_are_right
+}
+
+perf_comes_back() {
+	local tree=$trees/perf path
+	start_again
+	series refresh perf 2>&1 | grep -x 'nothing has changed'
+	[ -z "$(git_here status --porcelain)" ]
+	path=$(git_there diff --name-only series HEAD -- | sed -n 1p)
+	sed -i '1i/* planted */' "$tree/$path"
+	git_there add -A
+	git_there commit -q --amend -m "$(git_there log -1 --format=%B)"
+	series refresh perf
+	changed_lines | diff - <(echo '++/* planted */')
+}
+
+change_of_a_hunk() {
+	local path=fs/proc/task_mmu.c patch
+	start_again
+	patch=$(patch_of "$path")
+	sed -i '1i/* planted */' "$tree/$path"
+	fixup "$path"
+	series refresh
+	changed_here
+	# The first patch has the line; later hunks in that file move down.
+	grep -q '^+/\* planted \*/$' "$project/$patch"
+	changed_lines | diff - <(echo '++/* planted */')
+	[ "$(changed_here | wc -l)" -gt 1 ]
+	line_numbers_are_right
+	is_settled
+}
+
+change_of_a_whole_file() {
+	local path=fs/proc/procmap_query.c
+	start_again
+	echo '/* planted */' >>"$tree/$path"
+	chmod +x "$tree/$path"
+	fixup "$path"
+	series refresh
+	[ "$(changed_here)" = "$path" ]
+	cmp "$tree/$path" "$project/$path"
+	[ "$(tail -n 1 "$project/$path")" = '/* planted */' ]
+	[ -x "$project/$path" ]
+	is_settled
+}
+
+# The copy in tools/ follows without a change of its own.
+change_of_a_synced_file() {
+	local path=include/uapi/linux/procmap_scan.h
+	start_again
+	echo '/* planted */' >>"$tree/$path"
+	fixup "$path"
+	series refresh
+	[ "$(changed_here)" = "$path" ]
+	[ "$(tail -n 1 "$tree/tools/$path")" = '/* planted */' ]
+	is_settled
+}
+
+new_whole_file() {
+	local path=fs/proc/planted.c patch
+	start_again
+	patch=$(patch_of fs/proc/procmap_query.c)
+	echo '/* planted */' >"$tree/$path"
+	fixup "$path" fs/proc/procmap_query.c
+	series refresh
+	diff <(changed_here) <(printf '%s\n' "$path" "$patch")
+	cmp "$tree/$path" "$project/$path"
+	changed_lines | diff - <(echo "+Adds: $path")
+	is_settled
+}
+
+# The developer amends the message of the last commit and adds a commit.
+message_and_new_patch() {
+	local last new=series/$BASE/9999-planted.patch
+	local -a patches
+	start_again
+	patches=("$project/series/$BASE"/*.patch)
+	last=${patches[-1]#"$project/"}
+	git_there commit -q --amend -m "$(git_there log -1 --format=%s)" \
+		-m 'A new message.' -m "$(git_there log -1 --format=%b)"
+	echo '# planted' >>"$tree/fs/proc/Makefile"
+	git_there commit -q -a -s -m 'Plant a line' -m 'It is a test.'
+	echo 'Subject: Plant a line' >"$project/$new"
+	series refresh
+	diff <(changed_here) <(printf '%s\n' "$last" "$new")
+	git_here diff "$last" | grep '^+A new message\.$'
+	(! grep -r Signed-off-by: "$project/series")
+	diff <(sed -n '1,/^---/p' "$project/$new") - <<-END
+		Subject: Plant a line
+
+		It is a test.
+
+		---
+	END
+	grep -q '^+# planted$' "$project/$new"
+	is_settled
+}
+
+work_in_the_tree_stays() {
+	local made
+	start_again
+	echo '# planted' >>"$tree/fs/proc/Makefile"
+	fixup fs/proc/Makefile
+	made=$(git_there rev-parse HEAD)
+	series tree patched
+	[ "$(git_there rev-parse HEAD)" = "$made" ]
+	echo '/* planted */' >>"$project/fs/proc/procmap_query.c"
+	refuses 'has commits that are not in the series' series tree patched
+	[ "$(git_there rev-parse HEAD)" = "$made" ]
+}
+
+#
+# What is refused: with one line that says why, and nothing is written
+#
+
+refuses() {
+	local pattern=$1
+	shift
+	git_here add -A
+	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
+	cat "$tmp/err"
+	[ "$(wc -l <"$tmp/err")" -eq 1 ]
+	grep -qE -- "$pattern" "$tmp/err"
+	[ ! -s "$tmp/out" ]
+	git_here diff --exit-code
+	[ -z "$(git_here ls-files --others --exclude-standard)" ]
+}
+
+refuses_what_is_not_committed() {
+	start_again
+	echo '# planted' >>"$tree/fs/proc/Makefile"
+	refuses "fs/proc/Makefile .*not committed.*--fixup=$(git_there log -1 --format=%h \
+		-- fs/proc/Makefile)" series refresh
+	start_again
+	echo >"$tree/fs/proc/planted.c"
+	refuses 'fs/proc/planted.c .*not committed' series refresh
+}
+
+# The valid fixup before it must not be written either.
+refuses_another_commit() {
+	start_again
+	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
+	fixup fs/proc/procmap_query.c
+	echo '# planted' >>"$tree/fs/proc/Makefile"
+	git_there commit -q -a -m 'Plant a line'
+	refuses 'Plant a line.* is not in series/' series refresh
+}
+
+refuses_a_change_in_the_wrong_commit() {
+	start_again
+	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
+	git_there commit -q -a --amend --no-edit
+	refuses "changes fs/proc/procmap_query.c, which 0.*patch adds" series refresh
+}
+
+refuses_a_deleted_file() {
+	start_again
+	git_there rm -q fs/proc/procmap_vma.h
+	fixup fs/proc fs/proc/procmap_vma.h
+	refuses 'adds fs/proc/procmap_vma.h, which no commit' series refresh
+}
+
+refuses_a_changed_copy() {
+	local path=tools/include/uapi/linux/procmap_scan.h
+	start_again
+	echo '/* planted */' >>"$tree/$path"
+	fixup "$path"
+	refuses "$path, which is a copy" series refresh
+}
+
+refuses_lost_and_moved_commits() {
+	start_again
+	git_there reset -q --hard HEAD^
+	refuses 'no commit for 0' series refresh
+	start_again
+	reverse_messages
+	refuses 'another order' series refresh
+}
+
+# The same trees, with the messages from the last to the first.
+reverse_messages() {
+	local head commit message
+	head=$(git_there rev-parse base)
+	while read -r commit message; do
+		head=$(git_there log -1 --format=%B "$message" |
+			git_there commit-tree -p "$head" "$commit^{tree}")
+	done < <(paste -d ' ' <(git_there rev-list --reverse base..) \
+		<(git_there rev-list base..))
+	git_there checkout -q --detach "$head"
+}
+
+refuses_a_merge() {
+	start_again
+	git_there checkout -q --detach \
+		"$(git_there commit-tree -p HEAD -p base -m merge 'HEAD^{tree}')"
+	refuses 'has a merge' series refresh
+}
+
+refuses_paths_that_cannot_be_copied() {
+	start_again
+	mkdir "$tree/checks"
+	echo planted >"$tree/checks/tap.sh"
+	fixup checks fs/proc/procmap_query.c
+	refuses 'adds checks/tap.sh, but there is' series refresh
+	start_again
+	ln -s inode.c "$tree/fs/proc/planted.c"
+	fixup fs/proc/planted.c fs/proc/procmap_query.c
+	refuses 'adds fs/proc/planted.c, which is not a regular file' series refresh
+}
+
+refuses_a_change_here() {
+	start_again
+	echo '/* planted */' >>"$project/fs/proc/procmap_query.c"
+	refuses 'fs/proc/procmap_query.c has changed here' series refresh
+}
+
+refuses_fixups_that_conflict() {
+	start_again
+	sed -i 's/ task_mmu\.o .*/ planted.o/' "$tree/fs/proc/Makefile"
+	fixup fs/proc/Makefile
+	refuses 'conflict with later commits' series refresh
+	git_there diff --exit-code HEAD
+	git_there log -1 --format=%s | grep '^fixup! '
+}
+
+#
+# Trees and bases
+#
+
+query_is_the_series_without_the_rfc() {
+	local first
+	first=$(base_fact FIRST_RFC)
+	start_again
+	series tree query
+	[ "$(git_there rev-list --count base..query)" -eq \
+	  "$((10#$first - 1))" ]
+	git_there log --format=%s base..query >"$tmp/query"
+	(! grep RFC "$tmp/query")
+	[ -e "$trees/query/fs/proc/procmap_query.c" ]
+	[ ! -e "$trees/query/fs/proc/procmap_scan.c" ]
+	[ -e "$tree/fs/proc/procmap_scan.c" ]
+}
+
+toy=${BASE}toy
+
+start_toy() {
+	start_again
+	cp -r "$project/series/$BASE" "$project/series/$toy"
+}
+
+toy_base_has_a_series() {
+	start_toy
+	in_copy env BASE="$toy" make -s series
+	[ "$(find "$copy_build/series/$toy" -name '*.patch' | wc -l)" -eq \
+	  "$(find "$copy_build/series/$BASE" -name '*.patch' | wc -l)" ]
+	in_copy env BASE="$toy" scripts/series tree patched
+	in_copy env BASE="$toy" scripts/series refresh
+	[ "$(cd "$project" && git status --porcelain)" = "?? series/$toy/" ]
+}
+
+toy_base_has_a_live_module() {
+	local release
+	start_toy
+	release=$(in_copy env BASE="$toy" scripts/live -l "$(base_fact FLAVOURS |
+		cut -d ' ' -f 1)" | tail -n 1)
+	in_copy env BASE="$toy" scripts/live "$release"
+	modinfo -F vermagic "$copy_build/live/$release/procmap_query.ko" |
+		grep "^$release "
+}
+
+toy_base_is_listed() {
+	start_toy
+	in_copy make -s help BASE="$toy" | grep "build/series/$toy\$"
+	in_copy make -s help | grep "build/series/$(cat "$ROOT/series/default")\$"
+	refuses "no base 'linux-0'.* $BASE $toy" in_copy make -s help BASE=linux-0
+	refuses "no base 'linux-0'.* $BASE $toy" in_copy env BASE=linux-0 scripts/series
+}
+
+# Versions of kernels stand in series/ only; a comment may have one as an example.
+no_version_in_scripts() {
+	cd "$ROOT"
+	(! grep -nE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
+		debian/*.dkms debian/*.conf scripts/* checks/*.sh bench/bench |
+		grep -vE '^[^:]*:[0-9]+:[[:space:]]*#')
+}
+
+prepare() {
+	small_tree
+	copy_project
+	series tree patched
+}
+
+check "a copy of the project makes its series" prepare
+tree=$(echo "$copy_build/$BASE"-*/patched)
+trees=${tree%/patched}
+check "no change: refresh writes nothing" nothing_changed
+check "a change of a hunk comes back to its patch" change_of_a_hunk
+check "a change of a whole file comes back" change_of_a_whole_file
+check "a header's copy in tools/ follows" change_of_a_synced_file
+check "a new whole file comes back, and its patch adds it" new_whole_file
+check "a message and a new patch come back" message_and_new_patch
+[ -z "$(base_fact PERF)" ] ||
+	check "perf's patches come back" perf_comes_back
+check "commits in the tree are not overwritten" work_in_the_tree_stays
+check "refused: a change that is not committed" refuses_what_is_not_committed
+check "refused: a commit that is not in the series" refuses_another_commit
+check "refused: a change of a file that another patch adds" \
+	refuses_a_change_in_the_wrong_commit
+check "refused: a whole file that was deleted" refuses_a_deleted_file
+check "refused: a header's copy that was changed" refuses_a_changed_copy
+check "refused: lost or reordered commits" refuses_lost_and_moved_commits
+check "refused: a merge" refuses_a_merge
+check "refused: a file that cannot be copied here" refuses_paths_that_cannot_be_copied
+check "refused: a file that has changed here too" refuses_a_change_here
+check "refused: fixups that conflict" refuses_fixups_that_conflict
+check "query is the series without the RFC" query_is_the_series_without_the_rfc
+check "another base has a series" toy_base_has_a_series
+check "another base has a live module" toy_base_has_a_live_module
+check "another base is listed, an unknown one refused" toy_base_is_listed
+check "no script names a version" no_version_in_scripts
+done_testing
