@@ -9,13 +9,14 @@
  *	# rmmod procmap_query
  *
  * It replaces pid_maps_open(), the open method of /proc/<pid>/maps. The new one
- * does the same, and then gives the opened file a copy of its operations to which
- * the ioctls are added. Each file opened this way holds a reference on this
- * module until it is closed. Files that were opened before are not changed.
+ * does the same, and then gives the opened file a copy of its operations to
+ * which the ioctls are added. Each file opened this way holds a reference on
+ * this module until it is closed. Files that were opened before are not
+ * changed.
  *
  * The module verifies what it relies on: it looks up the kernel's functions and
- * tables, opens a maps file, and compares that with what it expects. If anything
- * differs, it prints one line, changes nothing and does not load.
+ * tables, opens a maps file, and compares that with what it expects. If
+ * anything differs, it prints one line, changes nothing and does not load.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -43,8 +44,8 @@
 /*
  * The private data of an opened maps file's struct seq_file. A copy of the
  * definition in fs/proc/internal.h, which is not in the headers packages;
- * check_base() verifies it. @mm is NULL for a kernel thread; otherwise the opened
- * file owns a reference on it (mmgrab()), not on its users.
+ * check_base() verifies it. @mm is NULL for a kernel thread; otherwise the
+ * opened file owns a reference on it (mmgrab()), not on its users.
  */
 struct proc_maps_private {
 	struct inode *inode;
@@ -57,8 +58,8 @@ struct proc_maps_private {
 };
 
 /*
- * Functions and tables of the kernel that are not exported. Set before the patch
- * is enabled, read-only from then on.
+ * Functions and tables of the kernel that are not exported. Set before the
+ * patch is enabled, read-only from then on.
  */
 static struct {
 	struct mm_struct *(*proc_mem_open)(struct inode *inode,
@@ -140,10 +141,10 @@ static long live_maps_ioctl(struct file *file, unsigned int cmd,
  * @inode: the inode of the maps file.
  * @file: the file that is being opened.
  *
- * As in the original, the file owns a reference on the address space (mmgrab()),
- * which the kernel's release method drops. The file also gets a reference on
- * this module; __fput() drops it with the file's operations. If the module is
- * going, the file keeps the kernel's operations. May sleep.
+ * As in the original, the file owns a reference on the address space
+ * (mmgrab()), which the kernel's release method drops. The file also gets a
+ * reference on this module; __fput() drops it with the file's operations. If
+ * the module is going, the file keeps the kernel's operations. May sleep.
  *
  * Return: 0, or a negative errno as of pid_maps_open().
  */
@@ -181,8 +182,9 @@ static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 static unsigned long (*look_up_name)(const char *name);
 
 /*
- * Get the address of kallsyms_lookup_name() from a kprobe on it. On kernels with
- * ENDBR instructions, the kprobe may sit behind the function's ENDBR. May sleep.
+ * Get the address of kallsyms_lookup_name() from a kprobe on it. On kernels
+ * with ENDBR instructions, the kprobe may sit behind the function's ENDBR. May
+ * sleep.
  */
 static int __init find_look_up(void)
 {
@@ -258,10 +260,10 @@ static int __init look_up_base(void)
  * is_as_expected - check the private data of a maps file
  * @file: /proc/self/maps, opened by the kernel's own open method.
  *
- * Builds what live_maps_open() would have built for it, and compares: the bytes,
- * and the size of the allocation. If both are equal, the kernel can use what
- * live_maps_open() builds. May sleep. The reference on the address space that
- * proc_mem_open() returns is dropped here.
+ * Builds what live_maps_open() would have built for it, and compares: the
+ * bytes, and the size of the allocation. If both are equal, the kernel can use
+ * what live_maps_open() builds. May sleep. The reference on the address space
+ * that proc_mem_open() returns is dropped here.
  *
  * Return: true if all is as expected.
  */
@@ -337,7 +339,7 @@ static int __init live_init(void)
 	return klp_enable_patch(&patch);
 }
 
-/* Nothing to do: livepatch lets the module go only after it has been disabled. */
+/* Nothing to do: livepatch has disabled the patch before the module can go. */
 static void __exit live_exit(void)
 {
 }

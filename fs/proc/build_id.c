@@ -43,10 +43,10 @@ struct elf_reader {
 };
 
 /*
- * Accept only regular files that the page cache itself can serve. DAX files have
- * no pages to read, and hugetlbfs and secretmem have no read_folio method. Files
- * on a SB_I_NOEXEC file system (sysfs, procfs) are never executables, whatever
- * they contain.
+ * Accept only regular files that the page cache itself can serve. DAX files
+ * have no pages to read, and hugetlbfs and secretmem have no read_folio method.
+ * Files on a SB_I_NOEXEC file system (sysfs, procfs) are never executables,
+ * whatever they contain.
  */
 static bool is_readable(struct file *file)
 {

@@ -16,9 +16,9 @@ struct file;
  * @id: set to the build ID, starting at byte 0. Undefined if 0 is returned.
  *
  * The file is read through its page cache, and only if it is a regular file
- * that has one. No read method, fanotify event or LSM hook is called. Pages that
- * are not resident are read in, so this may sleep. The caller must not hold a
- * lock that a file system or a page fault takes, such as mmap_lock.
+ * that has one. No read method, fanotify event or LSM hook is called. Pages
+ * that are not resident are read in, so this may sleep. The caller must not
+ * hold a lock that a file system or a page fault takes, such as mmap_lock.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; or 0 if
  * @file is not an ELF executable or shared object of this machine's byte order,

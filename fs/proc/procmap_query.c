@@ -7,8 +7,8 @@
  *
  * - copy_query_in() copies in and checks the caller's structure.
  * - get_answer() takes mmap_lock, looks up the VMA, copies its fields and a
- *   short special name, and takes a reference on its file. Nothing is allocated,
- *   formatted or read from a file while the lock is held.
+ *   short special name, and takes a reference on its file. Nothing is
+ *   allocated, formatted or read from a file while the lock is held.
  * - format_name() and read_build_id() run without the lock. Then all references
  *   are dropped.
  * - copy_answer_out() copies to the caller. That may block indefinitely, on
@@ -34,8 +34,8 @@ static_assert(offsetof(struct procmap_query, dev_minor) ==
 
 /**
  * struct answer - what a query found, besides the fields of the VMA
- * @file: the VMA's file, or NULL if it is not needed. Owns a reference until the
- *	name and the build ID are complete.
+ * @file: the VMA's file, or NULL if it is not needed. Owns a reference until
+ *	the name and the build ID are complete.
  * @path: path of @file if that is the VMA's name and the name is wanted, or
  *	NULL. Valid as long as @file is.
  * @name: the name; size 0 if there is none or it is not wanted.
@@ -65,7 +65,8 @@ static bool check_user_access(void)
  *
  * Field by field is several times cheaper than copy_struct_in(). May fault.
  *
- * Return: false if the size is another, or on a fault; use copy_struct_in() then.
+ * Return: false if the size is another, or on a fault; use copy_struct_in()
+ * then.
  */
 static bool get_fields(struct procmap_query *query,
 		       const struct procmap_query __user *uquery)

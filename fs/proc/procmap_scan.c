@@ -42,8 +42,9 @@
 #define VMA_SIZE_MIN	72
 
 /*
- * VMAs walked per hold of mmap_lock: the longest that a writer waits. More would
- * gain little, since a chunk's fixed cost is a twentieth of that of its VMAs.
+ * VMAs walked per hold of mmap_lock: the longest that a writer waits. More
+ * would gain little, since a chunk's fixed cost is a twentieth of that of its
+ * VMAs.
  */
 #define CHUNK_VMAS	64
 
@@ -53,7 +54,7 @@
 /* Bytes for names and build IDs: enough for the longest of one VMA. */
 #define DATA_SIZE	(PATH_MAX + SHORT_NAME_SIZE + BUILD_ID_SIZE_MAX)
 
-/* Files remembered, and slots of their hash table, which is at most half full. */
+/* Files remembered, and slots of their hash table: at most half are in use. */
 #define FILES_BITS	6
 #define NR_FILES	BIT(FILES_BITS)
 #define NR_SLOTS	(2 * NR_FILES)
@@ -113,8 +114,8 @@ struct seen_file {
  *	reference: its @file and @path must not be followed.
  * @prev_name: path of @prev, which identifies it from then on; size 0 if
  *	unknown.
- * @vmas: the records. Until emit_item(), the name offset of a special name is an
- *	offset in @specials.
+ * @vmas: the records. Until emit_item(), the name offset of a special name is
+ *	an offset in @specials.
  * @items: the VMAs that need more than their fields, in the order of @vmas.
  * @specials: special names, each with its NUL.
  * @data: the bytes that go to the caller's data.
@@ -194,7 +195,8 @@ static int copy_arg_in(struct procmap_scan_arg *arg,
  *
  * The new item takes a reference on the VMA's file.
  *
- * Return: false, and no reference taken, if the special names have no room left.
+ * Return: false, and no reference taken, if the special names have no room
+ * left.
  */
 static bool add_item(struct chunk *chunk, struct vm_area_struct *vma,
 		     struct procmap_vma *record, u64 flags)
@@ -343,10 +345,10 @@ static void put_files(struct chunk *chunk)
  * put_files_keep_name - drop the references on all files, remember one path
  * @chunk: the chunk.
  *
- * The next VMAs may map the most recently emitted file and should share its name
- * and build ID. So its path is formatted and kept in @prev_name, unless it has
- * changed since it was emitted. May sleep: it allocates memory and runs deferred
- * fput() work. The caller holds no lock.
+ * The next VMAs may map the most recently emitted file and should share its
+ * name and build ID. So its path is formatted and kept in @prev_name, unless it
+ * has changed since it was emitted. May sleep: it allocates memory and runs
+ * deferred fput() work. The caller holds no lock.
  */
 static void put_files_keep_name(struct chunk *chunk)
 {
@@ -385,8 +387,8 @@ static u32 emit_bytes(struct scan *scan, const void *bytes, u32 size)
  * No bytes are appended if the path is that of &chunk.prev: it is in the
  * caller's data already.
  *
- * Return: 0, -EAGAIN if the chunk has no room left, or -ENAMETOOLONG if the path
- * is longer than PATH_MAX.
+ * Return: 0, -EAGAIN if the chunk has no room left, or -ENAMETOOLONG if the
+ * path is longer than PATH_MAX.
  */
 static int emit_name(struct scan *scan, struct seen_file *seen)
 {
@@ -572,9 +574,10 @@ static int copy_data_and_records(const struct scan *scan)
  * copy_chunk_out - copy records and data to the caller
  * @scan: the scan. No lock is held; references are held on the files seen only.
  *
- * With page faults disabled the copy cannot block, so those references are kept.
- * If it fails they are dropped, and it is repeated with page faults enabled: it
- * may then block indefinitely, on memory behind userfaultfd or FUSE.
+ * With page faults disabled the copy cannot block, so those references are
+ * kept. If it fails they are dropped, and it is repeated with page faults
+ * enabled: it may then block indefinitely, on memory behind userfaultfd or
+ * FUSE.
  *
  * Return: 0 or -EFAULT.
  */

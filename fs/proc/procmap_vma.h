@@ -31,13 +31,14 @@
 
 /*
  * Buffer size for special names and for most paths, in bytes. The longest
- * special name is "[anon:NAME]", with the 80 bytes that prctl(PR_SET_VMA) allows.
+ * special name is "[anon:NAME]", with the 80 bytes that prctl(PR_SET_VMA)
+ * allows.
  */
 #define SHORT_NAME_SIZE	256
 
 /*
- * The fields of a VMA in the order in which both struct procmap_query and struct
- * procmap_vma have them, so that copy_fields() can write to either.
+ * The fields of a VMA in the order in which both struct procmap_query and
+ * struct procmap_vma have them, so that copy_fields() can write to either.
  */
 struct vma_fields {
 	u64 start;
@@ -59,11 +60,11 @@ struct vma_fields {
  * lock_vmas - lock the VMAs of an address space against changes
  * @mm: the address space, or NULL for a kernel thread.
  *
- * On success the caller holds mmap_lock for reading and a reference on the users
- * of @mm, and drops both with unlock_vmas(). May sleep.
+ * On success the caller holds mmap_lock for reading and a reference on the
+ * users of @mm, and drops both with unlock_vmas(). May sleep.
  *
- * Return: 0, -ESRCH if @mm has no users left, or -EINTR if a fatal signal arrived
- * while waiting for the lock.
+ * Return: 0, -ESRCH if @mm has no users left, or -EINTR if a fatal signal
+ * arrived while waiting for the lock.
  */
 static inline int lock_vmas(struct mm_struct *mm)
 {
@@ -84,8 +85,8 @@ static inline struct vm_area_struct *vma_at(struct mm_struct *mm,
 }
 
 /*
- * The first VMA that ends above the position of @vmi, which advances past it; or
- * NULL. Between lock_vmas() and unlock_vmas().
+ * The first VMA that ends above the position of @vmi, which advances past it;
+ * or NULL. Between lock_vmas() and unlock_vmas().
  */
 static inline struct vm_area_struct *next_vma(struct vma_iterator *vmi)
 {
@@ -93,8 +94,8 @@ static inline struct vm_area_struct *next_vma(struct vma_iterator *vmi)
 }
 
 /*
- * Undo lock_vmas(). If the users of @mm have gone meanwhile, this mmput() is the
- * last and tears the address space down, which may sleep.
+ * Undo lock_vmas(). If the users of @mm have gone meanwhile, this mmput() is
+ * the last and tears the address space down, which may sleep.
  */
 static inline void unlock_vmas(struct mm_struct *mm)
 {
@@ -118,7 +119,7 @@ static inline u64 vma_permissions(const struct vm_area_struct *vma)
 	return flags;
 }
 
-/* The reverse: the VM_* flags that a VMA must have to pass the filters @flags. */
+/* The reverse: the VM_* flags that a VMA needs to pass the filters @flags. */
 static inline unsigned long wanted_vm_flags(u64 flags)
 {
 	unsigned long wanted = 0;
@@ -148,7 +149,7 @@ static inline void copy_fields(struct vma_fields *fields,
 	fields->start = vma->vm_start;
 	fields->end = vma->vm_end;
 	fields->flags = vma_permissions(vma);
-	/* Without vm_ops, as in most VMAs, the page size is always PAGE_SIZE. */
+	/* Most VMAs have no vm_ops; their page size is PAGE_SIZE. */
 	fields->page_size = vma->vm_ops ? vma_kernel_pagesize(vma) : PAGE_SIZE;
 
 	if (vma->vm_file) {
@@ -180,8 +181,8 @@ static inline u32 append_to_name(char name[SHORT_NAME_SIZE], u32 size,
 }
 
 /*
- * Format a name that is not a path, while the VMA is locked. Returns its size in
- * bytes, including the NUL.
+ * Format a name that is not a path, while the VMA is locked. Returns its size
+ * in bytes, including the NUL.
  */
 static inline u32 format_special_name(char name[SHORT_NAME_SIZE],
 				      const struct vma_name *of)
@@ -200,8 +201,8 @@ static inline u32 format_special_name(char name[SHORT_NAME_SIZE],
  * struct name_buf - a formatted name and its buffers
  * @text: the name, within @small or @allocated; undefined if @size is 0.
  * @size: size of the name in bytes, including the NUL; 0 if there is none.
- * @allocated: buffer of a path that does not fit into @small, or NULL. The owner
- *	of the structure calls kfree() on it.
+ * @allocated: buffer of a path that does not fit into @small, or NULL. The
+ *	owner of the structure calls kfree() on it.
  * @small: buffer of all other names.
  */
 struct name_buf {
@@ -278,10 +279,10 @@ static inline int copy_struct_in(void *to, size_t size, size_t size_min,
 }
 
 /*
- * Close files whose last reference was just dropped, which happens if the target
- * has gone meanwhile. fput() defers that to task work, which runs on return to
- * user space, and a copy to the caller that faults can delay that indefinitely.
- * May sleep; the caller holds no lock.
+ * Close files whose last reference was just dropped, which happens if the
+ * target has gone meanwhile. fput() defers that to task work, which runs on
+ * return to user space, and a copy to the caller that faults can delay that
+ * indefinitely. May sleep; the caller holds no lock.
  */
 static inline void run_deferred_puts(void)
 {

@@ -3,9 +3,9 @@
  * PROCMAP_QUERY: look up one mapping of a process, by ioctl(2) on an opened
  * /proc/<pid>/maps or /proc/<pid>/task/<tid>/maps.
  *
- * Layout, numbers and error codes are those of <linux/fs.h> in Linux 6.11, where
- * mainline defines this ioctl. This header includes <linux/fs.h> first and
- * defines only what is missing there, so both can be included in any order.
+ * Layout, numbers and error codes are those of <linux/fs.h> in Linux 6.11,
+ * where mainline defines this ioctl. This header includes <linux/fs.h> first
+ * and defines only what is missing there, so both can be included in any order.
  */
 #ifndef _UAPI_LINUX_PROCMAP_QUERY_H
 #define _UAPI_LINUX_PROCMAP_QUERY_H
@@ -29,8 +29,8 @@
  *	The next three flags are used in both fields, too.
  * @PROCMAP_QUERY_VMA_WRITABLE: writable mappings.
  * @PROCMAP_QUERY_VMA_EXECUTABLE: executable mappings.
- * @PROCMAP_QUERY_VMA_SHARED: shared mappings: those shown with ``s`` in the text
- *	of /proc/<pid>/maps.
+ * @PROCMAP_QUERY_VMA_SHARED: shared mappings: those shown with ``s`` in the
+ *	text of /proc/<pid>/maps.
  * @PROCMAP_QUERY_COVERING_OR_NEXT_VMA: if no mapping that passes the filters
  *	covers the address, return the next one above it.
  * @PROCMAP_QUERY_FILE_BACKED_VMA: match only mappings of files.
@@ -49,10 +49,10 @@ enum procmap_query_flags {
 
 /**
  * struct procmap_query - the argument of PROCMAP_QUERY
- * @size: In: size of the caller's structure in bytes, which is its version: from
- *	24 (@query_addr included) to a page. If it is smaller than the kernel's,
- *	only the fields that fit are returned. If it is larger, all bytes that
- *	the kernel does not know must be zero. E2BIG, EINVAL.
+ * @size: In: size of the caller's structure in bytes, which is its version:
+ *	from 24 (@query_addr included) to a page. If it is smaller than the
+ *	kernel's, only the fields that fit are returned. If it is larger, all
+ *	bytes that the kernel does not know must be zero. E2BIG, EINVAL.
  * @query_flags: In: any of &enum procmap_query_flags. EINVAL.
  * @query_addr: In: the address to look up. Any value is valid.
  * @vma_start: Out: first address of the mapping.
@@ -74,8 +74,8 @@ enum procmap_query_flags {
  *	@vma_name_size is 0. EINVAL. The name is the path of the file, followed
  *	by `` (deleted)`` if the file has been unlinked; or what the text shows
  *	without a file, such as ``[heap]``. It is in raw bytes: a newline is not
- *	escaped as ``\012``. PATH_MAX bytes are enough, except for a path that is
- *	longer than that, which fails with ENAMETOOLONG.
+ *	escaped as ``\012``. PATH_MAX bytes are enough, except for a path that
+ *	is longer than that, which fails with ENAMETOOLONG.
  * @build_id_addr: In: address of the build ID buffer; 0 if and only if
  *	@build_id_size is 0. EINVAL. The build ID is read from the notes of the
  *	mapped ELF executable or shared object. A file that cannot be read has

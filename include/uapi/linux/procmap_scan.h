@@ -3,8 +3,8 @@
  * PROCMAP_SCAN: copy all mappings of a process in a range of addresses, by
  * ioctl(2) on an opened /proc/<pid>/maps or /proc/<pid>/task/<tid>/maps.
  *
- * This is an extension that is not in mainline. It is modelled on PAGEMAP_SCAN of
- * Linux 6.7, and uses the filters of PROCMAP_QUERY.
+ * This is an extension that is not in mainline. It is modelled on PAGEMAP_SCAN
+ * of Linux 6.7, and uses the filters of PROCMAP_QUERY.
  */
 #ifndef _UAPI_LINUX_PROCMAP_SCAN_H
 #define _UAPI_LINUX_PROCMAP_SCAN_H
@@ -29,8 +29,8 @@ enum procmap_scan_flags {
 
 /**
  * struct procmap_vma - one record of PROCMAP_SCAN: a mapping
- * @start: Out: first address of the mapping; or the address up to which the scan
- *	was already done, if the mapping starts below that.
+ * @start: Out: first address of the mapping; or the address up to which the
+ *	scan was already done, if the mapping starts below that.
  * @end: Out: first address past the mapping.
  * @flags: Out: permissions: the four PROCMAP_QUERY_VMA_* flags.
  * @page_size: Out: size of the mapping's pages, in bytes.
@@ -43,7 +43,8 @@ enum procmap_scan_flags {
  * @name_size: Out: size of the name in bytes, including its NUL; 0 if the
  *	mapping has none or names are not wanted. The name is the one that
  *	PROCMAP_QUERY returns.
- * @build_id_offset: Out: offset of the build ID in the data buffer, in bytes, if
+ * @build_id_offset: Out: offset of the build ID in the data buffer, in bytes,
+ *	if
  *	@build_id_size is not 0.
  * @build_id_size: Out: size of the build ID, 1 to 20 bytes; 0 if there is none
  *	or build IDs are not wanted.
@@ -69,9 +70,10 @@ struct procmap_vma {
 
 /**
  * struct procmap_scan_arg - the argument of PROCMAP_SCAN
- * @size: In: size of the caller's structure in bytes, which is its version: from
- *	72 (@data_used included) to a page. If it is larger than the kernel's,
- *	all bytes that the kernel does not know must be zero. E2BIG, EINVAL.
+ * @size: In: size of the caller's structure in bytes, which is its version:
+ *	from 72 (@data_used included) to a page. If it is larger than the
+ *	kernel's, all bytes that the kernel does not know must be zero. E2BIG,
+ *	EINVAL.
  * @flags: In: what to return, of &enum procmap_scan_flags; and filters: any of
  *	&enum procmap_query_flags except PROCMAP_QUERY_COVERING_OR_NEXT_VMA.
  *	EINVAL.
@@ -86,31 +88,31 @@ struct procmap_vma {
  * @data: In: address of the buffer for names and build IDs; 0 if and only if
  *	@data_size is 0. EINVAL.
  * @vec_len: In: length of the array in records, 1 to 2^31 - 1. EINVAL.
- * @vma_size: In: size of one record in the array, in bytes: a multiple of 8, from
- *	72 (@build_id_size included) to a page. Bytes that the kernel does not
- *	know are set to zero. EINVAL.
+ * @vma_size: In: size of one record in the array, in bytes: a multiple of 8,
+ *	from 72 (@build_id_size included) to a page. Bytes that the kernel does
+ *	not know are set to zero. EINVAL.
  * @data_size: In: size of the buffer at @data, in bytes. ENOSPC.
  * @data_used: Out: bytes used of the buffer. After ENOSPC: bytes that the first
  *	record needs.
  *
  * The records are the mappings that overlap the range and pass all filters, in
  * rising order, as many as @vec and @data have room for. A mapping that starts
- * below the range is cut at @start, and its offset adjusted. One that ends above
- * the range is returned whole.
+ * below the range is cut at @start, and its offset adjusted. One that ends
+ * above the range is returned whole.
  *
  * The process may change its mappings during a scan, which may take several
- * calls. Still, no address is returned twice within one scan, and none is missed
- * that is mapped, and passes the filters, during the whole scan.
+ * calls. Still, no address is returned twice within one scan, and none is
+ * missed that is mapped, and passes the filters, during the whole scan.
  *
  * The ioctl returns the number of records, which may be 0, or -1 with one of
  * these values in errno:
  *
  * * E2BIG: @size is larger than a page, or larger than the kernel's structure
  *   with a nonzero byte past it.
- * * EINVAL: @size is smaller than 72; @flags has an unknown flag; @start is not a
- *   multiple of the page size; @end is below @start; @vec is 0 or not a multiple
- *   of 8; @vec_len is 0 or larger than 2^31 - 1; @vma_size is out of range or not
- *   a multiple of 8; or only one of @data and @data_size is 0.
+ * * EINVAL: @size is smaller than 72; @flags has an unknown flag; @start is not
+ *   a multiple of the page size; @end is below @start; @vec is 0 or not a
+ *   multiple of 8; @vec_len is 0 or larger than 2^31 - 1; @vma_size is out of
+ *   range or not a multiple of 8; or only one of @data and @data_size is 0.
  * * EFAULT: the structure, the array or the data buffer cannot be read or
  *   written.
  * * ESRCH: the address space is gone (its processes have exited or executed
@@ -120,16 +122,16 @@ struct procmap_vma {
  * * ENOSPC: the name and the build ID of one mapping do not fit into the data
  *   buffer.
  * * ENOMEM: no memory.
- * * ENOTTY: the kernel does not implement PROCMAP_SCAN, or the file is not a maps
- *   file.
+ * * ENOTTY: the kernel does not implement PROCMAP_SCAN, or the file is not a
+ *   maps file.
  *
  * The arguments are checked first, in the order of this list. EFAULT is always
  * returned. Any other error after the first record ends the call before the
  * mapping concerned; the records so far are returned, and the next call returns
  * the error if it persists. After EINTR, ENAMETOOLONG and ENOSPC, the mapping
- * concerned is the first one at or above @walk_end that passes the filters. After
- * any other error, the structure, the array and the data buffer have undefined
- * content.
+ * concerned is the first one at or above @walk_end that passes the filters.
+ * After any other error, the structure, the array and the data buffer have
+ * undefined content.
  *
  * Permission to inspect the process is checked by open(2), and not again by the
  * ioctl.
