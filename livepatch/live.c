@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROCMAP_QUERY and PROCMAP_SCAN for the kernel that is running, as a livepatch
- * module.
+ * PROCMAP_QUERY and PROCMAP_SCAN for the running kernel, as a livepatch module.
  *
  *	# insmod procmap_query.ko
  *	# cat /sys/kernel/livepatch/procmap_query/enabled
@@ -9,14 +8,15 @@
  *	# echo 0 > /sys/kernel/livepatch/procmap_query/enabled
  *	# rmmod procmap_query
  *
- * It replaces pid_maps_open(), the open method of /proc/<pid>/maps, with one
- * that does the same, and then gives the opened file a copy of its operations
- * that has the ioctls besides. A file that was opened before stays as it was; one
- * that was opened since holds a reference on this module until it is closed.
+ * It replaces pid_maps_open(), the open method of /proc/<pid>/maps. The new one
+ * does the same, and then gives the opened file a copy of its operations to
+ * which the ioctls are added. Each file opened this way holds a reference on
+ * this module until it is closed. Files that were opened before are not
+ * changed.
  *
- * Nothing is taken for granted: what the module relies on is looked up and held
- * against a maps file that it opens itself. If a thing is not as it was when
- * this was written, the module says so and does not load.
+ * The module verifies what it relies on: it looks up the kernel's functions and
+ * tables, opens a maps file, and compares that with what it expects. If
+ * anything differs, it prints one line, changes nothing and does not load.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,8 +42,10 @@
 #include "../fs/proc/vma_name.h"
 
 /*
- * What the private_data of an opened maps file, a struct seq_file, has as its
- * private: as in fs/proc/internal.h, which no headers package has.
+ * The private data of an opened maps file's struct seq_file. A copy of the
+ * definition in fs/proc/internal.h, which is not in the headers packages;
+ * check_base() verifies it. @mm is NULL for a kernel thread; otherwise the
+ * opened file owns a reference on it (mmgrab()), not on its users.
  */
 struct proc_maps_private {
 	struct inode *inode;
@@ -55,7 +57,10 @@ struct proc_maps_private {
 #endif
 };
 
-/* What the kernel does not export. */
+/*
+ * Functions and tables of the kernel that are not exported. Set before the
+ * patch is enabled, read-only from then on.
+ */
 static struct {
 	struct mm_struct *(*proc_mem_open)(struct inode *inode,
 					   unsigned int mode);
@@ -64,18 +69,19 @@ static struct {
 	const struct seq_operations *seq_operations;
 } base __ro_after_init;
 
-/* A copy, so that all but the ioctls is what the base has. */
+/* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
 
-/* The engine calls it by its name. */
+/* The engine calls task_work_run(), which the kernel does not export. */
 void task_work_run(void)
 {
 	base.task_work_run();
 }
 
 /*
- * The same decisions as in the base's show_map_vma(), less those on the gate
- * VMA, which a query never finds, and on arch_vma_name(), which x86 has none of.
+ * Makes the same decisions as the kernel's show_map_vma(), except for two that
+ * never apply here: the gate VMA is not in the address space, and x86 does not
+ * implement arch_vma_name(). The caller holds mmap_lock.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {
@@ -110,6 +116,10 @@ void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 #endif
 }
 
+/*
+ * The ioctls. May sleep. The file keeps the address space allocated, and the
+ * module loaded.
+ */
 static long live_maps_ioctl(struct file *file, unsigned int cmd,
 			    unsigned long arg)
 {
@@ -126,6 +136,18 @@ static long live_maps_ioctl(struct file *file, unsigned int cmd,
 	}
 }
 
+/**
+ * live_maps_open - the replacement of pid_maps_open()
+ * @inode: the inode of the maps file.
+ * @file: the file that is being opened.
+ *
+ * As in the original, the file owns a reference on the address space
+ * (mmgrab()), which the kernel's release method drops. The file also gets a
+ * reference on this module; __fput() drops it with the file's operations. If
+ * the module is going, the file keeps the kernel's operations. May sleep.
+ *
+ * Return: 0, or a negative errno as of pid_maps_open().
+ */
 static int live_maps_open(struct inode *inode, struct file *file)
 {
 	struct proc_maps_private *priv;
@@ -143,7 +165,6 @@ static int live_maps_open(struct inode *inode, struct file *file)
 		return err;
 	}
 
-	/* The reference is dropped with the file, by its operations' owner. */
 	if (try_module_get(THIS_MODULE))
 		replace_fops(file, &live_operations);
 	return 0;
@@ -157,18 +178,26 @@ static struct klp_object objects[] = { { .funcs = funcs }, {} };
 
 static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 
+/* kallsyms_lookup_name(), which is not exported. */
 static unsigned long (*look_up_name)(const char *name);
 
-/* A kprobe tells the address of a function, or the one behind its ENDBR. */
+/*
+ * Get the address of kallsyms_lookup_name() from a kprobe on it. On kernels
+ * with ENDBR instructions, the kprobe may sit behind the function's ENDBR. May
+ * sleep.
+ */
 static int __init find_look_up(void)
 {
 	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
 	unsigned long addr;
 	int err;
 
-	/* A function that nothing in the kernel calls indirectly may be sealed. */
+	/*
+	 * With IBT, the kernel removes the ENDBR of functions that it never
+	 * calls through a pointer; calling one through a pointer faults.
+	 */
 	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT) && boot_cpu_has(X86_FEATURE_IBT)) {
-		pr_err("not with indirect branch tracking; boot with ibt=off\n");
+		pr_err("indirect branch tracking is not supported; boot with ibt=off\n");
 		return -EOPNOTSUPP;
 	}
 
@@ -186,6 +215,7 @@ static int __init find_look_up(void)
 	return 0;
 }
 
+/* Look up a symbol. If the kernel has none of that name, set @err. */
 static void __init *look_up(const char *name, int *err)
 {
 	void *addr = (void *)look_up_name(name);
@@ -197,6 +227,7 @@ static void __init *look_up(const char *name, int *err)
 	return addr;
 }
 
+/* Look up all that is needed of the kernel, and check that it fits together. */
 static int __init look_up_base(void)
 {
 	const void *open;
@@ -219,16 +250,22 @@ static int __init look_up_base(void)
 		return -EEXIST;
 	}
 	if (base.operations->open != open) {
-		pr_err("pid_maps_open is not what opens /proc/<pid>/maps\n");
+		pr_err("/proc/<pid>/maps is not opened by pid_maps_open\n");
 		return -EOPNOTSUPP;
 	}
 	return 0;
 }
 
-/*
- * Does the file have what live_maps_open() would have made, to the byte, and in
- * an allocation that is as large? Then all of the base that takes it finds what
- * it expects.
+/**
+ * is_as_expected - check the private data of a maps file
+ * @file: /proc/self/maps, opened by the kernel's own open method.
+ *
+ * Builds what live_maps_open() would have built for it, and compares: the
+ * bytes, and the size of the allocation. If both are equal, the kernel can use
+ * what live_maps_open() builds. May sleep. The reference on the address space
+ * that proc_mem_open() returns is dropped here.
+ *
+ * Return: true if all is as expected.
  */
 static bool __init is_as_expected(struct file *file)
 {
@@ -261,6 +298,7 @@ static bool __init is_as_expected(struct file *file)
 	return same;
 }
 
+/* Open a maps file and check how the kernel set it up. May sleep. */
 static int __init check_base(void)
 {
 	struct file *file = filp_open("/proc/self/maps", O_RDONLY, 0);
@@ -271,7 +309,7 @@ static int __init check_base(void)
 		return PTR_ERR(file);
 	}
 	if (!is_as_expected(file)) {
-		pr_err("an opened maps file is not made up as expected\n");
+		pr_err("an opened maps file is not set up as expected\n");
 		err = -EOPNOTSUPP;
 	}
 	filp_close(file, NULL);
@@ -301,7 +339,7 @@ static int __init live_init(void)
 	return klp_enable_patch(&patch);
 }
 
-/* What there is to undo, livepatch has undone when the module may go. */
+/* Nothing to do: livepatch has disabled the patch before the module can go. */
 static void __exit live_exit(void)
 {
 }

@@ -2,9 +2,9 @@
 /*
  * Read the build ID of a mapped ELF file through its page cache.
  *
- * Whoever can write the file decides on every byte that is read here, and may
- * change it in the meantime. So nothing is looked at in place: each header is
- * copied out of the page cache first, then checked, and the copy is used.
+ * The file is untrusted: whoever can write to it chooses every byte read here,
+ * and can change it at any time. So each header is copied out of the page cache
+ * first, and only the copy is checked and used.
  */
 #include <linux/elf.h>
 #include <linux/fs.h>
@@ -14,24 +14,24 @@
 
 #include "build_id.h"
 
-/* As many bytes of program headers as the kernel's own ELF loader takes. */
+/* Limit on the program headers of one file, in bytes. */
 #define PHDRS_SIZE_MAX	SZ_64K
 
-/* Notes looked at in one file. Linkers write fewer than ten. */
+/* Limit on the notes read from one file. Linkers write fewer than ten. */
 #define NOTES_MAX	1024
 
-/* The note that GNU ld, gold and lld call NT_GNU_BUILD_ID. */
+/* NT_GNU_BUILD_ID, which no kernel header defines, and its owner's name. */
 #define NOTE_TYPE	3
 #define NOTE_NAME	"GNU"
 
 /**
  * struct elf_reader - a file, and the page of it that was read last
- * @file: the file.
- * @page: the page, referenced, or NULL.
- * @start: where it begins in the file.
- * @valid: how many of its bytes are the file's; 0 without a page.
- * @notes_left: how many notes may still be looked at.
- * @is_64: the file is of ELFCLASS64.
+ * @file: the file. The caller of proc_build_id() holds the reference.
+ * @page: the page, or NULL. The reader owns one reference on it.
+ * @start: file offset of @page, in bytes.
+ * @valid: bytes of @page that lie below the end of the file; 0 without a page.
+ * @notes_left: notes that may still be read, from NOTES_MAX down to 0.
+ * @is_64: true for ELFCLASS64, false for ELFCLASS32.
  */
 struct elf_reader {
 	struct file *file;
@@ -43,9 +43,10 @@ struct elf_reader {
 };
 
 /*
- * Only what the page cache itself serves. DAX has no pages to read, hugetlbfs
- * and secretmem have no read_folio, and a file of sysfs or procfs is no
- * executable, whatever its pages hold.
+ * Accept only regular files that the page cache itself can serve. DAX files
+ * have no pages to read, and hugetlbfs and secretmem have no read_folio method.
+ * Files on a SB_I_NOEXEC file system (sysfs, procfs) are never executables,
+ * whatever they contain.
  */
 static bool is_readable(struct file *file)
 {
@@ -57,10 +58,18 @@ static bool is_readable(struct file *file)
 	       (mapping->a_ops->read_folio || shmem_mapping(mapping));
 }
 
-/*
- * Make reader->page the one that begins at @start in the file. The invalidate
- * lock keeps truncation and hole punching off while the page is filled, as it
- * does for read(2).
+/**
+ * get_page_at - make another page the current one
+ * @reader: its reference on the old page is dropped; on success, it owns one on
+ *	the new page.
+ * @start: file offset of the page, a multiple of the page size.
+ *
+ * Takes the invalidate lock of the file's mapping for reading, so that the file
+ * cannot be truncated or punched while the page is filled, as read(2) does. May
+ * sleep: a page that is not resident is read in.
+ *
+ * Return: true, or false if @start is past the end of the file, the read failed
+ * or there was no memory.
  */
 static bool get_page_at(struct elf_reader *reader, u64 start)
 {
@@ -100,6 +109,7 @@ static bool get_page_at(struct elf_reader *reader, u64 start)
 	return true;
 }
 
+/* The slow path of read_at(): bytes that are not all on the current page. */
 static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
 				size_t len)
 {
@@ -118,9 +128,17 @@ static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
 	return true;
 }
 
-/*
- * Copy @len bytes at @pos of the file, or fail. Mostly they are in the page that
- * was read last, and where @len is constant a few moves are the whole copy.
+/**
+ * read_at - copy bytes from the file
+ * @reader: the reader.
+ * @pos: file offset of the first byte. Any value is safe.
+ * @to: destination.
+ * @len: number of bytes.
+ *
+ * Inlined because the bytes are usually on the current page: with a constant
+ * @len the copy is then a few moves. May sleep, see get_page_at().
+ *
+ * Return: true, or false if not all of the bytes can be read.
  */
 static __always_inline bool read_at(struct elf_reader *reader, u64 pos,
 				    void *to, size_t len)
@@ -133,7 +151,11 @@ static __always_inline bool read_at(struct elf_reader *reader, u64 pos,
 	return true;
 }
 
-/* Read and check the ELF header; a 32-bit one becomes a 64-bit one. */
+/*
+ * Read the ELF header and accept executables and shared objects of this
+ * machine's byte order. Of a 32-bit header, the fields that are used are
+ * converted. May sleep.
+ */
 static bool read_ehdr(struct elf_reader *reader, struct elf64_hdr *ehdr)
 {
 	struct elf32_hdr ehdr32;
@@ -166,7 +188,7 @@ static bool read_ehdr(struct elf_reader *reader, struct elf64_hdr *ehdr)
 	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
 }
 
-/* Read the program header at @pos; a 32-bit one becomes a 64-bit one. */
+/* Read one program header; convert a 32-bit one. May sleep. */
 static bool read_phdr(struct elf_reader *reader, u64 pos,
 		      struct elf64_phdr *phdr)
 {
@@ -184,6 +206,7 @@ static bool read_phdr(struct elf_reader *reader, u64 pos,
 	return true;
 }
 
+/* Is the note at @pos, whose header is @note, a build ID? May sleep. */
 static bool is_build_id(struct elf_reader *reader, u64 pos,
 			const struct elf32_note *note)
 {
@@ -195,7 +218,16 @@ static bool is_build_id(struct elf_reader *reader, u64 pos,
 	       !memcmp(name, NOTE_NAME, sizeof(name));
 }
 
-/* Find the build ID among the notes of one segment. */
+/**
+ * build_id_in_notes - find the build ID among the notes of one segment
+ * @reader: the reader. Each note that is read counts against @notes_left.
+ * @phdr: the segment's program header. Its offset and size are not checked yet.
+ * @id: set to the build ID.
+ *
+ * May sleep.
+ *
+ * Return: length of the build ID, or 0 if there is none.
+ */
 static size_t build_id_in_notes(struct elf_reader *reader,
 				const struct elf64_phdr *phdr,
 				u8 id[BUILD_ID_SIZE_MAX])
@@ -209,14 +241,14 @@ static size_t build_id_in_notes(struct elf_reader *reader,
 		return 0;
 
 	while (left >= sizeof(struct elf32_note) && reader->notes_left) {
-		/* The header of a note is the same for both classes. */
+		/* A note's header is the same in ELF32 and ELF64. */
 		struct elf32_note note;
 		u64 desc, next;
 
 		reader->notes_left--;
 		if (!read_at(reader, pos, &note, sizeof(note)))
 			return 0;
-		/* The sizes have 32 bits: no sum can overflow 64. */
+		/* Both sizes are 32-bit, so no 64-bit sum can overflow. */
 		desc = ALIGN(sizeof(note) + (u64)note.n_namesz, align);
 		next = ALIGN(desc + note.n_descsz, align);
 		if (desc + note.n_descsz > left)
@@ -234,6 +266,7 @@ static size_t build_id_in_notes(struct elf_reader *reader,
 	return 0;
 }
 
+/* Find the build ID: its length, or 0 if there is none. May sleep. */
 static size_t build_id_in_file(struct elf_reader *reader,
 			       u8 id[BUILD_ID_SIZE_MAX])
 {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROCMAP_QUERY: look up one VMA of a process and tell its fields, its name
+ * PROCMAP_QUERY: look up one VMA of a process and return its fields, its name
  * and its build ID.
  *
- * A query goes through three stages. It is copied in and checked. Then the VMA
- * is found under mmap_lock, where its fields and a short special name are
- * copied and a reference is taken on its file, and nothing is allocated,
- * formatted or read. With the lock dropped, the path and the build ID are made
- * from the file, and all is copied out once no reference is held any more: a
- * copy to memory behind userfaultfd or FUSE can block for ever.
+ * A query has these steps:
+ *
+ * - copy_query_in() copies in and checks the caller's structure.
+ * - get_answer() takes mmap_lock, looks up the VMA, copies its fields and a
+ *   short special name, and takes a reference on its file. Nothing is
+ *   allocated, formatted or read from a file while the lock is held.
+ * - format_name() and read_build_id() run without the lock. Then all references
+ *   are dropped.
+ * - copy_answer_out() copies to the caller. That may block indefinitely, on
+ *   memory behind userfaultfd or FUSE, so no reference is held there.
  */
 #include <linux/build_bug.h>
 #include <linux/fault-inject-usercopy.h>
@@ -29,33 +33,43 @@ static_assert(offsetof(struct procmap_query, dev_minor) ==
 	      offsetof(struct vma_fields, dev_minor));
 
 /**
- * struct answer - what is known of the VMA that answers
- * @file: its file, referenced, if the path or the build ID is wanted; or NULL.
- * @path: the path of @file, if it is the name and is wanted; or NULL.
- * @name: its name.
- * @build_id: its build ID.
+ * struct answer - what a query found, besides the fields of the VMA
+ * @file: the VMA's file, or NULL if it is not needed. Owns a reference until
+ *	the name and the build ID are complete.
+ * @path: path of @file if that is the VMA's name and the name is wanted, or
+ *	NULL. Valid as long as @file is.
+ * @name: the name; size 0 if there is none or it is not wanted.
+ * @build_id: the build ID, of &procmap_query.build_id_size bytes.
  */
 struct answer {
 	struct file *file;
 	const struct path *path;
-	struct made_name name;
+	struct name_buf name;
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
-/* What the debug aids have a say in before a copy_to_user(), and so here. */
-static bool may_access_user(void)
+/*
+ * The debugging hooks of copy_to_user() and copy_from_user(), which the unsafe
+ * accessors do not have.
+ */
+static bool check_user_access(void)
 {
 	might_fault();
 	return !should_fail_usercopy();
 }
 
-/*
- * Read a query of the size that this header has, as most are: field by field is
- * several times cheaper than a copy, which has to be checked first. The fields
- * that only answer are left as they are.
+/**
+ * get_fields - copy in a query of the size that this kernel knows
+ * @query: only the fields with direction "in" are set.
+ * @uquery: the caller's structure.
+ *
+ * Field by field is several times cheaper than copy_struct_in(). May fault.
+ *
+ * Return: false if the size is another, or on a fault; use copy_struct_in()
+ * then.
  */
-static bool read_fields(struct procmap_query *query,
-			const struct procmap_query __user *uquery)
+static bool get_fields(struct procmap_query *query,
+		       const struct procmap_query __user *uquery)
 {
 	if (!user_read_access_begin(uquery, sizeof(*uquery)))
 		return false;
@@ -73,17 +87,22 @@ fault:
 	return false;
 }
 
+/*
+ * Copy in and check a query, in the order that the ABI documents. May fault, so
+ * no lock is held.
+ */
 static int copy_query_in(struct procmap_query *query,
 			 const struct procmap_query __user *uquery)
 {
 	int err;
 
-	if (!may_access_user())
+	if (!check_user_access())
 		return -EFAULT;
-	if (!read_fields(query, uquery)) {
-		err = read_struct(query, sizeof(*query),
-				  offsetofend(struct procmap_query, query_addr),
-				  uquery);
+	if (!get_fields(query, uquery)) {
+		err = copy_struct_in(query, sizeof(*query),
+				     offsetofend(struct procmap_query,
+						 query_addr),
+				     uquery);
 		if (err)
 			return err;
 	}
@@ -97,7 +116,10 @@ static int copy_query_in(struct procmap_query *query,
 	return 0;
 }
 
-/* Apart, for what it has on the stack: most queries do without. */
+/*
+ * Find the first VMA at or above @addr that passes the filters. mmap_lock is
+ * held. Not inlined: most queries do not need the iterator on their stack.
+ */
 static noinline struct vm_area_struct *
 find_vma_from(struct mm_struct *mm, unsigned long addr, u64 flags)
 {
@@ -111,6 +133,7 @@ find_vma_from(struct mm_struct *mm, unsigned long addr, u64 flags)
 	return NULL;
 }
 
+/* Find the VMA that matches the query, or NULL. mmap_lock is held. */
 static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 					   const struct procmap_query *query)
 {
@@ -118,7 +141,7 @@ static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 	const u64 flags = query->query_flags;
 	struct vm_area_struct *vma;
 
-	/* A 32-bit kernel maps nothing up there. */
+	/* A 32-bit kernel has no mappings above ULONG_MAX. */
 	if (addr > ULONG_MAX)
 		return NULL;
 
@@ -130,9 +153,21 @@ static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
 	return find_vma_from(mm, vma ? vma->vm_end : addr, flags);
 }
 
-/* All that happens under the lock. */
-static int find_answer(struct mm_struct *mm, struct procmap_query *query,
-		       struct answer *answer)
+/**
+ * get_answer - look up the VMA and copy what is needed of it
+ * @mm: the address space, or NULL for a kernel thread.
+ * @query: the query; the fields of the VMA are filled in.
+ * @answer: its buffers need not be initialized. On success, @file owns a
+ *	reference if it is not NULL.
+ *
+ * Takes and drops mmap_lock of @mm for reading; may sleep to take it. The last
+ * reference to the address space may be dropped here, which may sleep.
+ *
+ * Return: 0; -ESRCH if the address space is gone; -EINTR if a fatal signal
+ * arrived while waiting for the lock; -ENOENT if no VMA matches.
+ */
+static int get_answer(struct mm_struct *mm, struct procmap_query *query,
+		      struct answer *answer)
 {
 	struct vm_area_struct *vma;
 	struct vma_name name;
@@ -148,13 +183,13 @@ static int find_answer(struct mm_struct *mm, struct procmap_query *query,
 		goto unlock;
 	}
 
-	fill_fields((struct vma_fields *)&query->vma_start, vma);
+	copy_fields((struct vma_fields *)&query->vma_start, vma);
 	if (query->vma_name_size) {
 		proc_vma_name(vma, &name);
 		answer->path = name.path;
 		if (name.text) {
 			answer->name.size =
-				write_special_name(answer->name.small, &name);
+				format_special_name(answer->name.small, &name);
 			answer->name.text = answer->name.small;
 		}
 	}
@@ -166,13 +201,17 @@ unlock:
 	return err;
 }
 
-static int make_name(struct answer *answer, struct procmap_query *query)
+/*
+ * Format the path if it is the name, and check that the name fits. No lock is
+ * held; the answer's file is. May sleep to allocate memory.
+ */
+static int format_name(struct answer *answer, struct procmap_query *query)
 {
 	int err;
 
 	if (answer->path) {
-		err = make_path(&answer->name, answer->path,
-				query->vma_name_size);
+		err = format_path(&answer->name, answer->path,
+				  query->vma_name_size);
 		if (err)
 			return err;
 	}
@@ -183,7 +222,11 @@ static int make_name(struct answer *answer, struct procmap_query *query)
 	return 0;
 }
 
-static int make_build_id(struct answer *answer, struct procmap_query *query)
+/*
+ * Read the build ID if it is wanted, and check that it fits. No lock is held;
+ * the answer's file is. May sleep to read the file.
+ */
+static int read_build_id(struct answer *answer, struct procmap_query *query)
 {
 	size_t size = 0;
 
@@ -198,11 +241,11 @@ static int make_build_id(struct answer *answer, struct procmap_query *query)
 	return 0;
 }
 
-/* The counterpart of read_fields(). */
-static bool write_fields(struct procmap_query __user *uquery,
-			 const struct procmap_query *query)
+/* Copy out the fields with direction "out", like get_fields(). May fault. */
+static bool put_fields(struct procmap_query __user *uquery,
+		       const struct procmap_query *query)
 {
-	if (!may_access_user() ||
+	if (!check_user_access() ||
 	    !user_write_access_begin(uquery, sizeof(*uquery)))
 		return false;
 	unsafe_put_user(query->vma_start, &uquery->vma_start, fault);
@@ -222,11 +265,12 @@ fault:
 	return false;
 }
 
-static bool write_bytes(u64 address, const void *from, u32 size)
+/* copy_to_user() for a few bytes, without its fixed cost. May fault. */
+static bool copy_bytes_out(u64 address, const void *from, u32 size)
 {
 	char __user *to = u64_to_user_ptr(address);
 
-	if (!may_access_user() || !user_write_access_begin(to, size))
+	if (!check_user_access() || !user_write_access_begin(to, size))
 		return false;
 	unsafe_copy_to_user(to, from, size, fault);
 	user_write_access_end();
@@ -236,21 +280,24 @@ fault:
 	return false;
 }
 
-/* May block for ever: nothing of the target is held here. */
+/*
+ * Copy name, build ID and fields to the caller. A faulting copy may block
+ * indefinitely, so the caller holds no lock and no reference to the target.
+ */
 static int copy_answer_out(struct procmap_query __user *uquery,
 			   const struct procmap_query *query,
 			   const struct answer *answer)
 {
 	if (query->vma_name_size &&
-	    !write_bytes(query->vma_name_addr, answer->name.text,
-			 query->vma_name_size))
+	    !copy_bytes_out(query->vma_name_addr, answer->name.text,
+			    query->vma_name_size))
 		return -EFAULT;
 	if (query->build_id_size &&
-	    !write_bytes(query->build_id_addr, answer->build_id,
-			 query->build_id_size))
+	    !copy_bytes_out(query->build_id_addr, answer->build_id,
+			    query->build_id_size))
 		return -EFAULT;
 	if (query->size == sizeof(*query))
-		return write_fields(uquery, query) ? 0 : -EFAULT;
+		return put_fields(uquery, query) ? 0 : -EFAULT;
 	if (copy_to_user(uquery, query,
 			 min_t(u64, query->size, sizeof(*query))))
 		return -EFAULT;
@@ -267,22 +314,22 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 	if (err)
 		return err;
 
-	/* The buffers are left as they are: clearing them costs half a query. */
+	/* Do not clear the buffers: that would cost half as much as a query. */
 	answer.file = NULL;
 	answer.path = NULL;
 	answer.name.size = 0;
 	answer.name.allocated = NULL;
 
-	err = find_answer(mm, &query, &answer);
+	err = get_answer(mm, &query, &answer);
 	if (err)
 		return err;
 
-	err = make_name(&answer, &query);
+	err = format_name(&answer, &query);
 	if (!err)
-		err = make_build_id(&answer, &query);
+		err = read_build_id(&answer, &query);
 	if (answer.file)
 		fput(answer.file);
-	finish_dropping_references();
+	run_deferred_puts();
 
 	if (!err)
 		err = copy_answer_out(uquery, &query, &answer);

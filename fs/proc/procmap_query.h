@@ -11,15 +11,14 @@
 struct mm_struct;
 
 /**
- * procmap_query - answer one PROCMAP_QUERY
- * @mm: the address space that was opened, which may have lost its users, or
- *	NULL for a kernel thread. The caller keeps it allocated (mmgrab()).
+ * procmap_query - handle one PROCMAP_QUERY
+ * @mm: the opened address space, or NULL for a kernel thread. The caller keeps
+ *	it allocated (mmgrab()); it may have no users left.
  * @uquery: the caller's &struct procmap_query.
  *
- * Takes mmap_lock of @mm for reading; may sleep.
+ * Takes mmap_lock of @mm for reading. May sleep; the caller holds no lock.
  *
- * Return: 0, or the negative of one of the errors that &struct procmap_query
- * lists.
+ * Return: 0, or one of the errors that &struct procmap_query lists, negated.
  */
 int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery);
 

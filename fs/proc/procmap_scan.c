@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PROCMAP_SCAN: tell of all VMAs in a range of addresses.
+ * PROCMAP_SCAN: copy the VMAs in a range of addresses to an array.
  *
- * A scan goes on chunk by chunk, each in the stages of a PROCMAP_QUERY. Under
- * mmap_lock, a bounded number of VMAs is looked at: their fields and special
- * names are copied, and references taken on their files. With the lock dropped,
- * paths and build IDs are made, once a file, and all is copied out: at first
- * with page faults disabled, so that files can stay remembered for the chunks to
- * come, and if that does not do, with no reference held. The next chunk begins
- * at the address up to which all has been told, with what is mapped there then.
+ * A scan proceeds in chunks, and each chunk in three steps:
+ *
+ * - walk_chunk() takes mmap_lock and walks a bounded number of VMAs. It copies
+ *   their fields and special names, and takes a reference on each file.
+ * - emit_items() runs without the lock. It formats paths and reads build IDs,
+ *   once per file, and drops the references.
+ * - copy_chunk_out() copies the chunk to the caller. It first tries with page
+ *   faults disabled, so that references on files already seen can be kept for
+ *   the next chunks. If that fails it drops them, since a copy that faults may
+ *   block indefinitely.
+ *
+ * The next chunk starts at the address where this one ended, with whatever is
+ * mapped there by then.
  */
 #include <linux/build_bug.h>
 #include <linux/dcache.h>
@@ -31,23 +37,24 @@
 #define KNOWN_FLAGS	(PROCMAP_FILTERS | PROCMAP_SCAN_NAMES | \
 			 PROCMAP_SCAN_BUILD_IDS)
 
-/* The sizes that the ABI began with, below which there is none. */
+/* Sizes of the structures in the first version of the ABI, in bytes. */
 #define ARG_SIZE_MIN	72
 #define VMA_SIZE_MIN	72
 
 /*
- * A writer waits for so many VMAs at most. More would save little: what a chunk
- * costs by itself is a twentieth of what its VMAs do.
+ * VMAs walked per hold of mmap_lock: the longest that a writer waits. More
+ * would gain little, since a chunk's fixed cost is a twentieth of that of its
+ * VMAs.
  */
 #define CHUNK_VMAS	64
 
-/* Room for special names, of a chunk in which many VMAs have one. */
+/* Bytes for the special names of one chunk; if they run out, the chunk ends. */
 #define SPECIALS_SIZE	1280
 
-/* Room for a name and a build ID as long as they can be. */
+/* Bytes for names and build IDs: enough for the longest of one VMA. */
 #define DATA_SIZE	(PATH_MAX + SHORT_NAME_SIZE + BUILD_ID_SIZE_MAX)
 
-/* How many files are remembered, in a hash table with room for twice as many. */
+/* Files remembered, and slots of their hash table: at most half are in use. */
 #define FILES_BITS	6
 #define NR_FILES	BIT(FILES_BITS)
 #define NR_SLOTS	(2 * NR_FILES)
@@ -57,10 +64,12 @@ static_assert(offsetof(struct procmap_vma, dev_minor) ==
 	      offsetof(struct vma_fields, dev_minor));
 
 /**
- * struct item - a VMA of which there is more to tell than its fields
- * @record: which one of the chunk it is.
- * @file: its file, referenced, or NULL.
- * @path: the path of @file, if it is the name and is wanted; or NULL.
+ * struct item - a VMA that needs more than its fields emitted
+ * @record: index of its record in the chunk.
+ * @file: its file, or NULL. The item owns a reference from walk_chunk() to the
+ *	end of emit_items().
+ * @path: path of @file if that is the VMA's name and names are wanted, or NULL.
+ *	Valid as long as @file is.
  */
 struct item {
 	u32 record;
@@ -69,16 +78,18 @@ struct item {
 };
 
 /**
- * struct told_file - a file of which all has been told, for other VMAs of it
- * @file: the file, referenced.
- * @path: its path, or NULL if that is not the name or is not wanted.
- * @name_offset: as in a record, like the three that follow.
- * @name_size: ...
- * @build_id_offset: ...
- * @build_id_size: ...
- * @build_id: its build ID.
+ * struct seen_file - a file whose name and build ID have been emitted
+ * @file: the file. The entry owns a reference while it is in &chunk.files.
+ * @path: its path, or NULL if that is not the VMA's name or not wanted.
+ * @name_offset: as in &struct procmap_vma.
+ * @name_size: as in &struct procmap_vma.
+ * @build_id_offset: as in &struct procmap_vma.
+ * @build_id_size: as in &struct procmap_vma.
+ * @build_id: the build ID, of @build_id_size bytes.
+ *
+ * Later VMAs of the same file share the name and the build ID.
  */
-struct told_file {
+struct seen_file {
 	struct file *file;
 	const struct path *path;
 	u32 name_offset;
@@ -89,24 +100,25 @@ struct told_file {
 };
 
 /**
- * struct chunk - the VMAs that are looked at in one go, and the files of those
- *	before
- * @end: all below this address has been looked at.
- * @nr: how many VMAs pass the filters.
- * @nr_items: how many of those have more than fields.
+ * struct chunk - the VMAs of one hold of mmap_lock, and the files seen so far
+ * @end: the address up to which the chunk covers the range.
+ * @nr: number of records in @vmas.
+ * @nr_items: number of entries in @items.
  * @specials_used: bytes used of @specials.
  * @data_used: bytes used of @data.
- * @nr_files: files that are remembered.
- * @last: the one of those that has been told last, and 1 more; 0 for none.
- * @slots: a hash table of indices into @files, each 1 more; 0 is free.
- * @files: the files.
- * @lost: the file that had been told last when all were forgotten: it is known
- *	by its name then.
- * @lost_name: its path; of no size if that is not known.
- * @vmas: the records. The offset of a special name is one in @specials at first.
- * @items: those with more than fields.
- * @specials: special names.
- * @data: what goes to the caller's data.
+ * @nr_files: number of entries in @files.
+ * @last: 1 + index of the most recently emitted file in @files, or 0.
+ * @slots: hash table over @files: 1 + index of an entry, or 0 for a free slot.
+ * @files: the files seen; kept from chunk to chunk.
+ * @prev: copy of the most recently emitted entry when all were put, without a
+ *	reference: its @file and @path must not be followed.
+ * @prev_name: path of @prev, which identifies it from then on; size 0 if
+ *	unknown.
+ * @vmas: the records. Until emit_item(), the name offset of a special name is
+ *	an offset in @specials.
+ * @items: the VMAs that need more than their fields, in the order of @vmas.
+ * @specials: special names, each with its NUL.
+ * @data: the bytes that go to the caller's data.
  */
 struct chunk {
 	u64 end;
@@ -117,27 +129,28 @@ struct chunk {
 	u32 nr_files;
 	u32 last;
 	u8 slots[NR_SLOTS];
-	struct told_file files[NR_FILES];
-	struct told_file lost;
-	struct made_name lost_name;
+	struct seen_file files[NR_FILES];
+	struct seen_file prev;
+	struct name_buf prev_name;
 	struct procmap_vma vmas[CHUNK_VMAS];
 	struct item items[CHUNK_VMAS];
 	char specials[SPECIALS_SIZE];
 	char data[DATA_SIZE];
 };
 
-/* One call allocates so much. */
+/* One chunk is all that a call allocates, but for a path in @prev_name. */
 static_assert(sizeof(struct chunk) <= SZ_16K);
 
 /**
- * struct scan - how far a scan has come
- * @mm: the address space.
- * @arg: what is wanted.
- * @pos: all below this address has been told.
- * @nr: records that have been copied out.
- * @data_used: bytes of data that have been.
- * @data_needed: bytes of data that the first record needs, if it has no room.
- * @chunk: the VMAs at hand.
+ * struct scan - progress of one PROCMAP_SCAN
+ * @mm: the address space, or NULL for a kernel thread. The caller of
+ *	procmap_scan() keeps it allocated.
+ * @arg: the arguments, copied in and checked.
+ * @pos: the address up to which the scan is done.
+ * @nr: records copied out.
+ * @data_used: bytes of data copied out.
+ * @data_needed: after -ENOSPC, bytes of data that the next record needs.
+ * @chunk: the current chunk.
  */
 struct scan {
 	struct mm_struct *mm;
@@ -149,10 +162,11 @@ struct scan {
 	struct chunk *chunk;
 };
 
+/* Copy in and check the arguments, in the order that the ABI documents. */
 static int copy_arg_in(struct procmap_scan_arg *arg,
 		       const struct procmap_scan_arg __user *uarg)
 {
-	const int err = read_struct(arg, sizeof(*arg), ARG_SIZE_MIN, uarg);
+	const int err = copy_struct_in(arg, sizeof(*arg), ARG_SIZE_MIN, uarg);
 
 	if (err)
 		return err;
@@ -172,9 +186,20 @@ static int copy_arg_in(struct procmap_scan_arg *arg,
 	return 0;
 }
 
-/* Take what there is to tell beside the fields; false if it has no room. */
-static bool take_item(struct chunk *chunk, struct vm_area_struct *vma,
-		      struct procmap_vma *record, u64 flags)
+/**
+ * add_item - add what a VMA needs emitted besides its fields
+ * @chunk: the chunk.
+ * @vma: the VMA. mmap_lock is held.
+ * @record: the VMA's record.
+ * @flags: &procmap_scan_arg.flags.
+ *
+ * The new item takes a reference on the VMA's file.
+ *
+ * Return: false, and no reference taken, if the special names have no room
+ * left.
+ */
+static bool add_item(struct chunk *chunk, struct vm_area_struct *vma,
+		     struct procmap_vma *record, u64 flags)
 {
 	struct vma_name name;
 	struct item *item;
@@ -187,9 +212,9 @@ static bool take_item(struct chunk *chunk, struct vm_area_struct *vma,
 		if (SPECIALS_SIZE - chunk->specials_used < SHORT_NAME_SIZE)
 			return false;
 		record->name_offset = chunk->specials_used;
-		record->name_size = write_special_name(chunk->specials +
-						       chunk->specials_used,
-						       &name);
+		record->name_size = format_special_name(chunk->specials +
+							chunk->specials_used,
+							&name);
 		chunk->specials_used += record->name_size;
 	}
 	if (!name.text && !vma->vm_file)
@@ -202,13 +227,21 @@ static bool take_item(struct chunk *chunk, struct vm_area_struct *vma,
 	return true;
 }
 
-/* Returns false if it has no room. */
-static bool take_vma(struct chunk *chunk, struct vm_area_struct *vma, u64 flags,
-		     u64 pos)
+/**
+ * add_vma - add a VMA to the chunk
+ * @chunk: the chunk.
+ * @vma: the VMA. mmap_lock is held.
+ * @flags: &procmap_scan_arg.flags.
+ * @pos: address where the record starts if the VMA starts below it.
+ *
+ * Return: false if the chunk has no room for it.
+ */
+static bool add_vma(struct chunk *chunk, struct vm_area_struct *vma, u64 flags,
+		    u64 pos)
 {
 	struct procmap_vma *record = &chunk->vmas[chunk->nr];
 
-	fill_fields((struct vma_fields *)record, vma);
+	copy_fields((struct vma_fields *)record, vma);
 	record->name_offset = 0;
 	record->name_size = 0;
 	record->build_id_offset = 0;
@@ -220,14 +253,25 @@ static bool take_vma(struct chunk *chunk, struct vm_area_struct *vma, u64 flags,
 	}
 
 	if ((flags & (PROCMAP_SCAN_NAMES | PROCMAP_SCAN_BUILD_IDS)) &&
-	    !take_item(chunk, vma, record, flags))
+	    !add_item(chunk, vma, record, flags))
 		return false;
 	chunk->nr++;
 	return true;
 }
 
-/* All that happens under the lock. */
-static int take_chunk(struct scan *scan)
+/**
+ * walk_chunk - collect the next chunk of VMAs
+ * @scan: the scan.
+ *
+ * Takes and drops mmap_lock for reading; may sleep to take it. Nothing is
+ * allocated, formatted or read from a file while it is held. Each item of the
+ * chunk owns a reference on its file afterwards, which emit_items() drops. The
+ * last reference to the address space may be dropped here, which may sleep.
+ *
+ * Return: 0, -ESRCH if the address space is gone, or -EINTR if a fatal signal
+ * arrived while waiting for the lock.
+ */
+static int walk_chunk(struct scan *scan)
 {
 	struct chunk *chunk = scan->chunk;
 	const u64 end = scan->arg.end, flags = scan->arg.flags;
@@ -253,7 +297,7 @@ static int take_chunk(struct scan *scan)
 			break;
 		}
 		if (passes_filters(vma, flags) &&
-		    (chunk->nr == room || !take_vma(chunk, vma, flags, pos)))
+		    (chunk->nr == room || !add_vma(chunk, vma, flags, pos)))
 			break;
 		pos = vma->vm_end;
 	}
@@ -263,29 +307,33 @@ static int take_chunk(struct scan *scan)
 	return 0;
 }
 
-/* Opened once or more than once, a file has one name at one place. */
-static bool is_same_file(const struct told_file *told, const struct item *item)
+/* Separate opens of one path are the same file with the same name. */
+static bool is_same_file(const struct seen_file *seen, const struct item *item)
 {
-	return told->file->f_mapping == item->file->f_mapping &&
-	       !told->path == !item->path &&
-	       (!item->path || path_equal(told->path, item->path));
+	return seen->file->f_mapping == item->file->f_mapping &&
+	       !seen->path == !item->path &&
+	       (!item->path || path_equal(seen->path, item->path));
 }
 
-/* The file, if it is remembered; else NULL, and @slot is for it. */
-static struct told_file *find_file(struct chunk *chunk, const struct item *item,
+/*
+ * Find the file of @item among those seen. If it is not there, return NULL and
+ * set @slot to the free slot where it belongs.
+ */
+static struct seen_file *find_file(struct chunk *chunk, const struct item *item,
 				   u32 *slot)
 {
 	for (*slot = hash_ptr(item->file->f_mapping, FILES_BITS + 1);
 	     chunk->slots[*slot]; *slot = (*slot + 1) % NR_SLOTS) {
-		struct told_file *told = &chunk->files[chunk->slots[*slot] - 1];
+		struct seen_file *seen = &chunk->files[chunk->slots[*slot] - 1];
 
-		if (is_same_file(told, item))
-			return told;
+		if (is_same_file(seen, item))
+			return seen;
 	}
 	return NULL;
 }
 
-static void forget_files(struct chunk *chunk)
+/* Drop the references on all files seen, and forget the files. */
+static void put_files(struct chunk *chunk)
 {
 	while (chunk->nr_files)
 		fput(chunk->files[--chunk->nr_files].file);
@@ -293,30 +341,34 @@ static void forget_files(struct chunk *chunk)
 	memset(chunk->slots, 0, sizeof(chunk->slots));
 }
 
-/*
- * Give back all references. The VMAs that come next may be of the file that was
- * told last, and shall share its name and build ID: so its path is kept, unless
- * it has changed since.
+/**
+ * put_files_keep_name - drop the references on all files, remember one path
+ * @chunk: the chunk.
+ *
+ * The next VMAs may map the most recently emitted file and should share its
+ * name and build ID. So its path is formatted and kept in @prev_name, unless it
+ * has changed since it was emitted. May sleep: it allocates memory and runs
+ * deferred fput() work. The caller holds no lock.
  */
-static void let_go_of_files(struct chunk *chunk)
+static void put_files_keep_name(struct chunk *chunk)
 {
-	struct told_file *lost = &chunk->lost;
-	struct made_name *name = &chunk->lost_name;
+	struct seen_file *prev = &chunk->prev;
+	struct name_buf *name = &chunk->prev_name;
 
 	if (chunk->last) {
-		*lost = chunk->files[chunk->last - 1];
+		*prev = chunk->files[chunk->last - 1];
 		kfree(name->allocated);
 		name->allocated = NULL;
-		if (!lost->path || make_path(name, lost->path, PATH_MAX) ||
-		    name->size != lost->name_size)
+		if (!prev->path || format_path(name, prev->path, PATH_MAX) ||
+		    name->size != prev->name_size)
 			name->size = 0;
 	}
-	forget_files(chunk);
-	finish_dropping_references();
+	put_files(chunk);
+	run_deferred_puts();
 }
 
-/* Add to the caller's data, and tell where the caller will find it. */
-static u32 add_data(struct scan *scan, const void *bytes, u32 size)
+/* Append to the data. Returns the offset where the caller finds the bytes. */
+static u32 emit_bytes(struct scan *scan, const void *bytes, u32 size)
 {
 	struct chunk *chunk = scan->chunk;
 	const u32 offset = scan->data_used + chunk->data_used;
@@ -326,96 +378,123 @@ static u32 add_data(struct scan *scan, const void *bytes, u32 size)
 	return offset;
 }
 
-static int make_name(struct scan *scan, struct told_file *told)
+/**
+ * emit_name - append the path of a file to the data
+ * @scan: the scan.
+ * @seen: the file; its name's offset and size are set. The caller holds a
+ *	reference on it.
+ *
+ * No bytes are appended if the path is that of &chunk.prev: it is in the
+ * caller's data already.
+ *
+ * Return: 0, -EAGAIN if the chunk has no room left, or -ENAMETOOLONG if the
+ * path is longer than PATH_MAX.
+ */
+static int emit_name(struct scan *scan, struct seen_file *seen)
 {
 	struct chunk *chunk = scan->chunk;
-	const struct made_name *lost = &chunk->lost_name;
+	const struct name_buf *prev = &chunk->prev_name;
 	char *buffer = chunk->data + chunk->data_used;
 	const u32 left = DATA_SIZE - BUILD_ID_SIZE_MAX - chunk->data_used;
 	const u32 size = min_t(u32, left, PATH_MAX);
-	const char *name = d_path(told->path, buffer, size);
+	const char *name = d_path(seen->path, buffer, size);
 
 	if (IS_ERR(name))
 		return size < PATH_MAX ? -EAGAIN : PTR_ERR(name);
 
-	/* It stands at the end of the buffer. */
-	told->name_size = buffer + size - name;
-	told->name_offset = told->name_size == lost->size &&
-			    !memcmp(name, lost->text, lost->size) ?
-			    chunk->lost.name_offset :
-			    add_data(scan, name, told->name_size);
+	/* d_path() writes to the end of the buffer. */
+	seen->name_size = buffer + size - name;
+	seen->name_offset = seen->name_size == prev->size &&
+			    !memcmp(name, prev->text, prev->size) ?
+			    chunk->prev.name_offset :
+			    emit_bytes(scan, name, seen->name_size);
 	return 0;
 }
 
-static void make_build_id(struct scan *scan, struct told_file *told)
+/* The same for the build ID. May sleep: it may read the file. */
+static void emit_build_id(struct scan *scan, struct seen_file *seen)
 {
-	const struct told_file *lost = &scan->chunk->lost;
+	const struct seen_file *prev = &scan->chunk->prev;
 
-	told->build_id_size = proc_build_id(told->file, told->build_id);
-	if (!told->build_id_size)
+	seen->build_id_size = proc_build_id(seen->file, seen->build_id);
+	if (!seen->build_id_size)
 		return;
-	told->build_id_offset = told->build_id_size == lost->build_id_size &&
-				!memcmp(told->build_id, lost->build_id,
-					told->build_id_size) ?
-				lost->build_id_offset :
-				add_data(scan, told->build_id,
-					 told->build_id_size);
+	seen->build_id_offset = seen->build_id_size == prev->build_id_size &&
+				!memcmp(seen->build_id, prev->build_id,
+					seen->build_id_size) ?
+				prev->build_id_offset :
+				emit_bytes(scan, seen->build_id,
+					   seen->build_id_size);
 }
 
-static bool caller_has_room(const struct scan *scan)
+/* Does all that the chunk has emitted fit into what is left of the buffer? */
+static bool fits_in_data(const struct scan *scan)
 {
 	return scan->chunk->data_used <= scan->arg.data_size - scan->data_used;
 }
 
-/*
- * Make name and build ID of the VMA's file, unless they have been made before.
- * A reference of its own is taken on a file that is remembered.
+/**
+ * emit_file - emit name and build ID of an item's file, unless done before
+ * @scan: the scan.
+ * @item: the item; it has a file, and its record is completed.
+ *
+ * A file that is remembered gets a reference of its own, apart from the item's.
+ * If NR_FILES are remembered already, all of them are put first. May sleep, see
+ * emit_build_id().
+ *
+ * Return: as emit_item().
  */
-static int make_file(struct scan *scan, const struct item *item)
+static int emit_file(struct scan *scan, const struct item *item)
 {
 	struct chunk *chunk = scan->chunk;
 	struct procmap_vma *record = &chunk->vmas[item->record];
-	struct told_file *told;
+	struct seen_file *seen;
 	u32 slot;
 	int err;
 
-	told = find_file(chunk, item, &slot);
-	if (!told) {
+	seen = find_file(chunk, item, &slot);
+	if (!seen) {
 		if (chunk->nr_files == NR_FILES) {
-			forget_files(chunk);
+			put_files(chunk);
 			find_file(chunk, item, &slot);
 		}
-		told = &chunk->files[chunk->nr_files];
-		*told = (struct told_file) {
+		seen = &chunk->files[chunk->nr_files];
+		*seen = (struct seen_file) {
 			.file = item->file, .path = item->path,
 		};
-		if (told->path) {
-			err = make_name(scan, told);
+		if (seen->path) {
+			err = emit_name(scan, seen);
 			if (err)
 				return err;
 		}
 		if (scan->arg.flags & PROCMAP_SCAN_BUILD_IDS)
-			make_build_id(scan, told);
-		if (!caller_has_room(scan))
+			emit_build_id(scan, seen);
+		if (!fits_in_data(scan))
 			return -ENOSPC;
-		get_file(told->file);
+		get_file(seen->file);
 		chunk->slots[slot] = ++chunk->nr_files;
 	}
 	if (item->path) {
-		record->name_offset = told->name_offset;
-		record->name_size = told->name_size;
+		record->name_offset = seen->name_offset;
+		record->name_size = seen->name_size;
 	}
-	record->build_id_offset = told->build_id_offset;
-	record->build_id_size = told->build_id_size;
-	chunk->last = told - chunk->files + 1;
+	record->build_id_offset = seen->build_id_offset;
+	record->build_id_size = seen->build_id_size;
+	chunk->last = seen - chunk->files + 1;
 	return 0;
 }
 
-/*
- * Make all that is to be told of a VMA. Returns 0, -EAGAIN if the chunk has no
- * room for it, -ENOSPC if the caller has none, or -ENAMETOOLONG.
+/**
+ * emit_item - emit name and build ID of one VMA
+ * @scan: the scan.
+ * @item: the item.
+ *
+ * Nothing stays appended to the data on an error. May sleep, see emit_file().
+ *
+ * Return: 0, -EAGAIN if the chunk has no room left, -ENOSPC if the caller's
+ * buffer has none, or -ENAMETOOLONG.
  */
-static int make_item(struct scan *scan, const struct item *item)
+static int emit_item(struct scan *scan, const struct item *item)
 {
 	struct chunk *chunk = scan->chunk;
 	struct procmap_vma *record = &chunk->vmas[item->record];
@@ -426,12 +505,12 @@ static int make_item(struct scan *scan, const struct item *item)
 		return -EAGAIN;
 
 	if (record->name_size)
-		record->name_offset = add_data(scan, chunk->specials +
+		record->name_offset = emit_bytes(scan, chunk->specials +
 					       record->name_offset,
 					       record->name_size);
 	if (item->file)
-		err = make_file(scan, item);
-	if (!err && !caller_has_room(scan))
+		err = emit_file(scan, item);
+	if (!err && !fits_in_data(scan))
 		err = -ENOSPC;
 	if (err) {
 		scan->data_needed = chunk->data_used - begin;
@@ -440,11 +519,16 @@ static int make_item(struct scan *scan, const struct item *item)
 	return err;
 }
 
-/*
- * With no lock held, make what goes to the caller's data. The chunk ends before
- * the first record that this fails for.
+/**
+ * emit_items - emit names and build IDs of the chunk
+ * @scan: the scan. No lock is held.
+ *
+ * The chunk is cut before the first record that fails. The items' references on
+ * their files are dropped in any case. May sleep.
+ *
+ * Return: 0, or the error of the record that ended the chunk, see emit_item().
  */
-static int make_data(struct scan *scan)
+static int emit_items(struct scan *scan)
 {
 	struct chunk *chunk = scan->chunk;
 	const struct item *item = chunk->items;
@@ -453,7 +537,7 @@ static int make_data(struct scan *scan)
 
 	chunk->data_used = 0;
 	for (i = 0; i < chunk->nr_items && !err; i++)
-		err = make_item(scan, item++);
+		err = emit_item(scan, item++);
 	if (err) {
 		chunk->nr = (--item)->record;
 		chunk->end = chunk->vmas[chunk->nr].start;
@@ -464,6 +548,7 @@ static int make_data(struct scan *scan)
 	return err;
 }
 
+/* May fault, and so block indefinitely, unless page faults are disabled. */
 static int copy_data_and_records(const struct scan *scan)
 {
 	const struct chunk *chunk = scan->chunk;
@@ -485,9 +570,16 @@ static int copy_data_and_records(const struct scan *scan)
 	return 0;
 }
 
-/*
- * The files are remembered while that can't block. Where it may, for ever,
- * nothing of the target is held.
+/**
+ * copy_chunk_out - copy records and data to the caller
+ * @scan: the scan. No lock is held; references are held on the files seen only.
+ *
+ * With page faults disabled the copy cannot block, so those references are
+ * kept. If it fails they are dropped, and it is repeated with page faults
+ * enabled: it may then block indefinitely, on memory behind userfaultfd or
+ * FUSE.
+ *
+ * Return: 0 or -EFAULT.
  */
 static int copy_chunk_out(struct scan *scan)
 {
@@ -498,19 +590,23 @@ static int copy_chunk_out(struct scan *scan)
 	pagefault_enable();
 	if (!err)
 		return 0;
-	let_go_of_files(scan->chunk);
+	put_files_keep_name(scan->chunk);
 	return copy_data_and_records(scan);
 }
 
+/*
+ * Walk, emit and copy out one chunk. An error that ended the chunk early is
+ * returned after its records have been copied; -EAGAIN is not an error then.
+ */
 static int scan_chunk(struct scan *scan)
 {
 	const struct chunk *chunk = scan->chunk;
 	int err, end;
 
-	err = take_chunk(scan);
+	err = walk_chunk(scan);
 	if (err)
 		return err;
-	end = make_data(scan);
+	end = emit_items(scan);
 	err = copy_chunk_out(scan);
 	if (err)
 		return err;
@@ -520,6 +616,10 @@ static int scan_chunk(struct scan *scan)
 	return end == -EAGAIN ? 0 : end;
 }
 
+/*
+ * Any signal ends the scan between two chunks, not only a fatal one: the caller
+ * continues from walk_end.
+ */
 static int scan_chunks(struct scan *scan)
 {
 	int err = 0;
@@ -544,25 +644,25 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	if (err)
 		return err;
 
-	/* A 32-bit kernel maps nothing up there. */
+	/* A 32-bit kernel has no mappings above ULONG_MAX. */
 	scan.pos = scan.arg.start > ULONG_MAX ? scan.arg.end : scan.arg.start;
 	chunk = kvmalloc(sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return -ENOMEM;
 	scan.chunk = chunk;
-	chunk->lost.build_id_size = 0;
-	chunk->lost_name.size = 0;
-	chunk->lost_name.allocated = NULL;
+	chunk->prev.build_id_size = 0;
+	chunk->prev_name.size = 0;
+	chunk->prev_name.allocated = NULL;
 	chunk->nr_files = 0;
-	forget_files(chunk);
+	put_files(chunk);
 
 	err = scan_chunks(&scan);
 
-	forget_files(chunk);
-	kfree(chunk->lost_name.allocated);
+	put_files(chunk);
+	kfree(chunk->prev_name.allocated);
 	kvfree(chunk);
 
-	/* Whether a chunk was copied out before a bad pointer, is not told. */
+	/* -EFAULT is returned even if records have been copied out before. */
 	if (err == -EFAULT)
 		return err;
 	if (err == -ENOSPC && !scan.nr)

@@ -11,15 +11,15 @@
 struct mm_struct;
 
 /**
- * procmap_scan - answer one PROCMAP_SCAN
- * @mm: the address space that was opened, as for procmap_query().
+ * procmap_scan - handle one PROCMAP_SCAN
+ * @mm: the opened address space, as for procmap_query().
  * @uarg: the caller's &struct procmap_scan_arg.
  *
- * Takes mmap_lock of @mm for reading, again and again, each time for a bounded
- * number of VMAs; may sleep.
+ * Takes mmap_lock of @mm for reading repeatedly, each time for a bounded number
+ * of VMAs. May sleep; the caller holds no lock.
  *
- * Return: the number of records, or the negative of one of the errors that
- * &struct procmap_scan_arg lists.
+ * Return: the number of records, or one of the errors that &struct
+ * procmap_scan_arg lists, negated.
  */
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg);
 

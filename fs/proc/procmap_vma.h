@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is told of a VMA, and how one is locked and found: for PROCMAP_QUERY, and
- * for all that tells the same of more than one.
+ * What PROCMAP_QUERY and PROCMAP_SCAN share: how VMAs are locked and looked up,
+ * filtered, copied and named, and how sized structures are copied in.
  */
 #ifndef _PROC_PROCMAP_VMA_H
 #define _PROC_PROCMAP_VMA_H
@@ -19,7 +19,7 @@
 #include <linux/task_work.h>
 #include <linux/uaccess.h>
 
-/* The one thing asked of the base: proc_vma_name(). */
+/* proc_vma_name() is all that the engine calls in the rest of fs/proc. */
 #include "vma_name.h"
 
 #define PROCMAP_PERMISSIONS	(PROCMAP_QUERY_VMA_READABLE | \
@@ -30,14 +30,15 @@
 				 PROCMAP_QUERY_FILE_BACKED_VMA)
 
 /*
- * Room for every name but a path, of which "[anon:" and the 80 bytes that
- * prctl(PR_SET_VMA) allows are the longest, and for most paths.
+ * Buffer size for special names and for most paths, in bytes. The longest
+ * special name is "[anon:NAME]", with the 80 bytes that prctl(PR_SET_VMA)
+ * allows.
  */
 #define SHORT_NAME_SIZE	256
 
 /*
- * The fields of a VMA, as they follow one another in each structure of the ABI
- * that has them; they are written there, as this is.
+ * The fields of a VMA in the order in which both struct procmap_query and
+ * struct procmap_vma have them, so that copy_fields() can write to either.
  */
 struct vma_fields {
 	u64 start;
@@ -51,8 +52,19 @@ struct vma_fields {
 };
 
 /*
- * The four functions that follow are all that knows how a VMA is locked and
- * found. Between the first and the last, the VMAs of @mm hold still.
+ * Only these four helpers know how VMAs are locked and looked up: lock_vmas(),
+ * vma_at(), next_vma() and unlock_vmas().
+ */
+
+/**
+ * lock_vmas - lock the VMAs of an address space against changes
+ * @mm: the address space, or NULL for a kernel thread.
+ *
+ * On success the caller holds mmap_lock for reading and a reference on the
+ * users of @mm, and drops both with unlock_vmas(). May sleep.
+ *
+ * Return: 0, -ESRCH if @mm has no users left, or -EINTR if a fatal signal
+ * arrived while waiting for the lock.
  */
 static inline int lock_vmas(struct mm_struct *mm)
 {
@@ -65,24 +77,33 @@ static inline int lock_vmas(struct mm_struct *mm)
 	return 0;
 }
 
+/* The VMA that covers @addr, or NULL. Between lock_vmas() and unlock_vmas(). */
 static inline struct vm_area_struct *vma_at(struct mm_struct *mm,
 					    unsigned long addr)
 {
 	return vma_lookup(mm, addr);
 }
 
-/* The first VMA that ends above where @vmi stands, which moves past it. */
+/*
+ * The first VMA that ends above the position of @vmi, which advances past it;
+ * or NULL. Between lock_vmas() and unlock_vmas().
+ */
 static inline struct vm_area_struct *next_vma(struct vma_iterator *vmi)
 {
 	return vma_next(vmi);
 }
 
+/*
+ * Undo lock_vmas(). If the users of @mm have gone meanwhile, this mmput() is
+ * the last and tears the address space down, which may sleep.
+ */
 static inline void unlock_vmas(struct mm_struct *mm)
 {
 	mmap_read_unlock(mm);
 	mmput(mm);
 }
 
+/* The VMA's permissions as PROCMAP_QUERY_VMA_* flags. */
 static inline u64 vma_permissions(const struct vm_area_struct *vma)
 {
 	u64 flags = 0;
@@ -98,7 +119,7 @@ static inline u64 vma_permissions(const struct vm_area_struct *vma)
 	return flags;
 }
 
-/* The reverse: the same for all VMAs that a filter is held against. */
+/* The reverse: the VM_* flags that a VMA needs to pass the filters @flags. */
 static inline unsigned long wanted_vm_flags(u64 flags)
 {
 	unsigned long wanted = 0;
@@ -121,13 +142,14 @@ static inline bool passes_filters(const struct vm_area_struct *vma, u64 flags)
 	return !(wanted_vm_flags(flags) & ~vma->vm_flags);
 }
 
-static inline void fill_fields(struct vma_fields *fields,
+/* Copy the fields of a VMA that lock_vmas() has locked. */
+static inline void copy_fields(struct vma_fields *fields,
 			       struct vm_area_struct *vma)
 {
 	fields->start = vma->vm_start;
 	fields->end = vma->vm_end;
 	fields->flags = vma_permissions(vma);
-	/* Most are anonymous, and have no operations that could tell another. */
+	/* Most VMAs have no vm_ops; their page size is PAGE_SIZE. */
 	fields->page_size = vma->vm_ops ? vma_kernel_pagesize(vma) : PAGE_SIZE;
 
 	if (vma->vm_file) {
@@ -145,6 +167,10 @@ static inline void fill_fields(struct vma_fields *fields,
 	}
 }
 
+/*
+ * Append @text at offset @size and return the offset of its NUL. What does not
+ * fit is cut off.
+ */
 static inline u32 append_to_name(char name[SHORT_NAME_SIZE], u32 size,
 				 const char *text)
 {
@@ -154,9 +180,12 @@ static inline u32 append_to_name(char name[SHORT_NAME_SIZE], u32 size,
 	return size + (len < 0 ? left - 1 : len);
 }
 
-/* Write a name that is no path. Returns its bytes, with the NUL. */
-static inline u32 write_special_name(char name[SHORT_NAME_SIZE],
-				     const struct vma_name *of)
+/*
+ * Format a name that is not a path, while the VMA is locked. Returns its size
+ * in bytes, including the NUL.
+ */
+static inline u32 format_special_name(char name[SHORT_NAME_SIZE],
+				      const struct vma_name *of)
 {
 	u32 size = 0;
 
@@ -169,25 +198,33 @@ static inline u32 write_special_name(char name[SHORT_NAME_SIZE],
 }
 
 /**
- * struct made_name - a name that has been made, and the buffers for it
- * @text: the name, in one of the two that follow.
- * @size: bytes of @text, with the NUL; 0 if there is none.
- * @allocated: for a path that is longer than @small, or NULL.
- * @small: for all others.
+ * struct name_buf - a formatted name and its buffers
+ * @text: the name, within @small or @allocated; undefined if @size is 0.
+ * @size: size of the name in bytes, including the NUL; 0 if there is none.
+ * @allocated: buffer of a path that does not fit into @small, or NULL. The
+ *	owner of the structure calls kfree() on it.
+ * @small: buffer of all other names.
  */
-struct made_name {
+struct name_buf {
 	const char *text;
 	u32 size;
 	char *allocated;
 	char small[SHORT_NAME_SIZE];
 };
 
-/*
- * Make a path in the small buffer first: most fit, and where the caller's, of
- * @wanted bytes, is shorter still, a longer path is not wanted.
+/**
+ * format_path - format a path
+ * @name: set to the path. @allocated is NULL before.
+ * @path: the path. The caller holds a reference on its file, and no lock.
+ * @wanted: size of the user's buffer in bytes: a longer path is an error.
+ *
+ * Tries the small buffer first, since most paths fit. May sleep to allocate.
+ *
+ * Return: 0, -ENAMETOOLONG if the path is longer than @wanted or PATH_MAX, or
+ * -ENOMEM.
  */
-static inline int make_path(struct made_name *name, const struct path *path,
-			    u32 wanted)
+static inline int format_path(struct name_buf *name, const struct path *path,
+			      u32 wanted)
 {
 	u32 size = min_t(u32, wanted, SHORT_NAME_SIZE);
 	char *buffer = name->small;
@@ -205,18 +242,26 @@ static inline int make_path(struct made_name *name, const struct path *path,
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 
-	/* It stands at the end of the buffer. */
+	/* d_path() writes to the end of the buffer. */
 	name->text = text;
 	name->size = buffer + size - text;
 	return 0;
 }
 
-/*
- * Read a structure whose first member, an u64, tells its size, which is its
- * version: from @size_min to a page. @size is what the kernel knows of it.
+/**
+ * copy_struct_in - copy in a structure whose first member, a u64, is its size
+ * @to: destination. Bytes past the user's size are set to zero.
+ * @size: size of the structure that the kernel knows, in bytes.
+ * @size_min: smallest user size accepted, in bytes. The largest is a page.
+ * @from: the user's structure.
+ *
+ * May fault, so no lock is held.
+ *
+ * Return: 0; -E2BIG if the user's size is larger than a page, or if a byte past
+ * @size is not zero; -EINVAL if it is smaller than @size_min; or -EFAULT.
  */
-static inline int read_struct(void *to, size_t size, size_t size_min,
-			      const void __user *from)
+static inline int copy_struct_in(void *to, size_t size, size_t size_min,
+				 const void __user *from)
 {
 	u64 user_size;
 	int err;
@@ -228,17 +273,18 @@ static inline int read_struct(void *to, size_t size, size_t size_min,
 	if (user_size < size_min)
 		return -EINVAL;
 	err = copy_struct_from_user(to, size, from, user_size);
-	/* Whatever the caller has made of it since. */
+	/* The user may have changed it since it was checked. */
 	*(u64 *)to = user_size;
 	return err;
 }
 
 /*
- * If the target has gone meanwhile, references to it and to its files that were
- * dropped were the last. The files are then closed by task work, which waits
- * for the return to user space, and a copy to it can put that off for ever.
+ * Close files whose last reference was just dropped, which happens if the
+ * target has gone meanwhile. fput() defers that to task work, which runs on
+ * return to user space, and a copy to the caller that faults can delay that
+ * indefinitely. May sleep; the caller holds no lock.
  */
-static inline void finish_dropping_references(void)
+static inline void run_deferred_puts(void)
 {
 	if (unlikely(task_work_pending(current)))
 		task_work_run();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The name of a VMA, decided in one place for all that show it.
+ * The name of a VMA: the same one for the text of a maps file and for its
+ * ioctls.
  */
 #ifndef _PROC_VMA_NAME_H
 #define _PROC_VMA_NAME_H
@@ -9,14 +10,13 @@ struct path;
 struct vm_area_struct;
 
 /**
- * struct vma_name - what stands for the name of a VMA in /proc/<pid>/maps
- * @path: the path to show, or NULL. It belongs to the VMA's file.
- * @text: without @path: the name itself, or NULL if the VMA has none.
- * @prefix: what goes before a @text that was given with prctl(PR_SET_VMA), as
- *	in ``[anon:TEXT]``, and asks for the closing bracket; or NULL.
- *
- * The pointers are good for as long as the VMA is locked, and that to the path
- * for as long as its file is held.
+ * struct vma_name - the name of a VMA as /proc/<pid>/maps shows it
+ * @path: the path to show, or NULL. It belongs to the VMA's file, and is valid
+ *	as long as a reference on that is held.
+ * @text: if @path is NULL: the name, or NULL if the VMA has none. Valid as long
+ *	as the VMA is locked.
+ * @prefix: the opening of a name set by prctl(PR_SET_VMA), as in
+ *	``[anon:TEXT]``; a closing bracket follows @text then. Otherwise NULL.
  */
 struct vma_name {
 	const struct path *path;
@@ -25,9 +25,10 @@ struct vma_name {
 };
 
 /**
- * proc_vma_name - tell what stands for the name of a VMA
- * @vma: the VMA, locked by the caller for reading at least; or the gate VMA.
- * @name: set to its name.
+ * proc_vma_name - get the name of a VMA
+ * @vma: the VMA. The caller has locked it, at least for reading; the gate VMA
+ *	needs no lock.
+ * @name: set to the name. No reference is taken.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What an opened /proc/<pid>/maps tells in binary form, by ioctl(2).
+ * PROCMAP_QUERY: look up one mapping of a process, by ioctl(2) on an opened
+ * /proc/<pid>/maps or /proc/<pid>/task/<tid>/maps.
  *
- * The layout, the numbers and the error codes of PROCMAP_QUERY are those of
- * Linux 6.11's <linux/fs.h>. Each command is guarded by itself, after that
- * header has been read, so this one may stand before or after a system header
- * that has it.
+ * Layout, numbers and error codes are those of <linux/fs.h> in Linux 6.11,
+ * where mainline defines this ioctl. This header includes <linux/fs.h> first
+ * and defines only what is missing there, so both can be included in any order.
  */
 #ifndef _UAPI_LINUX_PROCMAP_QUERY_H
 #define _UAPI_LINUX_PROCMAP_QUERY_H
@@ -23,18 +23,20 @@
 #define PROCMAP_QUERY	_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)
 
 /**
- * enum procmap_query_flags - which mappings may answer, and which one does
- * @PROCMAP_QUERY_VMA_READABLE: in &procmap_query.query_flags: only a mapping
- *	that can be read; in &procmap_query.vma_flags: this one can. The three
- *	flags that follow are used in both fields in the same way.
- * @PROCMAP_QUERY_VMA_WRITABLE: a mapping that can be written.
- * @PROCMAP_QUERY_VMA_EXECUTABLE: a mapping that can be executed.
- * @PROCMAP_QUERY_VMA_SHARED: a mapping that the text file shows as ``s``.
- * @PROCMAP_QUERY_COVERING_OR_NEXT_VMA: the first mapping at or above the
- *	address that passes every filter answers. Without this flag only one
- *	that covers the address can.
- * @PROCMAP_QUERY_FILE_BACKED_VMA: only a mapping of a file. Filters add up: a
- *	mapping has to pass all that are given.
+ * enum procmap_query_flags - filters of a query, and permissions of a mapping
+ * @PROCMAP_QUERY_VMA_READABLE: in &procmap_query.query_flags, match only
+ *	readable mappings; in &procmap_query.vma_flags, the mapping is readable.
+ *	The next three flags are used in both fields, too.
+ * @PROCMAP_QUERY_VMA_WRITABLE: writable mappings.
+ * @PROCMAP_QUERY_VMA_EXECUTABLE: executable mappings.
+ * @PROCMAP_QUERY_VMA_SHARED: shared mappings: those shown with ``s`` in the
+ *	text of /proc/<pid>/maps.
+ * @PROCMAP_QUERY_COVERING_OR_NEXT_VMA: if no mapping that passes the filters
+ *	covers the address, return the next one above it.
+ * @PROCMAP_QUERY_FILE_BACKED_VMA: match only mappings of files.
+ *
+ * A mapping has to pass all filters that are given. The values are those of
+ * Linux 6.11.
  */
 enum procmap_query_flags {
 	PROCMAP_QUERY_VMA_READABLE		= 0x01,
@@ -46,53 +48,58 @@ enum procmap_query_flags {
 };
 
 /**
- * struct procmap_query - the question and the answer of PROCMAP_QUERY
- * @size: In: bytes of the caller's structure, which is its version: from 24
- *	(up to and with @query_addr) to a page. A shorter one than the kernel's
- *	gets the fields that fit; of a longer one, the bytes that the kernel
- *	does not know must be zero.
- * @query_flags: In: any of &enum procmap_query_flags.
- * @query_addr: In: the address to look up.
+ * struct procmap_query - the argument of PROCMAP_QUERY
+ * @size: In: size of the caller's structure in bytes, which is its version:
+ *	from 24 (@query_addr included) to a page. If it is smaller than the
+ *	kernel's, only the fields that fit are returned. If it is larger, all
+ *	bytes that the kernel does not know must be zero. E2BIG, EINVAL.
+ * @query_flags: In: any of &enum procmap_query_flags. EINVAL.
+ * @query_addr: In: the address to look up. Any value is valid.
  * @vma_start: Out: first address of the mapping.
  * @vma_end: Out: first address past the mapping.
- * @vma_flags: Out: its permissions, the four PROCMAP_QUERY_VMA_* flags.
- * @vma_page_size: Out: size in bytes of the pages that back it.
- * @vma_offset: Out: offset in bytes of @vma_start in the file, 0 without one.
- * @inode: Out: number of the file's inode, 0 without a file.
- * @dev_major: Out: major number of the file's device, 0 without a file.
- * @dev_minor: Out: minor number of the file's device, 0 without a file.
- * @vma_name_size: In: bytes at @vma_name_addr, 0 if no name is wanted. Out:
- *	length of the name with its NUL byte, 0 if the mapping has none.
- * @build_id_size: In: bytes at @build_id_addr, 0 if no build ID is wanted.
- *	Out: length of the build ID, 1 to 20 bytes, 0 if there is none.
- * @vma_name_addr: In: address of the buffer for the name, or 0. The name is
- *	the path of the file as raw bytes, followed by `` (deleted)`` once it
- *	has no link left, or what the text file shows instead of a path, such
- *	as ``[heap]``. The text writes a newline as ``\012``, this does not.
- *	A name takes PATH_MAX bytes at most.
- * @build_id_addr: In: address of the buffer for the build ID, or 0. It is
- *	taken from the notes of the ELF file (ET_EXEC or ET_DYN) that is mapped.
- *	A file that cannot be read has none.
+ * @vma_flags: Out: permissions of the mapping: the four PROCMAP_QUERY_VMA_*
+ *	flags.
+ * @vma_page_size: Out: size of the mapping's pages, in bytes.
+ * @vma_offset: Out: file offset of @vma_start, in bytes; 0 without a file.
+ * @inode: Out: inode number of the file; 0 without a file.
+ * @dev_major: Out: major number of the file's device; 0 without a file.
+ * @dev_minor: Out: minor number of the file's device; 0 without a file.
+ * @vma_name_size: In: size of the name buffer in bytes, or 0 for no name. Out:
+ *	size of the name including its NUL, or 0 if the mapping has none.
+ *	ENAMETOOLONG.
+ * @build_id_size: In: size of the build ID buffer in bytes, or 0 for no build
+ *	ID. Out: size of the build ID, 1 to 20, or 0 if there is none.
+ *	ENAMETOOLONG.
+ * @vma_name_addr: In: address of the name buffer; 0 if and only if
+ *	@vma_name_size is 0. EINVAL. The name is the path of the file, followed
+ *	by `` (deleted)`` if the file has been unlinked; or what the text shows
+ *	without a file, such as ``[heap]``. It is in raw bytes: a newline is not
+ *	escaped as ``\012``. PATH_MAX bytes are enough, except for a path that
+ *	is longer than that, which fails with ENAMETOOLONG.
+ * @build_id_addr: In: address of the build ID buffer; 0 if and only if
+ *	@build_id_size is 0. EINVAL. The build ID is read from the notes of the
+ *	mapped ELF executable or shared object. A file that cannot be read has
+ *	none.
  *
- * The ioctl returns 0, or -1 with errno one of
+ * The ioctl returns 0, or -1 with one of these values in errno:
  *
- * * E2BIG: @size is larger than a page, or there is a nonzero byte past the
- *   kernel's structure.
- * * EINVAL: @size does not reach past @query_addr, or @query_flags has an
- *   unknown flag, or a buffer's address comes without its size or the reverse.
- * * ESRCH: the address space that was opened has no user left, since its
- *   process has exited or executed another program, or it never was one (a
- *   kernel thread).
- * * EINTR: a fatal signal arrived while waiting for the lock.
- * * ENOENT: no mapping answers.
+ * * E2BIG: @size is larger than a page, or larger than the kernel's structure
+ *   with a nonzero byte past it.
+ * * EINVAL: @size is smaller than 24; @query_flags has an unknown flag; or only
+ *   one of a buffer's address and its size is 0.
+ * * ESRCH: the address space is gone (its processes have exited or executed
+ *   another program), or the task is a kernel thread.
+ * * EINTR: a fatal signal arrived while waiting for mmap_lock.
+ * * ENOENT: no mapping matches.
  * * ENAMETOOLONG: the name or the build ID is longer than its buffer.
- * * ENOMEM: there was no memory for the name.
+ * * ENOMEM: no memory for the name.
  * * EFAULT: the structure or a buffer cannot be read or written.
- * * ENOTTY: this kernel has no PROCMAP_QUERY, or the file is not a maps file.
+ * * ENOTTY: the kernel does not implement PROCMAP_QUERY, or the file is not a
+ *   maps file.
  *
- * They are checked in this order. After an error the content of the structure
- * and of the buffers is undefined. The right to look into the process was
- * checked when the file was opened, and is not checked again.
+ * They are checked in this order. After an error the structure and the buffers
+ * have undefined content. Permission to inspect the process is checked by
+ * open(2), and not again by the ioctl.
  */
 struct procmap_query {
 	__u64 size;

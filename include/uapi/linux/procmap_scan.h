@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * PROCMAP_SCAN: all mappings of an opened /proc/<pid>/maps by one ioctl(2).
- * An extension: no mainline kernel has it.
+ * PROCMAP_SCAN: copy all mappings of a process in a range of addresses, by
+ * ioctl(2) on an opened /proc/<pid>/maps or /proc/<pid>/task/<tid>/maps.
+ *
+ * This is an extension that is not in mainline. It is modelled on PAGEMAP_SCAN
+ * of Linux 6.7, and uses the filters of PROCMAP_QUERY.
  */
 #ifndef _UAPI_LINUX_PROCMAP_SCAN_H
 #define _UAPI_LINUX_PROCMAP_SCAN_H
 
 #include <linux/procmap_query.h>
 
-/* Tell of all mappings in a range of addresses; no mainline kernel has it. */
+/* Copy all mappings in a range to an array. Not in mainline. */
 #define PROCMAP_SCAN	_IOWR(PROCFS_IOCTL_MAGIC, 0xe0, struct procmap_scan_arg)
 
 /**
- * enum procmap_scan_flags - what a scan tells of a mapping, beside its fields
+ * enum procmap_scan_flags - what to return of a mapping besides its fields
  * @PROCMAP_SCAN_NAMES: its name.
  * @PROCMAP_SCAN_BUILD_IDS: the build ID of its file.
  *
- * They are used beside the filters of &enum procmap_query_flags.
+ * They go to &procmap_scan_arg.flags, together with filters of &enum
+ * procmap_query_flags.
  */
 enum procmap_scan_flags {
 	PROCMAP_SCAN_NAMES		= 0x10000,
@@ -24,27 +28,30 @@ enum procmap_scan_flags {
 };
 
 /**
- * struct procmap_vma - a record of PROCMAP_SCAN: one mapping
- * @start: First address; or &procmap_scan_arg.start, if the mapping begins
- *	below that.
- * @end: First address past the mapping.
- * @flags: Its permissions, the four PROCMAP_QUERY_VMA_* flags.
- * @page_size: Size in bytes of the pages that back it.
- * @offset: Offset in bytes of @start in the file, 0 without one.
- * @inode: Number of the file's inode, 0 without a file.
- * @dev_major: Major number of the file's device, 0 without a file.
- * @dev_minor: Minor number of the file's device, 0 without a file.
- * @name_offset: Where in the data the name begins, if @name_size is not 0.
- * @name_size: Length of the name with its NUL byte, 0 if the mapping has none or
- *	names are not wanted. It is the name that PROCMAP_QUERY tells.
- * @build_id_offset: Where in the data the build ID is, if @build_id_size is not
- *	0.
- * @build_id_size: Length of the build ID, 1 to 20 bytes; 0 if there is none or
- *	build IDs are not wanted.
+ * struct procmap_vma - one record of PROCMAP_SCAN: a mapping
+ * @start: Out: first address of the mapping; or the address up to which the
+ *	scan was already done, if the mapping starts below that.
+ * @end: Out: first address past the mapping.
+ * @flags: Out: permissions: the four PROCMAP_QUERY_VMA_* flags.
+ * @page_size: Out: size of the mapping's pages, in bytes.
+ * @offset: Out: file offset of @start, in bytes; 0 without a file.
+ * @inode: Out: inode number of the file; 0 without a file.
+ * @dev_major: Out: major number of the file's device; 0 without a file.
+ * @dev_minor: Out: minor number of the file's device; 0 without a file.
+ * @name_offset: Out: offset of the name in the data buffer, in bytes, if
+ *	@name_size is not 0.
+ * @name_size: Out: size of the name in bytes, including its NUL; 0 if the
+ *	mapping has none or names are not wanted. The name is the one that
+ *	PROCMAP_QUERY returns.
+ * @build_id_offset: Out: offset of the build ID in the data buffer, in bytes,
+ *	if
+ *	@build_id_size is not 0.
+ * @build_id_size: Out: size of the build ID, 1 to 20 bytes; 0 if there is none
+ *	or build IDs are not wanted.
  *
- * Mappings of one file that follow one another, with none of another file
- * between them, have the name and the build ID of the first: they are in the
- * data once.
+ * Consecutive mappings of one file share the name and the build ID: their
+ * records have the same offsets, and the bytes are in the data buffer once.
+ * Mappings without a file may lie between them.
  */
 struct procmap_vma {
 	__u64 start;
@@ -62,63 +69,72 @@ struct procmap_vma {
 };
 
 /**
- * struct procmap_scan_arg - the question of PROCMAP_SCAN
- * @size: In: bytes of the caller's structure, which is its version: from 72 (up
- *	to and with @data_used) to a page. Of one that is longer than the
- *	kernel's, the bytes that the kernel does not know must be zero.
- * @flags: In: what is wanted, of &enum procmap_scan_flags; and which mappings
- *	are, by any of &enum procmap_query_flags but COVERING_OR_NEXT_VMA.
- * @start: In: first address of the range, a multiple of the page size.
- * @end: In: first address past the range, not below @start. The largest number
- *	there is will do for all mappings.
- * @walk_end: Out: how far the scan has come: all below has been told. It is
- *	@end if and only if the scan is complete; if it is not, it goes on with
- *	this as the next @start.
- * @vec: In: address of the array of &struct procmap_vma, a multiple of 8.
- * @data: In: address of the buffer for names and build IDs. May be 0 if
- *	@data_size is.
- * @vec_len: In: how many records the array has room for, from 1 to 2^31 - 1.
- * @vma_size: In: bytes of a record, as the caller knows it: a multiple of 8,
- *	from 72 (up to and with @build_id_size) to a page. Records stand so far
- *	from one another, and the bytes that the kernel does not know are set to
- *	zero.
- * @data_size: In: bytes at @data.
- * @data_used: Out: bytes that have been used of them. After ENOSPC: bytes that
- *	the first record needs.
+ * struct procmap_scan_arg - the argument of PROCMAP_SCAN
+ * @size: In: size of the caller's structure in bytes, which is its version:
+ *	from 72 (@data_used included) to a page. If it is larger than the
+ *	kernel's, all bytes that the kernel does not know must be zero. E2BIG,
+ *	EINVAL.
+ * @flags: In: what to return, of &enum procmap_scan_flags; and filters: any of
+ *	&enum procmap_query_flags except PROCMAP_QUERY_COVERING_OR_NEXT_VMA.
+ *	EINVAL.
+ * @start: In: first address of the range, a multiple of the page size. EINVAL.
+ * @end: In: first address past the range, not below @start. EINVAL. Pass
+ *	U64_MAX for all mappings.
+ * @walk_end: Out: the address up to which the scan is done. It equals @end if
+ *	and only if the scan is complete. Otherwise, pass it as @start to
+ *	continue.
+ * @vec: In: address of the array of records, &struct procmap_vma; a multiple of
+ *	8, and not 0. EINVAL.
+ * @data: In: address of the buffer for names and build IDs; 0 if and only if
+ *	@data_size is 0. EINVAL.
+ * @vec_len: In: length of the array in records, 1 to 2^31 - 1. EINVAL.
+ * @vma_size: In: size of one record in the array, in bytes: a multiple of 8,
+ *	from 72 (@build_id_size included) to a page. Bytes that the kernel does
+ *	not know are set to zero. EINVAL.
+ * @data_size: In: size of the buffer at @data, in bytes. ENOSPC.
+ * @data_used: Out: bytes used of the buffer. After ENOSPC: bytes that the first
+ *	record needs.
  *
- * All mappings that lie in the range, or reach into it, and pass the filters are
- * told in rising order, as many as @vec and @data have room for. One that
- * begins below the range is cut off there, with its offset moved; one that ends
- * above it is told whole.
+ * The records are the mappings that overlap the range and pass all filters, in
+ * rising order, as many as @vec and @data have room for. A mapping that starts
+ * below the range is cut at @start, and its offset adjusted. One that ends
+ * above the range is returned whole.
  *
- * The process may change its mappings meanwhile. Still no address is told twice
- * within a scan, also one of several calls, and none is missed that was mapped,
- * and passed the filters, throughout.
+ * The process may change its mappings during a scan, which may take several
+ * calls. Still, no address is returned twice within one scan, and none is
+ * missed that is mapped, and passes the filters, during the whole scan.
  *
- * The ioctl returns the number of records, which can be 0, or -1 with errno one
- * of
+ * The ioctl returns the number of records, which may be 0, or -1 with one of
+ * these values in errno:
  *
- * * E2BIG: @size is larger than a page, or there is a nonzero byte past the
- *   kernel's structure.
- * * EINVAL: @size is smaller than 72; @flags has an unknown flag; @start is no
- *   multiple of the page size; @end is below @start; @vec is 0 or no multiple of
- *   8; @vec_len is 0 or larger than 2^31 - 1; @vma_size is not as said
- *   above; or just one of @data and @data_size is 0.
- * * EFAULT: the structure, the array or the data cannot be read or written.
- * * ESRCH: the address space that was opened has no user left, or it never was
- *   one (see &struct procmap_query).
- * * EINTR: a signal arrived. @walk_end tells where to go on.
+ * * E2BIG: @size is larger than a page, or larger than the kernel's structure
+ *   with a nonzero byte past it.
+ * * EINVAL: @size is smaller than 72; @flags has an unknown flag; @start is not
+ *   a multiple of the page size; @end is below @start; @vec is 0 or not a
+ *   multiple of 8; @vec_len is 0 or larger than 2^31 - 1; @vma_size is out of
+ *   range or not a multiple of 8; or only one of @data and @data_size is 0.
+ * * EFAULT: the structure, the array or the data buffer cannot be read or
+ *   written.
+ * * ESRCH: the address space is gone (its processes have exited or executed
+ *   another program), or the task is a kernel thread.
+ * * EINTR: a signal arrived. Continue from @walk_end.
  * * ENAMETOOLONG: the path of the file is longer than PATH_MAX.
- * * ENOSPC: the name and the build ID of one mapping do not fit into the data.
- * * ENOMEM: there was no memory.
- * * ENOTTY: this kernel has no PROCMAP_SCAN, or the file is not a maps file.
+ * * ENOSPC: the name and the build ID of one mapping do not fit into the data
+ *   buffer.
+ * * ENOMEM: no memory.
+ * * ENOTTY: the kernel does not implement PROCMAP_SCAN, or the file is not a
+ *   maps file.
  *
- * The arguments are checked first, in the order of this list. What goes wrong
- * after the first record, but for EFAULT, ends the scan before the mapping that
- * it concerns and is no error: the next call meets what is still so. After EINTR,
- * ENAMETOOLONG and ENOSPC, the mapping concerned is the first at or above
- * @walk_end that passes the filters. After any other error, the content of the
- * structure, the array and the data is undefined.
+ * The arguments are checked first, in the order of this list. EFAULT is always
+ * returned. Any other error after the first record ends the call before the
+ * mapping concerned; the records so far are returned, and the next call returns
+ * the error if it persists. After EINTR, ENAMETOOLONG and ENOSPC, the mapping
+ * concerned is the first one at or above @walk_end that passes the filters.
+ * After any other error, the structure, the array and the data buffer have
+ * undefined content.
+ *
+ * Permission to inspect the process is checked by open(2), and not again by the
+ * ioctl.
  */
 struct procmap_scan_arg {
 	__u64 size;

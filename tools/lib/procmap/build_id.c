@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * The build ID of an ELF file, as the kernel's reader finds it: a bounded number
- * of reads, whatever is in the file, and no offset or size of it is trusted.
+ * Read the build ID of an ELF file, by the same rules as fs/proc/build_id.c.
+ * The number of reads is bounded for any file, and no offset or size in it is
+ * trusted.
  */
 #include <elf.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "internal.h"
 
-/* The kernel's bounds. */
+/* The same limits as in fs/proc/build_id.c. */
 #define PHDRS_SIZE_MAX	(64 * 1024)
 #define NOTES_MAX	1024
 
@@ -24,11 +25,11 @@
 /**
  * struct elf_reader - a file, and the part of it that was read last
  * @fd: the file.
- * @pos: where in the file @window begins.
+ * @pos: file offset of @window, in bytes.
  * @len: bytes in @window.
- * @notes_left: how many notes may still be looked at.
- * @is_64: the file is of ELFCLASS64.
- * @window: the part.
+ * @notes_left: notes that may still be read.
+ * @is_64: true for ELFCLASS64, false for ELFCLASS32.
+ * @window: the bytes of that part.
  */
 struct elf_reader {
 	int fd;
@@ -44,7 +45,7 @@ static uint64_t align_up(uint64_t size, uint64_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
-/* Copy @len bytes at @pos of the file, or fail. @len is at most WINDOW_SIZE. */
+/* Copy @len bytes at file offset @pos. @len is at most WINDOW_SIZE. */
 static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t len)
 {
 	ssize_t got;
@@ -63,7 +64,7 @@ static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t le
 	return true;
 }
 
-/* Read and check the ELF header; a 32-bit one becomes a 64-bit one. */
+/* Read and check the ELF header; convert a 32-bit one. */
 static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 {
 	Elf32_Ehdr ehdr32;
@@ -96,7 +97,7 @@ static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
 }
 
-/* Read the program header at @pos; a 32-bit one becomes a 64-bit one. */
+/* Read the program header at @pos; convert a 32-bit one. */
 static bool read_phdr(struct elf_reader *reader, uint64_t pos, Elf64_Phdr *phdr)
 {
 	Elf32_Phdr phdr32;
@@ -136,14 +137,14 @@ static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 		return 0;
 
 	while (left >= sizeof(Elf32_Nhdr) && reader->notes_left) {
-		/* The header of a note is the same for both classes. */
+		/* A note's header is the same in ELF32 and ELF64. */
 		Elf32_Nhdr note;
 		uint64_t desc, next;
 
 		reader->notes_left--;
 		if (!read_at(reader, pos, &note, sizeof(note)))
 			return 0;
-		/* The sizes have 32 bits: no sum can overflow 64. */
+		/* Both sizes are 32-bit, so no 64-bit sum can overflow. */
 		desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
 		next = align_up(desc + note.n_descsz, align);
 		if (desc + note.n_descsz > left)

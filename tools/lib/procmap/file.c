@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * The file that is mapped: how to get hold of it, and its build ID, by text.
+ * Open the mapped file, and read its build ID for the text method.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 
 #include "internal.h"
 
-/* As O_PATH: nothing happens to a device or a FIFO that is opened so. */
+/* Opening a device or a FIFO with O_PATH has no side effects. */
 #define ONLY_PATH	(O_PATH | O_CLOEXEC)
 
 /*
- * On btrfs and overlayfs, stat(2) tells another device or inode than the maps
- * file does. So map it, and look up what a maps file says of it.
+ * On btrfs and overlayfs, stat(2) returns another device or inode than the maps
+ * file shows. So map the file and look it up in our own maps file.
  */
 static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
 {
@@ -55,7 +55,7 @@ static bool is_file_of(int fd, const struct procmap_mapping *mapping)
 	return is_seen_as(fd, mapping);
 }
 
-/* Open for reading what is open as a path, if it is a regular file. */
+/* Open the file of an O_PATH descriptor for reading, if it is regular. */
 static int open_regular(int path_fd)
 {
 	struct stat stat;
@@ -65,7 +65,7 @@ static int open_regular(int path_fd)
 	return S_ISREG(stat.st_mode) ? reopen(path_fd) : -ENODEV;
 }
 
-/* Open a path below the process' directory. */
+/* Open a regular file. @path is relative to the process's directory in /proc. */
 static int open_below(const struct procmap *procmap, const char *path)
 {
 	int path_fd, fd;
@@ -101,7 +101,7 @@ static int open_path(struct procmap *procmap, const char *path,
 	return fd;
 }
 
-/* Put a newline for each \012. Returns if there was any. */
+/* Replace each \012 by a newline. Returns whether there was any. */
 static bool unescape(char *path)
 {
 	const char *from = path;
@@ -122,8 +122,8 @@ static bool unescape(char *path)
 }
 
 /*
- * By its name. The text does not tell a newline from these four characters,
- * so that it may be the one or the other.
+ * Open the file by its name. "\012" in the name may be these four characters or
+ * an escaped newline, so try both.
  */
 static int open_by_name(struct procmap *procmap,
 			const struct procmap_mapping *mapping)
@@ -157,7 +157,7 @@ int procmap_open_file(struct procmap *procmap,
 	return fd;
 }
 
-/* Like the kernel's reader: only files that the page cache holds have one. */
+/* As in the kernel, only files that use the page cache have a build ID. */
 static bool is_in_page_cache(int fd)
 {
 	struct statx stat;
@@ -187,7 +187,7 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 
 	fd = procmap->fd < 0 ? -ENODEV : procmap_open_file(procmap, mapping);
 	if (fd == -ENODEV && procmap->fd >= 0 && procmap->dir >= 0) {
-		mapping->build_id_size = 0;	/* no regular file */
+		mapping->build_id_size = 0;	/* not a regular file */
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {

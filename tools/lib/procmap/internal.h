@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
 /*
- * What the files of libprocmap share.
+ * Definitions shared by the files of libprocmap.
  */
 #ifndef PROCMAP_INTERNAL_H
 #define PROCMAP_INTERNAL_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#if __has_include(<linux/procmap_scan.h>)
+#if __has_include("linux/procmap_scan.h")
 #include <linux/procmap_scan.h>
 #endif
 
@@ -25,9 +25,9 @@
 #define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
 
 /**
- * struct name_buffer - where the name of a mapping stands
- * @bytes: the name, or NULL if nothing has been allocated yet.
- * @size: bytes allocated.
+ * struct name_buffer - a buffer for the name of a mapping
+ * @bytes: the buffer, or NULL if nothing has been allocated yet. Owned.
+ * @size: size of the buffer, in bytes.
  */
 struct name_buffer {
 	char *bytes;
@@ -35,15 +35,17 @@ struct name_buffer {
 };
 
 /**
- * struct text - the lines of maps or smaps, read as they are needed
- * @fd: the file, or -1: all of the text is in @bytes, and not ours.
- * @pos: how much of the file has been read.
- * @bytes: what has been read last.
- * @size: bytes allocated, 0 if they are not ours.
- * @begin: where in @bytes the next line begins.
- * @end: where in @bytes that ends which has been read.
- * @passed: no mapping is left in the text that ends at or below this address.
- * @seen_line: a line has been found.
+ * struct text - the text of maps or smaps, read as it is needed
+ * @fd: the file, owned; or -1 for a saved text.
+ * @pos: file offset up to which the file has been read.
+ * @bytes: the part that was read last, owned; or all of a saved text, which
+ *	belongs to the caller.
+ * @size: bytes allocated for @bytes; 0 for a saved text.
+ * @begin: offset in @bytes of the next line.
+ * @end: offset in @bytes of the end of what was read.
+ * @passed: end of the last mapping that was read: the rest of the text has only
+ *	mappings above.
+ * @seen_line: at least one line was read.
  */
 struct text {
 	int fd;
@@ -57,21 +59,22 @@ struct text {
 };
 
 /**
- * struct scan - mappings that PROCMAP_SCAN has told, and are handed out one by one
- * @vmas: the mappings.
- * @data: their names and build IDs.
- * @data_used: bytes of @data.
- * @nr: how many mappings there are.
- * @next: the first of them that may still be handed out.
- * @hits: how many have been.
- * @from: where the scan began.
- * @to: where it ended: between the two, there are no other mappings.
- * @passed: no address below this one has been asked for since the last restart.
- * @flags: what was asked for.
- * @batch: how many mappings were asked for, 0 if none have been.
- * @room: how many there is room for.
- * @queries: addresses that have been asked for by single queries.
- * @patience: after so many of them, a scan is tried.
+ * struct scan - a batch of mappings from PROCMAP_SCAN, returned one by one
+ * @vmas: the mappings. Owned.
+ * @data: their names and build IDs. Owned.
+ * @data_used: bytes used of @data.
+ * @nr: number of mappings.
+ * @next: index of the first mapping that has not been passed.
+ * @hits: number of lookups that this batch has served.
+ * @from: address where the batch begins.
+ * @to: address where it ends. @vmas has all mappings between the two that pass
+ *	the filters.
+ * @passed: the highest address looked up since the last restart.
+ * @flags: the caller's flags for this batch.
+ * @batch: mappings requested for this batch; 0 if there was none.
+ * @room: mappings that @vmas and @data have room for.
+ * @queries: lookups by single queries since the last attempt to scan.
+ * @patience: number of @queries after which a scan is attempted.
  */
 struct scan {
 	struct procmap_vma *vmas;
@@ -92,17 +95,18 @@ struct scan {
 
 /**
  * struct procmap - see procmap.h
- * @way: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
- * @fd: the maps file, -1 for a saved text.
- * @own_fd: @fd is ours.
- * @dir: the process' directory in /proc, opened with O_PATH; -1 if unknown.
+ * @way: the method: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
+ * @fd: the maps file; -1 for a saved text.
+ * @own_fd: procmap_close() closes @fd.
+ * @dir: the directory of the process in /proc, opened with O_PATH; -1 if
+ *	unknown.
  * @maps: the text of maps.
- * @smaps: the text of smaps, opened when it is needed first.
- * @walk: the one of the two that procmap_next() goes on in, or NULL.
- * @scan: what has been told in advance, by scan.
- * @name: the name of the mapping that was found last.
- * @last: the mapping whose file a build ID was read from last, by text and since
- *	the text was read from its beginning; its inode is 0 if there is none.
+ * @smaps: the text of smaps, opened on first use.
+ * @walk: the text that was read last, @maps or @smaps; or NULL.
+ * @scan: the current batch of the scan method.
+ * @name: the name of the mapping that was returned last.
+ * @last: text method: the mapping for which the last build ID was read since
+ *	the last restart of the text; its inode is 0 if there is none.
  */
 struct procmap {
 	enum procmap_way way;
@@ -130,63 +134,62 @@ static inline bool same_file(const struct procmap_mapping *a,
 }
 
 /*
- * Open anew, for reading, what is open as @fd: most who hold a file may, and it
- * is theirs alone then. Returns the new one or -errno.
+ * Open the file of @fd again, for reading, with a file offset of its own. Most
+ * callers that have the file open are allowed to. Returns the new file
+ * descriptor or -errno.
  */
 hidden int reopen(int fd);
 
-/*
- * Make room for @size bytes in all. Returns 0 or -ENOMEM.
- */
+/* Grow the buffer to at least @size bytes. Returns 0 or -ENOMEM. */
 hidden int name_reserve(struct name_buffer *name, size_t size);
 
 /*
- * Write each newline in a name of @len bytes, which is counted anew, as the text
- * does. Returns 0 or -ENOMEM.
+ * Escape each newline in a name of @len bytes as the text does, and update
+ * @len. Returns 0 or -ENOMEM.
  */
 hidden int escape_name(struct name_buffer *name, size_t *len);
 
 /* Go back to the first line. */
 hidden void text_restart(struct text *text);
 
-/* Free what it holds, the file included. */
+/* Close the file and free the buffer. */
 hidden void text_close(struct text *text);
 
 /*
  * Find the next line of a mapping that ends above @addr and passes the filters
- * in @flags. Returns 0, -ENOENT, -ESRCH, -EBADMSG, or what read(2) and malloc(3)
- * say.
+ * in @flags. Returns 0, -ENOENT, -ESRCH, -EBADMSG, -ENOMEM or an error of
+ * read(2).
  */
 hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
 		     struct procmap_mapping *mapping, struct name_buffer *name);
 
 /*
- * Is it the text of a maps file, as far as its first line tells? Returns 0,
- * -EINVAL, -ESRCH if it is empty, or what read(2) says.
+ * Check by the first line that this is the text of a maps file. Returns 0,
+ * -EINVAL if it is not, -ESRCH if it is empty, or an error of read(2).
  */
 hidden int text_probe(struct text *text);
 
 /*
- * Find the first mapping that ends above @addr and passes the filters, in rising
- * order: after @restart, no address is below the one before. Returns as
- * procmap_find().
+ * Find the first mapping that ends above @addr and passes the filters in
+ * @flags. A series of calls with rising addresses is fast; @restart begins a
+ * new one. Returns as procmap_find().
  */
 hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		     bool restart, struct procmap_mapping *mapping);
 
-/* The same by a query, which is good for any address. */
+/* The same by PROCMAP_QUERY, for addresses in any order. */
 hidden int find_by_ioctl(struct procmap *procmap, uint64_t addr,
 			 unsigned int flags, struct procmap_mapping *mapping);
 
 #ifdef PROCMAP_SCAN
-/* Returns 0 if there is a PROCMAP_SCAN, or what the ioctl says. */
+/* Returns 0 if PROCMAP_SCAN works, or its error. */
 hidden int scan_probe(int fd);
 
-/* The same as find_from(), by scan. */
+/* find_from() by PROCMAP_SCAN. */
 hidden int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		     bool restart, struct procmap_mapping *mapping);
 
-/* Free what it holds. */
+/* Free the buffers. */
 hidden void scan_free(struct scan *scan);
 #else
 static inline int scan_probe(int fd)
@@ -209,11 +212,11 @@ static inline void scan_free(struct scan *scan)
 }
 #endif
 
-/* Read the build ID of a file into @mapping, by text. */
+/* Open the mapped file and read its build ID into @mapping: the text method. */
 hidden void find_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
-/* Look for the build ID of an ELF file. Returns its size, or 0. */
+/* Read the build ID of an ELF file. Returns its size, or 0 if there is none. */
 hidden int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
 #endif /* PROCMAP_INTERNAL_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Handles, and how one mapping is found, by the ioctl or by the text.
+ * Handles, and the lookup of one mapping by PROCMAP_QUERY or in the text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define CALL_FLAGS	(FILTERS | PROCMAP_COVERING_OR_NEXT |	\
 			 PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE)
 
-/* Flags that both interfaces have are handed on as they are. */
+/* Flags of the library are passed to the ioctl unchanged. */
 #define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 SAME(PROCMAP_READABLE, PROCMAP_QUERY_VMA_READABLE);
 SAME(PROCMAP_WRITABLE, PROCMAP_QUERY_VMA_WRITABLE);
@@ -28,7 +28,7 @@ SAME(PROCMAP_EXECUTABLE, PROCMAP_QUERY_VMA_EXECUTABLE);
 SAME(PROCMAP_SHARED, PROCMAP_QUERY_VMA_SHARED);
 SAME(PROCMAP_FILE_BACKED, PROCMAP_QUERY_FILE_BACKED_VMA);
 
-/* As in the text; so both ways name it in the same manner. */
+/* As in the text, so that all methods return the same names. */
 static const char newline[] = "\\012";
 #define NEWLINE_LEN	(sizeof(newline) - 1)
 
@@ -57,7 +57,7 @@ int reopen(int fd)
 	return new < 0 ? -errno : new;
 }
 
-/* The directory in /proc of the process whose maps file this is. */
+/* Open the directory in /proc of the process that the maps file belongs to. */
 static int open_dir_of(int fd)
 {
 	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
@@ -88,7 +88,7 @@ static int query(int fd, struct procmap_query *query)
 	return ret ? -errno : 0;
 }
 
-/* Returns 0 if the ioctl works, or what it says. */
+/* Returns 0 if PROCMAP_QUERY works, or its error. */
 static int probe_ioctl(int fd)
 {
 	struct procmap_query any = {
@@ -99,13 +99,14 @@ static int probe_ioctl(int fd)
 	return err == -ENOENT ? 0 : err;
 }
 
-static bool means_next_way(int err)
+/* Does this error of an ioctl mean that the next method should be tried? */
+static bool is_unavailable(int err)
 {
 	return err == -ENOTTY || err == -EACCES || err == -EPERM ||
 	       err == -ENOSYS;
 }
 
-/* It is read through a file of our own, if that can be had. */
+/* Read the text through a file of our own, if we may open one. */
 static int start_text(struct procmap *procmap)
 {
 	procmap->maps.fd = reopen(procmap->fd);
@@ -121,13 +122,13 @@ static int choose_way(struct procmap *procmap, enum procmap_way way)
 	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_SCAN) {
 		procmap->way = PROCMAP_BY_SCAN;
 		err = scan_probe(procmap->fd);
-		if (!means_next_way(err) || way == PROCMAP_BY_SCAN)
+		if (!is_unavailable(err) || way == PROCMAP_BY_SCAN)
 			return err;
 	}
 	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_IOCTL) {
 		procmap->way = PROCMAP_BY_IOCTL;
 		err = probe_ioctl(procmap->fd);
-		if (!means_next_way(err) || way == PROCMAP_BY_IOCTL)
+		if (!is_unavailable(err) || way == PROCMAP_BY_IOCTL)
 			return err;
 	}
 	procmap->way = PROCMAP_BY_TEXT;
@@ -156,7 +157,7 @@ static bool is_way(enum procmap_way way)
 	       way == PROCMAP_BY_TEXT || way == PROCMAP_BY_SCAN;
 }
 
-/* Of a directory in /proc, which the handle keeps. */
+/* Open a handle by the process's directory in /proc, which the handle keeps. */
 static int open_dir(const char *path, enum procmap_way way,
 		    struct procmap **procmap)
 {
@@ -243,7 +244,7 @@ int procmap_open_text(const char *text, size_t size, struct procmap **procmap)
 	if (!new)
 		return -ENOMEM;
 	new->way = PROCMAP_BY_TEXT;
-	new->maps.bytes = (char *)text;	/* it is not written to */
+	new->maps.bytes = (char *)text;	/* never written to */
 	new->maps.end = size;
 	*procmap = new;
 	return 0;
@@ -269,7 +270,7 @@ int procmap_get_way(const struct procmap *procmap)
 	return procmap ? (int)procmap->way : -EINVAL;
 }
 
-/* The text to read: a saved one is what it is, smaps if it can be had. */
+/* The text to read: smaps for page sizes if it can be opened, or else maps. */
 static struct text *text_for(struct procmap *procmap, unsigned int flags)
 {
 	struct text *const smaps = &procmap->smaps;
@@ -288,7 +289,7 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	struct text *const text = text_for(procmap, flags);
 	int err;
 
-	/* What has been read of the one is not where the other goes on. */
+	/* Positions in maps and smaps are unrelated, so a switch restarts. */
 	if (restart || procmap->walk != text || addr < text->passed) {
 		text_restart(text);
 		procmap->last.inode = 0;
@@ -300,7 +301,7 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	return err;
 }
 
-/* From the end on. */
+/* In place, from the last byte to the first. */
 int escape_name(struct name_buffer *name, size_t *len)
 {
 	size_t nr_newlines = 0, i;
@@ -330,7 +331,7 @@ int escape_name(struct name_buffer *name, size_t *len)
 	return 0;
 }
 
-/* The ioctl knows names up to PATH_MAX only, the text has longer ones. */
+/* The ioctl fails for names longer than PATH_MAX; get those from the text. */
 static int take_name_from_text(struct procmap *procmap,
 			       struct procmap_mapping *mapping)
 {
@@ -345,7 +346,7 @@ static int take_name_from_text(struct procmap *procmap,
 	text_restart(&procmap->maps);
 	err = text_next(&procmap->maps, by_ioctl.start, 0, mapping,
 			&procmap->name);
-	/* The fields that the text has are as new as the name. */
+	/* The text has all other fields, and as new as the name. */
 	mapping->page_size = by_ioctl.page_size;
 	mapping->build_id_size = by_ioctl.build_id_size;
 	return err;
@@ -383,7 +384,7 @@ int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	}
 	if (err)
 		return err;
-	/* Whatever the kernel answers, a walk comes to its end. */
+	/* A walk has to end, whatever the kernel returns. */
 	if (answer.vma_end <= addr || answer.vma_end <= answer.vma_start ||
 	    answer.vma_name_size > PATH_MAX ||
 	    answer.build_id_size > sizeof(mapping->build_id))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
 /*
- * libprocmap: which mappings (VMAs) a process has, by the ioctls PROCMAP_SCAN and
- * PROCMAP_QUERY where the kernel has them and by the text of /proc/<pid>/maps
- * where it has not, with the same answers.
+ * libprocmap: look up the mappings (VMAs) of a process. It uses the ioctls
+ * PROCMAP_SCAN and PROCMAP_QUERY if the kernel has them, and otherwise the text
+ * of /proc/<pid>/maps, with the same results.
  *
- * Functions that can fail return 0 (or what they say) or a negative errno; they
- * leave errno itself undefined, print nothing, and never exit. There is no state
- * but in the handles: different threads may use different handles at the same
- * time, and one handle after another.
+ * Functions that can fail return 0, unless documented otherwise, or a negative
+ * errno. They leave errno itself undefined, print nothing, and never exit. All
+ * state is in the handles. Threads may use different handles at the same time;
+ * one handle may be used by one thread at a time.
  *
- * procmap(7) is the overview.
+ * See procmap(7) for an overview.
  */
 #ifndef PROCMAP_H
 #define PROCMAP_H
@@ -22,31 +22,40 @@
 extern "C" {
 #endif
 
-/** struct procmap - a handle: the mappings of one address space */
+/** struct procmap - a handle on the mappings of one address space */
 struct procmap;
 
-/** enum procmap_way - by which way the kernel is asked */
+/**
+ * enum procmap_way - the interface of the kernel to use
+ * @PROCMAP_ANY_WAY: the first one available of PROCMAP_SCAN, PROCMAP_QUERY and
+ *	the text.
+ * @PROCMAP_BY_IOCTL: PROCMAP_QUERY.
+ * @PROCMAP_BY_TEXT: the text of maps, or smaps for page sizes.
+ * @PROCMAP_BY_SCAN: PROCMAP_SCAN for many mappings at a time, PROCMAP_QUERY for
+ *	single ones.
+ */
 enum procmap_way {
-	PROCMAP_ANY_WAY,	/* the best that can be used: scan, ioctl, text */
-	PROCMAP_BY_IOCTL,	/* by PROCMAP_QUERY */
+	PROCMAP_ANY_WAY,
+	PROCMAP_BY_IOCTL,
 	PROCMAP_BY_TEXT,
-	PROCMAP_BY_SCAN,	/* many at a time by PROCMAP_SCAN, else by ioctl */
+	PROCMAP_BY_SCAN,
 };
 
 /**
- * enum procmap_flags - which mapping is meant, and what to tell of it
- * @PROCMAP_READABLE: in a call: only a mapping that can be read; in
- *	&procmap_mapping.flags: this one can. So the three that follow.
- * @PROCMAP_WRITABLE: one that can be written.
- * @PROCMAP_EXECUTABLE: one that can be executed.
- * @PROCMAP_SHARED: one that the text shows as ``s``.
+ * enum procmap_flags - which mappings match, and what to return of them
+ * @PROCMAP_READABLE: in a call: match only readable mappings; in
+ *	&procmap_mapping.flags: the mapping is readable. The next three flags
+ *	are used in both, too.
+ * @PROCMAP_WRITABLE: writable mappings.
+ * @PROCMAP_EXECUTABLE: executable mappings.
+ * @PROCMAP_SHARED: shared mappings: those that the text shows with ``s``.
  * @PROCMAP_COVERING_OR_NEXT: procmap_find() only: if no mapping that passes the
- *	filters covers the address, take the first one above it.
- * @PROCMAP_FILE_BACKED: only a mapping of a file. A mapping has to pass all the
+ *	filters covers the address, return the next one above it.
+ * @PROCMAP_FILE_BACKED: match only mappings of files. A mapping has to pass all
  *	filters that are given.
- * @PROCMAP_WANT_BUILD_ID: tell the build ID.
- * @PROCMAP_WANT_PAGE_SIZE: tell the page size also by text, for which the much
- *	slower smaps is read in the place of maps.
+ * @PROCMAP_WANT_BUILD_ID: return the build ID.
+ * @PROCMAP_WANT_PAGE_SIZE: return the page size with the text method, too,
+ *	which then reads smaps instead of maps. That is much slower.
  */
 enum procmap_flags {
 	PROCMAP_READABLE		= 0x01,
@@ -59,27 +68,29 @@ enum procmap_flags {
 	PROCMAP_WANT_PAGE_SIZE		= 0x20000,
 };
 
-/** PROCMAP_BUILD_ID_MAX - no build ID has more bytes */
+/** PROCMAP_BUILD_ID_MAX - largest size of a build ID, in bytes */
 #define PROCMAP_BUILD_ID_MAX	20
 
 /**
  * struct procmap_mapping - a mapping
  * @start: first address.
- * @end: first address past it.
- * @offset: offset of @start in the file, in bytes; 0 without a file.
- * @inode: number of the file's inode; 0 without a file.
- * @page_size: bytes of the pages that back it; 0 if unknown (see
+ * @end: first address past the mapping.
+ * @offset: file offset of @start, in bytes; 0 without a file.
+ * @inode: inode number of the file; 0 without a file.
+ * @page_size: size of the mapping's pages, in bytes; 0 if unknown (see
  *	PROCMAP_WANT_PAGE_SIZE).
- * @name: what the text shows: the path of the file, followed by `` (deleted)``
- *	once it has no link left, or a name such as ``[heap]``; a newline is
- *	written ``\012``. Ends with a NUL; empty if there is none. It belongs to
- *	the handle, and is good until the next call with that.
- * @name_len: its bytes, without the NUL.
- * @flags: its permissions: the first four of &enum procmap_flags.
- * @dev_major: device of the file; 0 without a file.
- * @dev_minor: the same.
- * @build_id_size: bytes of @build_id; 0 if there is none or it was not asked
- *	for; a negative errno if the file could not be looked at, by text.
+ * @name: the name that the text shows: the path of the file, followed by
+ *	`` (deleted)`` if the file has been unlinked, or a name such as
+ *	``[heap]``; a newline is escaped as ``\012``. It ends with a NUL, and is
+ *	empty if there is none. It belongs to the handle, and is valid until the
+ *	next call with that handle.
+ * @name_len: length of @name in bytes, without the NUL.
+ * @flags: permissions: the first four flags of &enum procmap_flags.
+ * @dev_major: major number of the file's device; 0 without a file.
+ * @dev_minor: minor number of the file's device; 0 without a file.
+ * @build_id_size: size of @build_id in bytes; 0 if there is none or it is not
+ *	wanted; with the text method, a negative errno if the file could not be
+ *	opened.
  * @build_id: the build ID.
  */
 struct procmap_mapping {
@@ -100,71 +111,73 @@ struct procmap_mapping {
 /**
  * procmap_open_pid() - get a handle on the mappings of a process
  * @pid: the process.
- * @way: which way to use. PROCMAP_ANY_WAY tries the ioctls once, here: not only
- *	ENOTTY means the text, but also EACCES, EPERM and ENOSYS, which a security
- *	module or seccomp filter may answer where reading is allowed.
- * @procmap: where to put the handle.
+ * @way: the method to use. PROCMAP_ANY_WAY tries each ioctl once, in this call,
+ *	and goes on to the next method on ENOTTY, and also on EACCES, EPERM and
+ *	ENOSYS: a security module or seccomp filter may return these for an
+ *	ioctl although it allows reading.
+ * @procmap: set to the handle. Free it with procmap_close().
  *
  * Return: 0, or
- * * -EINVAL: @pid is not positive, @way is none of the four, or @procmap NULL.
+ * * -EINVAL: @pid is not positive, @way is unknown, or @procmap is NULL.
  * * -ENOENT: there is no such process.
- * * -EACCES: no permission to look into it.
- * * -ESRCH: it has no mappings: a kernel thread, or it is about to be gone.
+ * * -EACCES: no permission to inspect the process.
+ * * -ESRCH: it has no mappings: it is a kernel thread, or is exiting.
  * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_IOCTL or
- *   PROCMAP_BY_SCAN, what the ioctl answered.
- * * -ENOMEM, -EMFILE, -ENFILE: as of open(2).
+ *   PROCMAP_BY_SCAN, the error of the ioctl.
+ * * -ENOMEM, -EMFILE, -ENFILE: see open(2).
  */
 int procmap_open_pid(pid_t pid, enum procmap_way way, struct procmap **procmap);
 
 /**
  * procmap_open_self() - get a handle on the mappings of the calling process
  * @way: as in procmap_open_pid().
- * @procmap: where to put the handle.
+ * @procmap: set to the handle.
  *
- * After fork(2), it still tells of the parent.
+ * After fork(2), the handle still refers to the parent's mappings.
  *
  * Return: as procmap_open_pid().
  */
 int procmap_open_self(enum procmap_way way, struct procmap **procmap);
 
 /**
- * procmap_open_fd() - get a handle on a maps file that somebody opened
- * @fd: the file, opened for reading. It stays the caller's, has to be open as
- *	long as the handle is used, and its file offset is not changed.
+ * procmap_open_fd() - get a handle on a maps file that is already open
+ * @fd: the file, opened for reading. The caller keeps it open as long as the
+ *	handle is in use, and closes it. Its file offset is not changed.
  * @way: as in procmap_open_pid().
- * @procmap: where to put the handle.
+ * @procmap: set to the handle.
  *
  * Return: as procmap_open_pid(), and
- * * -EBADF: @fd is not open, or not for reading.
- * * -EINVAL: it is no maps file.
+ * * -EBADF: @fd is not open for reading.
+ * * -EINVAL: @fd is not a maps file.
  */
 int procmap_open_fd(int fd, enum procmap_way way, struct procmap **procmap);
 
 /**
- * procmap_open_text() - get a handle on a text that was saved
- * @text: all of a maps (or smaps) file. It stays the caller's, is not changed,
- *	and has to be there as long as the handle is used.
- * @size: its bytes.
- * @procmap: where to put the handle.
+ * procmap_open_text() - get a handle on a saved text
+ * @text: the content of a maps or smaps file. It is not changed. The caller
+ *	keeps it valid as long as the handle is in use, and frees it.
+ * @size: size of the text in bytes.
+ * @procmap: set to the handle.
  *
- * There is no process to ask: build IDs are -ENODEV, and page sizes are known
- * only if it is the text of smaps.
+ * Without a process, every build ID is -ENODEV, and page sizes are known only
+ * if the text is that of smaps.
  *
  * Return: 0, -EINVAL (a pointer is NULL or @size is 0), or -ENOMEM.
  */
 int procmap_open_text(const char *text, size_t size, struct procmap **procmap);
 
 /**
- * procmap_close() - give a handle back, and all that it holds
+ * procmap_close() - free a handle and all that belongs to it
  * @procmap: the handle, or NULL.
  */
 void procmap_close(struct procmap *procmap);
 
 /**
- * procmap_get_way() - which way is used
+ * procmap_get_way() - get the method that a handle uses
  * @procmap: the handle.
  *
- * Return: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT; -EINVAL for NULL.
+ * Return: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT; -EINVAL for
+ * NULL.
  */
 int procmap_get_way(const struct procmap *procmap);
 
@@ -173,17 +186,18 @@ int procmap_get_way(const struct procmap *procmap);
  * @procmap: the handle.
  * @addr: the address.
  * @flags: any of &enum procmap_flags.
- * @mapping: where to put what is found.
+ * @mapping: set to the mapping.
  *
  * Return: 0, or
- * * -ENOENT: no mapping answers.
+ * * -ENOENT: no mapping matches.
  * * -EINVAL: a pointer is NULL, or @flags has an unknown bit.
  * * -ESRCH: the address space is gone: its process has exited or executed
  *   another program.
- * * -EBADMSG: the text is not that of a maps file, or cut in the middle of a
+ * * -EBADMSG: the text is not that of a maps file, or is cut in the middle of a
  *   line.
- * * -EPROTO: the ioctl's answer is none, as a mapping below @addr.
- * * -ENOMEM, -EIO: as of read(2) and ioctl(2).
+ * * -EPROTO: the ioctl returned an invalid result, such as a mapping below
+ *   @addr.
+ * * -ENOMEM, -EIO: see read(2) and ioctl(2).
  */
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		 struct procmap_mapping *mapping);
@@ -191,31 +205,33 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 /**
  * procmap_next() - walk over the mappings, in rising order
  * @procmap: the handle.
- * @cursor: where to go on: 0 at first, and then as the last call left it.
+ * @cursor: the address to continue from: 0 for the first call. Set to the end
+ *	of
+ *	@mapping.
  * @flags: as for procmap_find(), without PROCMAP_COVERING_OR_NEXT.
- * @mapping: where to put what is found.
+ * @mapping: set to the next mapping.
  *
- * The process may change its mappings between two calls. Still no address is
- * told twice, and none is missed that was mapped (and passed the filters)
- * throughout: a mapping that has grown downwards, below the cursor, is cut off
- * there, and its offset moved.
+ * The process may change its mappings between two calls. Still, no address is
+ * returned twice, and none is missed that is mapped, and passes the filters,
+ * during the whole walk. A mapping that has grown down below the cursor is cut
+ * there, and its offset adjusted.
  *
- * By text, what is told of a mapping is as old as the read(2) that brought its
- * line, which brings some ten others; by scan, as the ioctl that brought it, with
- * up to 511 others.
+ * With the text method, a mapping is as old as the read(2) that returned its
+ * line and some ten others. With the scan method, it is as old as the ioctl
+ * that returned it and up to 511 others.
  *
- * Return: 0, -ENOENT at the end, or another as procmap_find().
+ * Return: 0, -ENOENT at the end, or another error of procmap_find().
  */
 int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
 		 struct procmap_mapping *mapping);
 
-/** PROCMAP_NOT_MAPPED - &procmap_place.mapping of an address in no mapping */
+/** PROCMAP_NOT_MAPPED - &procmap_place.mapping if no mapping has the address */
 #define PROCMAP_NOT_MAPPED	UINT32_MAX
 
 /**
  * struct procmap_place - where an address is
- * @offset: of the address in the file; without a file, 0.
- * @mapping: index of its mapping, or PROCMAP_NOT_MAPPED.
+ * @offset: file offset of the address, in bytes; 0 without a file.
+ * @mapping: index of the mapping, or PROCMAP_NOT_MAPPED.
  */
 struct procmap_place {
 	uint64_t offset;
@@ -224,11 +240,11 @@ struct procmap_place {
 
 /**
  * struct procmap_resolved - where addresses are
- * @places: for each address, in the order in which they were given.
- * @nr_places: as many as addresses.
- * @mappings: those that at least one address is in, in rising order; with the
- *	names, it all belongs to this structure and not to the handle.
- * @nr_mappings: their number.
+ * @places: one for each address, in the order of the addresses.
+ * @nr_places: number of places, which is the number of addresses.
+ * @mappings: the mappings that have at least one of the addresses, in rising
+ *	order. They and their names belong to this structure, not to the handle.
+ * @nr_mappings: number of mappings.
  */
 struct procmap_resolved {
 	struct procmap_place *places;
@@ -238,46 +254,46 @@ struct procmap_resolved {
 };
 
 /**
- * procmap_resolve() - find the mappings of many addresses: a symbolizer's pass
+ * procmap_resolve() - find the mappings of many addresses, as symbolizers do
  * @procmap: the handle.
  * @addrs: the addresses, in any order.
- * @nr_addrs: their number.
+ * @nr_addrs: number of addresses.
  * @flags: as for procmap_next().
- * @resolved: where to put the answer; procmap_free_resolved() gives it back.
+ * @resolved: set to the result. Free it with procmap_free_resolved().
  *
- * Each mapping, and each gap between mappings, is asked for once, however many
- * of the addresses are in it; by text, the file is read once; by scan, many are
- * asked for at a time where most of them are wanted.
+ * Each mapping, and each gap between mappings, is looked up once, no matter how
+ * many of the addresses it has. The text method reads the file once. The scan
+ * method fetches many mappings at a time where most of them are needed.
  *
  * Return: 0, also if no address is mapped; or
  * * -EINVAL: a pointer is NULL, @nr_addrs is 0, or @flags has an unknown bit.
- * * another as procmap_find(), but for -ENOENT.
+ * * another error of procmap_find(), except -ENOENT.
  */
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
 		    struct procmap_resolved **resolved);
 
 /**
- * procmap_free_resolved() - give back what procmap_resolve() made
- * @resolved: it, or NULL.
+ * procmap_free_resolved() - free a result of procmap_resolve()
+ * @resolved: the result, or NULL.
  */
 void procmap_free_resolved(struct procmap_resolved *resolved);
 
 /**
- * procmap_open_file() - open the file that is mapped
- * @procmap: the handle that @mapping is from.
- * @mapping: a mapping; only the fields from @start to @dev_minor matter.
+ * procmap_open_file() - open the mapped file
+ * @procmap: the handle that returned @mapping.
+ * @mapping: a mapping; only the fields from @start to @dev_minor are used.
  *
- * /proc/<pid>/map_files has it, also if it was deleted, for those with the
- * capability CAP_CHECKPOINT_RESTORE. For others it is looked for by its name, in
- * the process' own root directory, and held against the mapping. Only regular
- * files are opened.
+ * Callers with CAP_CHECKPOINT_RESTORE get the file from /proc/<pid>/map_files,
+ * even if it has been deleted. For others, the file is opened by its name in
+ * the root directory of the process, and compared with the mapping. Only
+ * regular files are opened.
  *
- * Return: a file descriptor, for reading and closed on exec; or
+ * Return: a file descriptor, opened for reading with close-on-exec; or
  * * -EINVAL: a pointer is NULL.
  * * -ENODEV: the mapping has no regular file, or the handle is on a saved text.
- * * -ESTALE: at its path, there is another file.
- * * another as of open(2).
+ * * -ESTALE: another file is at the path.
+ * * another error of open(2).
  */
 int procmap_open_file(struct procmap *procmap,
 		      const struct procmap_mapping *mapping);

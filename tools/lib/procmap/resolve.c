@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Many addresses at once: they are taken in rising order, so that each mapping,
- * and each gap, is asked for once.
+ * Resolve many addresses at once, in rising order, so that each mapping and
+ * each gap is looked up once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #define FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE)
 
 /**
- * struct resolution - what is handed out, and what is needed to make it
- * @public: what the caller sees.
- * @size_mappings: how many there is room for.
- * @names: the names, each with its NUL; a mapping's is an offset in it until
- *	all have been found.
- * @names_len: bytes used of it.
- * @name_at: where the name of the last mapping is,
- * @name_size: and its bytes, with the NUL.
+ * struct resolution - a result, and what is needed to build it
+ * @public: the part that the caller sees.
+ * @size_mappings: mappings that @public has room for.
+ * @names: the names, each with its NUL. Until all mappings are found, the name
+ *	of a mapping is an offset in this buffer.
+ * @names_len: bytes used of @names.
+ * @name_at: offset of the most recent name.
+ * @name_size: size of the most recent name in bytes, including the NUL.
  */
 struct resolution {
 	struct procmap_resolved public;
@@ -33,17 +33,17 @@ struct resolution {
 /**
  * struct question - one of the addresses
  * @addr: the address.
- * @index: which one it is, as they were given.
+ * @index: its index in the caller's array.
  */
 struct question {
 	uint64_t addr;
 	size_t index;
 };
 
-/* Mappings begin and end with a page: within one, any order will do. */
+/* Mappings have whole pages, so the order within a page does not matter. */
 #define PAGE_BITS	12
 
-/* Up to so many, the sort that follows costs more than it saves. */
+/* Up to this number, insertion sort is faster than sorting by byte. */
 #define FEW		32
 
 static void sort_few(struct question *questions, size_t nr)
@@ -59,7 +59,7 @@ static void sort_few(struct question *questions, size_t nr)
 	}
 }
 
-/* Sort by one byte of the address, and leave those with the same as they are. */
+/* Stable sort by one byte of the address. */
 static void sort_by_byte(const struct question *from, struct question *to,
 			 size_t nr, unsigned int shift)
 {
@@ -78,10 +78,10 @@ static void sort_by_byte(const struct question *from, struct question *to,
 }
 
 /*
- * Sort @nr questions by page, @questions having room for twice as many: byte by
- * byte, from the lowest, of those @differing bits that are not the same in all.
- * Comparing them with one another would cost several times as much as asking the
- * kernel. Returns the half that they are in at the end.
+ * Radix sort: sort @nr questions by page, one byte at a time from the lowest,
+ * skipping bytes that are the same in all addresses (no bit in @differing).
+ * @questions has room for 2 * @nr. A comparison sort would cost several times
+ * as much as the lookups. Returns the half of @questions that has the result.
  */
 static struct question *sort(struct question *questions, size_t nr,
 			     uint64_t differing)
@@ -104,7 +104,7 @@ static struct question *sort(struct question *questions, size_t nr,
 	return from;
 }
 
-/* Whether they are in their order already, which most are not for long. */
+/* Are the addresses sorted already? This ends at the first one that is not. */
 static bool rise(const uint64_t *addrs, size_t nr)
 {
 	size_t i;
@@ -115,7 +115,10 @@ static bool rise(const uint64_t *addrs, size_t nr)
 	return true;
 }
 
-/* The addresses in their order by page; NULL if there is no memory for it. */
+/*
+ * The addresses, sorted by page; NULL without memory. The caller frees @memory
+ * in both cases.
+ */
 static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 				     void **memory)
 {
@@ -135,7 +138,7 @@ static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 				       sort(questions, nr_addrs, differing);
 }
 
-/* Neighbours have the same name more often than not. */
+/* Add a name, unless it is that of the previous mapping, as it often is. */
 static int add_name(struct resolution *new,
 		    const struct procmap_mapping *mapping)
 {
@@ -234,7 +237,7 @@ static int resolve(struct procmap *procmap, const struct question *questions,
 				place->offset = question->addr + to_offset;
 		}
 	}
-	/* Those above the last mapping. */
+	/* The addresses above the last mapping. */
 	while (question != end)
 		places[question++->index].mapping = PROCMAP_NOT_MAPPED;
 	return 0;
@@ -272,7 +275,7 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 
 void procmap_free_resolved(struct procmap_resolved *resolved)
 {
-	/* It stands at the beginning of the other. */
+	/* @public is the first member. */
 	struct resolution *const new = (struct resolution *)resolved;
 
 	if (!resolved)

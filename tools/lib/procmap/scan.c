@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Mappings by the ioctl PROCMAP_SCAN, which tells about many at a time. A walk
- * wants all of them. Who asks for addresses, in rising order, may want most of
- * the mappings, or few that are far apart; then single queries are cheaper.
+ * The scan method: PROCMAP_SCAN returns many mappings at a time. A walk uses
+ * all of them. Lookups of rising addresses may need most of the mappings, or a
+ * few that are far apart; then single queries are cheaper.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,22 +13,25 @@
 #include "internal.h"
 
 /*
- * The size of a batch, in mappings: small at first, for those who stop soon. The
- * kernel does with the largest what it would do with all.
+ * Size of a batch, in mappings: small at first, for callers that stop early.
+ * With the largest, the fixed cost of a call no longer matters.
  */
 #define BATCH_MIN	16
 #define BATCH_MAX	512
 
-/* Names and build IDs of @nr mappings, and of one however long they are. */
+/*
+ * Bytes for names and build IDs of @nr mappings of usual length; always enough
+ * for one of any length.
+ */
 #define DATA_SIZE(nr)	(PATH_MAX + PROCMAP_BUILD_ID_MAX + (nr) * 128)
 
 /*
- * So many queries cost about what a few batches do; then it is tried whether
- * those serve better, and less and less often if they do not.
+ * After this number of single queries, which cost about as much as a few
+ * batches, try a batch. Each time it does not pay off, wait twice as long.
  */
 #define PATIENCE	64
 
-/* A query costs as much as so many mappings in a scan. */
+/* A query costs as much as this number of mappings in a scan. */
 #define MAPPINGS_A_QUERY	4
 
 static int do_scan(int fd, struct procmap_scan_arg *arg)
@@ -59,7 +62,7 @@ void scan_free(struct scan *scan)
 	free(scan->data);
 }
 
-/* Nothing is at hand; @boundary is an address where no mapping is cut in two. */
+/* Drop the batch. @boundary is an address at which a scan cuts no mapping. */
 static void start_over(struct scan *scan, uint64_t boundary)
 {
 	scan->from = boundary;
@@ -69,7 +72,7 @@ static void start_over(struct scan *scan, uint64_t boundary)
 	scan->next = 0;
 }
 
-/* Make the next batch twice as large, and room for it. */
+/* Double the size of the next batch, and allocate room for it. */
 static int grow_batch(struct scan *scan)
 {
 	unsigned int batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
@@ -92,7 +95,7 @@ static int grow_batch(struct scan *scan)
 	return 0;
 }
 
-/* Get the mappings from where the last ones ended. */
+/* Get the batch that follows the current one. */
 static int next_batch(struct procmap *procmap, unsigned int flags)
 {
 	struct scan *const scan = &procmap->scan;
@@ -119,7 +122,7 @@ static int next_batch(struct procmap *procmap, unsigned int flags)
 	scan->next = 0;
 	if (nr < 0 && nr != -EINTR)
 		return nr;
-	/* Whatever the kernel answers, a walk comes to its end. */
+	/* A walk has to end, whatever the kernel returns. */
 	if (nr > (int)scan->batch || arg.data_used > arg.data_size ||
 	    arg.walk_end < arg.start || (nr >= 0 && arg.walk_end == arg.start))
 		return -EPROTO;
@@ -162,6 +165,7 @@ static int take_name(struct procmap *procmap, const struct procmap_vma *vma,
 	return 0;
 }
 
+/* Check a record, whatever the kernel returned, and copy it to @mapping. */
 static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 		       struct procmap_mapping *mapping)
 {
@@ -189,7 +193,7 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 	return take_name(procmap, vma, mapping);
 }
 
-/* The first mapping at hand that ends above @addr, or NULL. */
+/* The first mapping of the batch that ends above @addr, or NULL. */
 static const struct procmap_vma *at_hand(struct scan *scan, uint64_t addr)
 {
 	while (scan->next < scan->nr && scan->vmas[scan->next].end <= addr)
@@ -197,7 +201,7 @@ static const struct procmap_vma *at_hand(struct scan *scan, uint64_t addr)
 	return scan->next < scan->nr ? &scan->vmas[scan->next] : NULL;
 }
 
-/* Is a batch likely to serve better than a query for an address further up? */
+/* For an address above the batch: is another batch likely to beat a query? */
 static bool batch_is_better(struct scan *scan)
 {
 	if (!scan->nr)
@@ -259,7 +263,7 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		if (at != scan->to && !batch_is_better(scan))
 			return find_by_query(procmap, at, flags, mapping);
 		err = next_batch(procmap, flags);
-		/* The text has names that are too long for the ioctls. */
+		/* The query gets names that are too long from the text. */
 		if (err == -ENAMETOOLONG)
 			return find_by_query(procmap, at, flags, mapping);
 		if (err)

@@ -2,8 +2,8 @@
 /*
  * The text of /proc/<pid>/maps and smaps, line by line.
  *
- * It comes from the kernel, in most cases; but it may be a file that somebody
- * saved, and changed, so that every byte is checked before it is relied on.
+ * The text may be a saved file that somebody has changed, so every byte is
+ * checked before it is relied on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 #include "internal.h"
 
-/* The kernel gives a page at a time, unless a line is longer. */
+/* The kernel returns about a page per read, unless a line is longer. */
 #define READ_SIZE	(16 * 1024)
 
 /*
- * What is left of a line; @end is at its newline, at which every loop over
- * digits, blanks or a word ends.
+ * The rest of a line. @end points to its newline, which ends every loop over
+ * digits, blanks or a word.
  */
 struct line {
 	const char *at;
@@ -48,7 +48,7 @@ void text_close(struct text *text)
 		close(text->fd);
 }
 
-/* Make room for more behind what has not been used yet. */
+/* Move unread bytes to the start of the buffer; grow it if it is still full. */
 static int make_room(struct text *text)
 {
 	char *bytes;
@@ -70,7 +70,7 @@ static int make_room(struct text *text)
 	return 0;
 }
 
-/* Returns how many bytes there are more, 0 at the end, or -errno. */
+/* Returns the number of bytes read, 0 at the end of the text, or -errno. */
 static ssize_t read_more(struct text *text)
 {
 	ssize_t len;
@@ -92,7 +92,10 @@ static ssize_t read_more(struct text *text)
 	return len;
 }
 
-/* An address space that goes away ends the text early. */
+/*
+ * The error for the end of the text. If the address space has gone, the text
+ * ends early; a read from the start returns nothing then.
+ */
 static int at_end(const struct text *text)
 {
 	char byte;
@@ -103,7 +106,7 @@ static int at_end(const struct text *text)
 								      -ESRCH;
 }
 
-/* Take the next line. Good until the next call. */
+/* Take the next line, which is valid until the next call. */
 static int take_line(struct text *text, struct line *line)
 {
 	size_t searched = 0;
@@ -139,7 +142,7 @@ static bool take_char(struct line *line, char wanted)
 	return true;
 }
 
-/* One more than the value of each digit; 0 is none. */
+/* 1 + the value of each hexadecimal digit; 0 for other characters. */
 static const uint8_t hex_digits[256] = {
 	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6,
 	['6'] = 7, ['7'] = 8, ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12,
@@ -215,7 +218,7 @@ static bool take_range(struct line *line, struct procmap_mapping *mapping)
 	       take_hex(line, &mapping->end) && mapping->start < mapping->end;
 }
 
-/* What follows the range, up to the name. */
+/* Take the fields between the range and the name. */
 static bool take_fields(struct line *line, struct procmap_mapping *mapping)
 {
 	if (!take_char(line, ' ') || !take_permissions(line, &mapping->flags) ||
@@ -231,7 +234,7 @@ static bool take_fields(struct line *line, struct procmap_mapping *mapping)
 	return true;
 }
 
-/* The page of vsyscall has a line, but is no mapping of the process. */
+/* The vsyscall page has a line, but is not a mapping of the process. */
 static bool is_vsyscall(const struct line *line)
 {
 	static const char name[] = "[vsyscall]";
@@ -247,7 +250,7 @@ static bool passes(const struct procmap_mapping *mapping, unsigned int flags)
 	return !(flags & PERMISSIONS & ~mapping->flags);
 }
 
-/* The lines "Name: value" of smaps. */
+/* Is this one of the "Name: value" lines of smaps? */
 static bool is_detail(const struct line *line)
 {
 	return *line->at >= 'A' && *line->at <= 'Z' &&
@@ -271,7 +274,7 @@ static bool take_kilobytes(struct line *line, const char *name, size_t name_len,
 	return true;
 }
 
-/* Among the details that follow the line of a mapping, if they do. */
+/* Take the page size from the details of a mapping in smaps, if it has any. */
 static int take_page_size(struct text *text, uint64_t *page_size)
 {
 	static const char name[] = "KernelPageSize:";
