@@ -1,20 +1,22 @@
-# bash completion for procfs_query(1)				-*- shell-script -*-
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# bash completion for procfs_query(1)
 
 _procfs_query()
 {
+	# shellcheck disable=SC2034	# _init_completion sets them
 	local cur prev words cword split
 	_init_completion -s || return
 
 	case $prev in
 	-p | --pid)
 		_pids
-		COMPREPLY+=($(compgen -W self -- "$cur"))
+		[[ self != "$cur"* ]] || COMPREPLY+=(self)
 		return
 		;;
 	-e | --exe)
-		COMPREPLY=($(compgen -W \
-			'$(readlink /proc/[0-9]*/exe | sed "s|.*/||")' -- "$cur"))
+		mapfile -t COMPREPLY < <(compgen -W \
+			"$(readlink /proc/[0-9]*/exe | sed 's|.*/||')" -- "$cur")
 		return
 		;;
 	-f | --file)
@@ -31,7 +33,7 @@ _procfs_query()
 	esac
 	$split && return
 
-	COMPREPLY=($(compgen -W '$(_parse_help "$1")' -- "$cur"))
-	[[ ${COMPREPLY-} != *= ]] || compopt -o nospace
+	mapfile -t COMPREPLY < <(compgen -W "$(_parse_help "$1")" -- "$cur")
+	[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
 } &&
 	complete -F _procfs_query procfs_query

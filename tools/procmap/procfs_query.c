@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procfs_query: tell which mappings of a process cover given addresses, or list
- * them, by the ioctls PROCMAP_QUERY and PROCMAP_SCAN or by the text of
+ * procfs_query: show which mappings of a process cover given addresses, or list
+ * them, with the ioctls PROCMAP_QUERY and PROCMAP_SCAN or from the text of
  * /proc/PID/maps.
  *
- * Finding them, all ways, is libprocmap's. This asks it, and prints, compares
- * and times what it says.
+ * libprocmap looks the mappings up, by each of these methods. This program
+ * prints, compares and times the results.
  */
 #include "procfs_query.h"
 
@@ -18,7 +18,7 @@
 
 #define BENCH_RUNS_MAX		1000000
 
-/* Longest piece of bad input that is repeated in a message. */
+/* A message repeats at most this many bytes of bad input. */
 #define QUOTE_LEN_MAX		60
 
 void *need(void *memory)
@@ -28,7 +28,7 @@ void *need(void *memory)
 	return memory;
 }
 
-/* All that is left of a file, up to its end or an error; the caller frees it. */
+/* Read the rest of a file, up to its end or an error; the caller frees it. */
 char *read_all(FILE *file, size_t *len)
 {
 	char *bytes = NULL;
@@ -44,7 +44,7 @@ char *read_all(FILE *file, size_t *len)
 	return bytes;
 }
 
-/* Whether it is said of each answer which process it is about. */
+/* Whether there may be several processes, so that each needs a heading. */
 bool is_of_many(const struct options *options)
 {
 	return options->all || options->exe;
@@ -62,7 +62,10 @@ const char *way_name(enum procmap_way way)
 	}
 }
 
-/* The ways that are compared: the text is the last; the ioctl is wanted. */
+/*
+ * The methods to compare: the ioctl, whether or not the kernel has it; the scan,
+ * if the kernel has it; the text, always last. Returns how many.
+ */
 size_t ways_to_compare(enum procmap_way ways[NR_WAYS])
 {
 	struct procmap *procmap;
@@ -77,7 +80,7 @@ size_t ways_to_compare(enum procmap_way ways[NR_WAYS])
 	return nr;
 }
 
-/* What is asked of each mapping. */
+/* The flags of every lookup. */
 unsigned int flags_of(const struct options *options)
 {
 	return options->filters |
@@ -121,8 +124,8 @@ static int visit_addresses(struct procmap *procmap,
 }
 
 /*
- * Do the work that was asked for, in one pass: visit each address with the
- * mapping that covers it, or NULL; or each mapping with its first address.
+ * Do the requested lookups in one pass: visit each address with the mapping that
+ * covers it, or NULL; or, for --list and --sum, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context)
@@ -132,7 +135,7 @@ int visit(struct procmap *procmap, const struct options *options,
 	       visit_addresses(procmap, options, visit_one, context);
 }
 
-/* The path of what a process runs, or NULL; the caller frees it. */
+/* The path of the program that a process runs, or NULL; the caller frees it. */
 char *program_of(pid_t pid)
 {
 	static const char deleted[] = " (deleted)";
@@ -157,22 +160,22 @@ char *program_of(pid_t pid)
 static bool runs(pid_t pid, const char *name)
 {
 	char *const program = program_of(pid);
-	bool it_does = false;
+	bool is_match = false;
 
 	if (program) {
 		const char *const base = strrchr(program, '/');
 
-		it_does = !strcmp(strchr(name, '/') || !base ? program :
-							       base + 1, name);
+		is_match = !strcmp(strchr(name, '/') || !base ? program :
+								base + 1, name);
 	}
 	free(program);
-	return it_does;
+	return is_match;
 }
 
 /**
- * struct processes - those to look into
+ * struct processes - the processes to inspect
  * @pids: their IDs, in rising order.
- * @nr: how many there are.
+ * @nr: the number of IDs.
  */
 struct processes {
 	pid_t *pids;
@@ -191,7 +194,7 @@ static int by_pid(const void *a, const void *b)
 	return *(const pid_t *)a - *(const pid_t *)b;
 }
 
-/* As pgrep(1) does, this leaves out the one that asks. */
+/* Like pgrep(1), skip the calling process. */
 static void find_processes(const struct options *options,
 			   struct processes *processes)
 {
@@ -221,7 +224,7 @@ int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Bad input as it can stand in a message of one line. */
+/* Bad input, cut and made printable for a message of one line. */
 static const char *quote(const char *text, size_t len)
 {
 	static char quoted[QUOTE_LEN_MAX + sizeof("...")];
@@ -233,7 +236,7 @@ static const char *quote(const char *text, size_t len)
 	return quoted;
 }
 
-/* Parse an address and say what is wrong with it, or return NULL. */
+/* Parse an address. Returns NULL, or what is wrong with it. */
 static const char *parse_address(const char *text, size_t len, uint64_t *addr)
 {
 	size_t i = 0;
@@ -246,7 +249,7 @@ static const char *parse_address(const char *text, size_t len, uint64_t *addr)
 		if (!isxdigit(c))
 			return "is not a hexadecimal address";
 		if (*addr >> 60)
-			return "is too large: an address has 64 bits at most";
+			return "is too large: an address has at most 64 bits";
 		*addr = *addr << 4 | (isdigit(c) ? c - '0' :
 						   tolower(c) - 'a' + 10);
 	}
@@ -297,42 +300,40 @@ static void read_addresses(struct options *options)
 	ssize_t len;
 
 	if (!file)
-		fail("%s: %s: give a file with one address a line", name,
+		fail("%s: %s: give a file with one address per line", name,
 		     strerror(errno));
 	while ((len = getline(&text, &size, file)) >= 0)
 		read_address_line(options, name, ++line, text, len);
 	if (!feof(file))
-		fail("%s:%zu: %s: give a file with one address a line", name,
+		fail("%s:%zu: %s: give a file with one address per line", name,
 		     line + 1, strerror(errno));
 	if (!options->nr_addrs)
-		fail("%s:%zu: the file ends without an address: give one a line",
+		fail("%s:%zu: the file has no address: give one per line",
 		     name, line);
 	free(text);
 	if (!is_stdin)
 		fclose(file);
 }
 
-/* Say in one line what went wrong and what to do about it. */
+/* Exit with one line that names the error and what the user can do. */
 static void report_trouble(pid_t pid, int err)
 {
 	switch (-err) {
 	case ENOENT:
-		fail("there is no process %d: see ps(1) for those there are",
-		     pid);
+		fail("there is no process %d: see ps(1)", pid);
 	case EACCES:
 	case EPERM:
-		fail("no permission to look into process %d: become its user or root",
+		fail("no permission to inspect process %d: run as its user, or as root",
 		     pid);
 	case ESRCH:
-		fail("process %d has no mappings (a kernel thread, or exited): give another",
+		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ENOTTY:
-		fail("this kernel has no such ioctl: use the text (-T), or none of -Q and -S");
+		fail("the kernel does not have the ioctl that -Q, -S, --compare, --bench or --scale needs: use -T, or none of them");
 	case EBADMSG:
-		fail("/proc/%d/maps is not in the format of this kernel's text: use -Q",
-		     pid);
+		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
 	case EPROTO:
-		fail("/proc/%d/maps: the kernel answered with what is no mapping: use -T",
+		fail("/proc/%d/maps: the ioctl returned an invalid mapping: use -T",
 		     pid);
 	case ENOMEM:
 		fail("out of memory");
@@ -351,80 +352,80 @@ enum {
 };
 
 static const struct argp_option argp_options[] = {
-	{ .doc = "What to look at:" },
+	{ .doc = "Processes and work:" },
 	{ .name = "pid", .key = 'p', .arg = "PID",
 	  .doc = "The process, or self" },
 	{ .name = "all", .key = 'a',
-	  .doc = "Every process that may be looked into" },
+	  .doc = "All processes that you may inspect" },
 	{ .name = "exe", .key = 'e', .arg = "NAME",
-	  .doc = "Every one that runs the program NAME, or the one at that path" },
+	  .doc = "All processes that run the program NAME; with a slash, NAME is its path" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
-	  .doc = "Read addresses from FILE, one a line; - is standard input, # begins a comment" },
+	  .doc = "Read addresses from FILE, one per line; - is standard input, # starts a comment" },
 	{ .name = "list", .key = 'l',
-	  .doc = "List all mappings, each as its line in /proc/PID/maps" },
+	  .doc = "List all mappings, as in /proc/PID/maps" },
 	{ .name = "sum", .key = 's',
-	  .doc = "Sum up all mappings by file" },
+	  .doc = "Add up the sizes of all mappings, by file" },
 	{ .name = "interval", .key = 'i', .arg = "SECONDS",
-	  .doc = "With --list: look again every SECONDS, print what has changed" },
+	  .doc = "With --list: look again every SECONDS and print the changes" },
 
-	{ .doc = "Filters, of which a mapping has to pass all:" },
+	{ .doc = "Filters (a mapping has to pass all of them):" },
 	{ .name = "executable", .key = KEY_EXECUTABLE, .doc = "Executable" },
 	{ .name = "readable", .key = KEY_READABLE, .doc = "Readable" },
 	{ .name = "writable", .key = KEY_WRITABLE, .doc = "Writable" },
 	{ .name = "shared", .key = KEY_SHARED,
-	  .doc = "Shared (s in the text)" },
+	  .doc = "Shared (s in /proc/PID/maps)" },
 	{ .name = "file-backed", .key = KEY_FILE_BACKED,
-	  .doc = "Of a file" },
+	  .doc = "Mapping of a file" },
 
-	{ .doc = "How to look:" },
+	{ .doc = "Method:" },
 	{ .name = "query", .key = 'Q',
-	  .doc = "By the ioctl; fail if the kernel has none" },
+	  .doc = "Use PROCMAP_QUERY; fail if the kernel does not have it" },
 	{ .name = "scan", .key = 'S',
-	  .doc = "By the ioctl that tells many at a time; fail if the kernel has none" },
-	{ .name = "text", .key = 'T', .doc = "By the text" },
+	  .doc = "Use PROCMAP_SCAN; fail if the kernel does not have it" },
+	{ .name = "text", .key = 'T', .doc = "Parse the text of /proc/PID/maps" },
 
-	{ .doc = "What to print:" },
+	{ .doc = "Output:" },
 	{ .name = "verbose", .key = 'v',
-	  .doc = "With an address, the line of its mapping too" },
+	  .doc = "With each address, print the line of its mapping too" },
 	{ .name = "build-id", .key = 'B',
-	  .doc = "Build IDs; with -T they are read from the files" },
-	{ .name = "json", .key = 'j', .doc = "JSON" },
+	  .doc = "Print build IDs; with -T they are read from the files" },
+	{ .name = "json", .key = 'j', .doc = "Print JSON" },
 
-	{ .doc = "All ways, instead of printing what was found:" },
+	{ .doc = "All methods, instead of printing the mappings:" },
 	{ .name = "compare", .key = 'c',
-	  .doc = "Print what differs, build IDs included" },
+	  .doc = "Print where their results differ, build IDs included" },
 	{ .name = "bench", .key = 'b', .arg = "N",
-	  .doc = "Print what N runs of each cost, in turns" },
+	  .doc = "Run each N times, in turns, and print time and system calls" },
 	{ .name = "scale", .key = KEY_SCALE, .arg = "FILE.svg",
-	  .doc = "Measure them in processes of up to 60,000 mappings; gnuplot draws FILE.svg" },
+	  .doc = "Measure each with up to 60,000 mappings; gnuplot draws FILE.svg" },
 	{}
 };
 
 static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--sum\n--scale FILE.svg";
 
 static const char argp_doc[] =
-	"Tell which mappings of a process cover addresses, or list its mappings: by the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps where the kernel has them, else by the text of that file.\n"
+	"Show which mappings of a process cover the given addresses, or list its mappings: with the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps if the kernel has them, otherwise from the text of that file.\n"
 	"\n"
-	"Addresses are hexadecimal, with or without 0x. They are looked up and printed in rising order: address, offset in the file, with -B build ID, name. A - stands for what there is none of, a ? for the build ID of a file that cannot be read.\n"
+	"Addresses are hexadecimal, with or without 0x. They are looked up and printed in rising order: address, file offset, build ID (with -B), name. \"-\" means none; \"?\" means that the file with the build ID cannot be read.\n"
 	"\vExamples:\n"
 	"  procfs_query -p 1 7f5e12345678          what is mapped there\n"
-	"  procfs_query -p 1 -B -f addresses.txt   for a symbolizer\n"
+	"  procfs_query -p 1 -B -f addresses.txt   the input of a symbolizer\n"
 	"  procfs_query -p 1 --list --executable   the code of a process\n"
 	"  procfs_query -p 1 --list --interval 1   what is mapped and unmapped\n"
-	"  procfs_query --all --sum -B             which files are in use, and how much of them\n"
-	"  procfs_query -p 1 --list --compare      do all ways agree?\n"
-	"  procfs_query -p 1 --list --bench 100    which one is fastest?\n"
+	"  procfs_query --all --sum -B             which files are mapped, and how much\n"
+	"  procfs_query -p 1 --list --compare      do all methods agree?\n"
+	"  procfs_query -p 1 --list --bench 100    which method is fastest?\n"
 	"\n"
-	"By the text, a build ID is read from /proc/PID/map_files, for which CAP_CHECKPOINT_RESTORE is needed, else from the path if the mapped file is still there.\n"
+	"With -T, build IDs are read from /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE, or else from the path if it still leads to the mapped file.\n"
 	"\n"
-	"In JSON, addresses and offsets are strings in hexadecimal, inode numbers strings in decimal. A name is a string in which each byte that is not part of valid UTF-8 is \\u0080 to \\u00ff; there is a name_hex with all bytes of such a name.\n"
+	"In JSON, addresses and offsets are hexadecimal strings, inode numbers are decimal strings. In a name, each byte that is not valid UTF-8 becomes \\u0080 to \\u00ff; such a name has all its bytes in name_hex.\n"
 	"\n"
-	"On a terminal, names are shortened to fit and there are colours, but for NO_COLOR. In a pipe, each name is whole.\n"
+	"On a terminal, names are shortened to fit, and colours are used unless NO_COLOR is set. In a pipe, names are complete.\n"
 	"\n"
 	"Exit status:\n"
 	"  0  something was found, and with --compare nothing differs\n"
 	"  1  nothing was found, or something differs\n"
-	"  2  bad usage, or the process cannot be looked into";
+	"  2  bad usage, or the process cannot be inspected";
 
 static bool parse_number(const char *text, unsigned long max,
 			 unsigned long *number)
@@ -462,7 +463,7 @@ static void set_pid(struct options *options, const char *text)
 static void set_way(struct options *options, enum procmap_way way)
 {
 	if (options->way != PROCMAP_ANY_WAY && options->way != way)
-		fail("-Q, -S and -T exclude each other: give one of them");
+		fail("-Q, -S and -T exclude each other: use one of them");
 	options->way = way;
 }
 
@@ -487,10 +488,10 @@ static void check_process(const struct options *options)
 	case 1:
 		break;
 	default:
-		fail("-p, --all and --exe exclude each other: leave out all but one");
+		fail("-p, --all and --exe exclude each other: use one of them");
 	}
 	if (is_of_many(options) && (options->interval || options->runs))
-		fail("--interval and --bench look into one process: use -p PID");
+		fail("--interval and --bench work on one process: use -p PID");
 }
 
 static void check_options(const struct options *options)
@@ -501,7 +502,7 @@ static void check_options(const struct options *options)
 		    options->verbose || options->list || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
 		    options->runs)
-			fail("--scale measures processes of its own: give it --json at most");
+			fail("--scale measures its own processes: combine it with nothing but --json");
 		return;
 	}
 	check_process(options);
@@ -509,15 +510,15 @@ static void check_options(const struct options *options)
 	    !!options->nr_addrs != 1)
 		fail("give either addresses, or -f FILE, or --list, or --sum");
 	if (options->compare && options->runs)
-		fail("--compare and --bench exclude each other: run one after the other");
+		fail("--compare and --bench exclude each other: use one of them");
 	if (options->interval && !options->list)
 		fail("--interval watches all mappings: use it with --list");
 	if (options->interval && (options->compare || options->runs))
-		fail("--interval excludes --compare and --bench: leave out one");
+		fail("--interval excludes --compare and --bench: use one of them");
 	if (options->sum && (options->compare || options->runs))
 		fail("--sum excludes --compare and --bench: use --list");
 	if (options->way && (options->compare || options->runs))
-		fail("--compare and --bench use all ways: leave out -Q, -S and -T");
+		fail("--compare and --bench use all methods: leave out -Q, -S and -T");
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -605,9 +606,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 /**
- * struct totals - what is told of all processes at the end
- * @comparison: how the ways compare.
- * @sums: how much is mapped.
+ * struct totals - results over all processes, which are printed at the end
+ * @comparison: counts and differences of --compare.
+ * @sums: the sums of --sum.
  */
 struct totals {
 	struct comparison comparison;
@@ -624,16 +625,16 @@ static int work_on(const struct options *options, struct totals *totals,
 	return options->runs ? bench(options, out) : show(options, out);
 }
 
-static int conclude(const struct options *options, struct totals *totals,
-		    FILE *out)
+static int print_totals(const struct options *options, struct totals *totals,
+			FILE *out)
 {
 	return options->compare ?
 	       print_comparison(options, &totals->comparison, out) :
 	       print_sums(options, &totals->sums, out);
 }
 
-/* One that is gone by now, or is not ours to see, is left out if it is of many. */
-static bool can_be_left_out(const struct options *options, int err)
+/* With --all or --exe, skip processes that exited or that we may not inspect. */
+static bool can_be_skipped(const struct options *options, int err)
 {
 	return is_of_many(options) && (err == -ENOENT || err == -ESRCH ||
 				       err == -EACCES || err == -EPERM);
@@ -641,11 +642,11 @@ static bool can_be_left_out(const struct options *options, int err)
 
 static int work(struct options *options, const struct processes *processes)
 {
-	const bool is_concluded = options->compare || options->sum;
+	const bool has_totals = options->compare || options->sum;
 	struct totals totals = {};
 	struct output output;
 	int status = EXIT_FAILURE;
-	size_t i, nr_seen = 0;
+	size_t i, nr_inspected = 0;
 
 	for (i = 0; i < processes->nr; i++) {
 		int err;
@@ -654,22 +655,22 @@ static int work(struct options *options, const struct processes *processes)
 		begin_output(&output);
 		err = work_on(options, &totals, output.file);
 		end_output(&output, err >= 0);
-		if (err < 0 && !can_be_left_out(options, err))
+		if (err < 0 && !can_be_skipped(options, err))
 			report_trouble(options->pid, err);
-		nr_seen += err >= 0;
+		nr_inspected += err >= 0;
 		if (err == EXIT_SUCCESS)
 			status = EXIT_SUCCESS;
 	}
-	if (!nr_seen)
-		fail("there is no process%s%s that may be looked into: see ps(1), or become root",
-		     options->exe ? " of " : "",
+	if (!nr_inspected)
+		fail("found no process%s%s that you may inspect: see ps(1), or run as root",
+		     options->exe ? " running " : "",
 		     options->exe ? quote(options->exe, strlen(options->exe)) :
 				    "");
-	if (is_concluded) {
+	if (has_totals) {
 		if (is_of_many(options))
 			options->pid = 0;
 		begin_output(&output);
-		status = conclude(options, &totals, output.file);
+		status = print_totals(options, &totals, output.file);
 		end_output(&output, true);
 	}
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* procfs_query: what its parts have from one another. */
+/* procfs_query: the interfaces between its source files. */
 #ifndef PROCFS_QUERY_H
 #define PROCFS_QUERY_H
 
@@ -22,28 +22,28 @@
 
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
-/* By query, by scan, by text. */
+/* The methods: query, scan, text. */
 #define NR_WAYS			3
 
 /**
- * struct options - what the user asked for
- * @pid: the process; of several, the one that it is the turn of.
- * @all: all processes that may be looked into.
- * @exe: all that run this program, or NULL.
- * @way: the way asked for, or PROCMAP_ANY_WAY.
+ * struct options - the command line
+ * @pid: the process; with @all or @exe, the current one, or 0 for the totals.
+ * @all: inspect all processes.
+ * @exe: inspect all processes that run this program, or NULL.
+ * @way: the method to use, or PROCMAP_ANY_WAY.
  * @file: the file with addresses, or NULL.
  * @addrs: the addresses, sorted before they are used.
- * @nr_addrs: how many there are.
- * @size_addrs: how many there is room for.
+ * @nr_addrs: the number of addresses.
+ * @size_addrs: the number of addresses that @addrs has room for.
  * @filters: the flags that a mapping must have.
- * @runs: runs of the benchmark, 0 for none.
- * @interval: seconds from one look to the next, 0 for one look.
- * @scale: the file for a picture of the cost, or NULL.
- * @list: all mappings, and not those of addresses.
- * @sum: all mappings, summed up by file.
- * @compare: compare all ways.
+ * @runs: the number of runs of the benchmark, or 0.
+ * @interval: the seconds between two snapshots, or 0.
+ * @scale: the file for the plot of the cost, or NULL.
+ * @list: list all mappings.
+ * @sum: add up the sizes of all mappings, by file.
+ * @compare: compare the results of all methods.
  * @build_id: print build IDs.
- * @verbose: print the line of the mapping.
+ * @verbose: with each address, print the line of its mapping.
  * @json: print JSON.
  */
 struct options {
@@ -84,15 +84,20 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context);
 
-/* procfs_query_print.c: these and those below return an exit status or -errno */
+/* procfs_query_print.c */
+
+/*
+ * show(), watch(), compare(), bench(), scale() and the functions of sums return
+ * an exit status or -errno.
+ */
 
 int show(const struct options *options, FILE *out);
 
 /**
- * struct output - what is to be printed, once it is known to be good
- * @file: where to write it.
- * @bytes: what was written.
- * @len: their number.
+ * struct output - output that is held back until all of it is known to be good
+ * @file: the stream to write to.
+ * @bytes: what was written; end_output() frees it.
+ * @len: the number of bytes.
  */
 struct output {
 	FILE *file;
@@ -121,8 +126,8 @@ void print_build_id_line(FILE *out, const struct procmap_mapping *vma);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 
 /**
- * struct json - an object that is written
- * @out: where to.
+ * struct json - a JSON object that is being written
+ * @out: the stream.
  * @first: the next member or element needs no comma.
  */
 struct json {
@@ -153,11 +158,12 @@ int watch(const struct options *options);
 /* procfs_query_sum.c */
 
 /**
- * struct sums - how much is mapped, by file
- * @sums: one for each file or other name.
- * @nr: how many there are.
- * @tree: the same, to find one.
- * @processes: those whose mappings are in them.
+ * struct sums - the sizes of mappings, by file
+ * @sums: one for each file or other name. add_to_sums() allocates them,
+ *	print_sums() frees them.
+ * @nr: the number of sums.
+ * @tree: the same sums as a tsearch(3) tree.
+ * @processes: the number of processes that were added.
  */
 struct sums {
 	struct sum **sums;
@@ -172,15 +178,15 @@ int print_sums(const struct options *options, struct sums *sums, FILE *out);
 /* procfs_query_compare.c */
 
 /**
- * struct comparison - what a comparison found
- * @processes: those compared.
- * @changed: those that did not hold still meanwhile, and are not in the others.
- * @addresses: addresses looked up.
- * @mappings: mappings that the ways found and whose fields were compared.
- * @names: those that have a name.
- * @build_ids: those that have a build ID.
- * @unreadable: those whose file could not be read for the text.
- * @differences: how many there are.
+ * struct comparison - counts of a comparison
+ * @processes: processes that were compared.
+ * @changed: processes that kept changing, which no other count includes.
+ * @addresses: addresses that were looked up.
+ * @mappings: mappings whose fields were compared.
+ * @names: mappings with a name.
+ * @build_ids: mappings with a build ID.
+ * @unreadable: mappings whose file the text method could not read.
+ * @differences: differences that were found.
  */
 struct comparison {
 	size_t processes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: what the work costs, each way. */
+/* procfs_query: the time and the system calls that each method needs. */
 #include "procfs_query.h"
 
 #include <signal.h>
@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 /**
- * struct timing - what the runs of one way cost
- * @way: the way.
- * @ns: the time of each run.
- * @syscalls: of a run.
- * @nr_found: mappings, or addresses in one, that the last run found.
+ * struct timing - the cost of the runs of one method
+ * @way: the method.
+ * @ns: the time of each run; bench() allocates and frees it.
+ * @syscalls: the number of system calls in a run.
+ * @nr_found: the number of mappings, or of mapped addresses, in the last run.
  */
 struct timing {
 	enum procmap_way way;
@@ -66,7 +66,10 @@ static int time_run(const struct options *options, struct timing *timing,
 	return err;
 }
 
-/* A run between two system calls that a tracer finds; the heap has its size. */
+/*
+ * One run between two calls of getpid(), which mark it for the tracer. A run
+ * before it lets the heap grow to its size.
+ */
 static void run_to_be_counted(const struct options *options,
 			      enum procmap_way way)
 {
@@ -82,7 +85,7 @@ static void run_to_be_counted(const struct options *options,
 	_exit(0);
 }
 
-/* How many system calls a run makes, as the kernel sees it; 0 if unknown. */
+/* Count the system calls of a run with ptrace(2). Returns 0 if that fails. */
 static unsigned long count_syscalls(const struct options *options,
 				    enum procmap_way way)
 {
@@ -119,7 +122,7 @@ double median_us(const uint64_t *sorted_ns, size_t nr)
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
 }
 
-/* How much longer the text takes, which is the last, than another way. */
+/* How many times as long the text takes. */
 static double ratio_to_text(const struct options *options,
 			    const struct timing *timing,
 			    const struct timing *text)
@@ -197,7 +200,7 @@ int bench(const struct options *options, FILE *out)
 		timings[i].ns = need(calloc(options->runs, sizeof(uint64_t)));
 	}
 
-	/* They take turns, and take turns at being first. */
+	/* Take turns, each time with another method first. */
 	for (nr = 0; nr < options->runs && !err; nr++)
 		for (i = 0; i < nr_ways && !err; i++)
 			err = time_run(options, &timings[(nr + i) % nr_ways],

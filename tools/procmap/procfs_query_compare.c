@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: whether all ways give the same answers. */
+/* procfs_query: compare the results of all methods. */
 #include "procfs_query.h"
 
 #include <unistd.h>
 
-/* How often a process that changes meanwhile is compared anew. */
+/* A process that changes is compared at most this often. */
 #define COMPARE_ATTEMPTS	10
 
 /**
  * struct attempt - one comparison of a process
- * @count: what it found.
- * @way: the way that is held against the text.
- * @changed: the process did not hold still meanwhile.
- * @as_json: differences are written as JSON objects, and not as lines.
- * @json: where they are written to.
- * @lines: what was written.
- * @lines_size: their bytes.
+ * @count: the counts.
+ * @way: the method that is compared with the text.
+ * @changed: the process changed its mappings meanwhile.
+ * @as_json: write differences as JSON objects, not as lines.
+ * @json: where to write differences.
+ * @lines: the differences that were written; compare() frees them.
+ * @lines_size: the number of bytes in @lines.
  */
 struct attempt {
 	struct comparison count;
@@ -91,7 +91,7 @@ static void compare_build_ids(struct attempt *attempt, uint64_t addr,
 	compare_strings(attempt, addr, "build ID", a, b);
 }
 
-/* All that the text tells; the page size is not in it. */
+/* Compare all that the text has; the page size is not in it. */
 static void compare_vmas(struct attempt *attempt,
 			 const struct procmap_mapping *by_way,
 			 const struct procmap_mapping *by_text)
@@ -127,7 +127,7 @@ static void compare_existence(struct attempt *attempt, uint64_t addr,
 			by_text ? "mapped" : "not mapped");
 }
 
-/* The next of a walk; at its end, *at_end. */
+/* Step to the next mapping of a walk, or set *at_end. */
 static int next_of(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		   struct procmap_mapping *vma, bool *at_end)
 {
@@ -209,7 +209,7 @@ static int compare_addresses(struct attempt *attempt,
 	return err;
 }
 
-/* All of the text, to see whether a process has changed. */
+/* Read all of the text; the caller frees it. Returns NULL if that fails. */
 static char *read_maps(pid_t pid, size_t *len)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
@@ -227,10 +227,10 @@ static char *read_maps(pid_t pid, size_t *len)
 }
 
 /**
- * struct subject - a process by all the ways that are compared
- * @nr_ways: the number of those.
- * @ways: the ways.
- * @by: the process by each of them, the last time by text.
+ * struct subject - a process, opened once for each method
+ * @nr_ways: the number of methods.
+ * @ways: the methods, the text last.
+ * @by: the handle of each method.
  */
 struct subject {
 	size_t nr_ways;
@@ -238,7 +238,7 @@ struct subject {
 	struct procmap *by[NR_WAYS];
 };
 
-/* Hold one way against the text; what is counted is the same for each. */
+/* Compare one method with the text. Each method counts the same mappings anew. */
 static int compare_way(struct attempt *attempt, const struct options *options,
 		       const struct subject *subject, size_t way)
 {
@@ -253,10 +253,7 @@ static int compare_way(struct attempt *attempt, const struct options *options,
 	       compare_addresses(attempt, options, subject->by[way], by_text);
 }
 
-/*
- * One attempt. The text is read before and after, to see whether the process
- * held still.
- */
+/* Read the text before and after, to see whether the process changed. */
 static int compare_once(struct attempt *attempt, const struct options *options,
 			const struct subject *subject)
 {
@@ -280,9 +277,9 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 }
 
 /*
- * A process that maps and unmaps at the same place can show the ioctl what no
- * text has, while the text before and after is the same. So there is only a
- * difference if each attempt found one, in a process that held still each time.
+ * A process that maps and unmaps the same range again and again can change
+ * between two methods although the text before and after is the same. So report
+ * differences only if every attempt found some, and the text never changed.
  */
 static int compare_until_same(struct attempt *attempt,
 			      const struct options *options,
@@ -292,7 +289,7 @@ static int compare_until_same(struct attempt *attempt,
 	int nr, err;
 
 	for (nr = 0; nr < COMPARE_ATTEMPTS; nr++) {
-		/* A process that starts up gets 1 s in all to come to rest. */
+		/* A process that is starting has 1 s in all to settle. */
 		if (nr)
 			usleep(1000 << nr);
 		free(attempt->lines);
@@ -363,7 +360,7 @@ int compare(const struct options *options, struct comparison *total, FILE *out)
 	if (options->json)
 		json_attempt(out, options, &attempt);
 	if (attempt.changed) {
-		warnx("the mappings of process %d changed each time, %d times: stop it first",
+		warnx("the mappings of process %d kept changing in %d comparisons: stop it first",
 		      options->pid, COMPARE_ATTEMPTS);
 		total->changed++;
 		goto free;

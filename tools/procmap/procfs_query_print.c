@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procfs_query: what was found, as text or JSON. A terminal gets colours, and
- * names that fit into a line; anything else gets what the kernel's text has.
+ * procfs_query: print mappings as text or JSON. On a terminal, use colours and
+ * shorten names to fit the line; elsewhere, print the lines of /proc/PID/maps.
  */
 #include "procfs_query.h"
 
@@ -10,18 +10,18 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* A name gets as many columns at least, on however narrow a terminal. */
+/* The fewest columns for a name, even on a narrow terminal. */
 #define NAME_WIDTH_MIN		20
 
 #define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
 
-/* Where names begin if the text's own column leaves too little of a terminal. */
+/* Where names begin on a terminal too narrow for the column of the text. */
 #define NARROW_COLUMN		56
 
 /**
- * struct terminal - what standard output is
- * @colours: it is a terminal that shows colours to one who wants them.
- * @width: columns of the terminal; 0 if it is none.
+ * struct terminal - properties of standard output
+ * @colours: print colours: it is a terminal, and the user did not turn them off.
+ * @width: the columns of the terminal; 0 if it is not a terminal.
  */
 static struct terminal {
 	bool colours;
@@ -37,7 +37,7 @@ void look_at_terminal(void)
 
 	if (!isatty(STDOUT_FILENO))
 		return;
-	/* For the characters in names. */
+	/* mbrtowc() and wcwidth() need it. */
 	setlocale(LC_CTYPE, "");
 	if (columns && atoi(columns) > 0)
 		terminal.width = atoi(columns);
@@ -49,7 +49,7 @@ void look_at_terminal(void)
 			   term && strcmp(term, "dumb");
 }
 
-/* Returns the columns that it takes. */
+/* Returns the columns of @text. */
 int print_coloured(FILE *out, enum colour colour, const char *text)
 {
 	if (terminal.colours)
@@ -60,8 +60,8 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 }
 
 /*
- * The next character of a name as a terminal may have it: what is none, or would
- * be a command to the terminal, is shown as ?. Returns its bytes.
+ * Get the next character of a name for a terminal. Invalid bytes and control
+ * characters become ?. Returns its length in bytes.
  */
 static size_t next_character(const char *name, mbstate_t *state, wchar_t *wide,
 			     size_t *width)
@@ -92,7 +92,7 @@ static size_t width_of(const char *name)
 	return sum;
 }
 
-/* The name at @column of a line. What is too long loses its beginning. */
+/* Print a name at @column of a line. If it is too long, cut its beginning. */
 void print_name(FILE *out, const char *name, size_t column)
 {
 	size_t room = NAME_WIDTH_MIN, sum, width;
@@ -153,8 +153,8 @@ void permissions(const struct procmap_mapping *vma, char text[5])
 }
 
 /*
- * Where names begin in a line of the text. That depends on the size of a
- * pointer in the kernel, which a 32-bit program cannot know otherwise.
+ * Find the column of names in the text. It depends on the size of a pointer in
+ * the kernel, so a 32-bit program has to look.
  */
 int name_column(void)
 {
@@ -163,7 +163,7 @@ int name_column(void)
 	size_t size = 0;
 	int column = 0;
 
-	/* A name is the only thing that has a slash or a bracket. */
+	/* Only a name has a slash or a bracket. */
 	while (file && !column && getline(&line, &size, file) > 0) {
 		column = strcspn(line, "/[");
 		if (!line[column])
@@ -175,7 +175,7 @@ int name_column(void)
 	return column;
 }
 
-/* Of several processes, each has a heading. */
+/* With --all or --exe, each process has a heading. */
 void print_process(FILE *out, const struct options *options)
 {
 	char pid[sizeof(": ") + 3 * sizeof(options->pid)];
@@ -193,8 +193,9 @@ void print_process(FILE *out, const struct options *options)
 }
 
 /*
- * The line of a mapping; but on a terminal, byte for byte as in the text. It
- * begins at the column @indent of the terminal, and names at @column of it.
+ * Print the line of a mapping, byte for byte as in the text unless on a terminal.
+ * The line begins at column @indent of the terminal; its name at @column of the
+ * line.
  */
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		int column)
@@ -220,7 +221,7 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 	fputc('\n', out);
 }
 
-/* Returns its width. */
+/* Returns the columns of the build ID. */
 static int print_build_id(FILE *out, const struct procmap_mapping *vma)
 {
 	if (vma->build_id_size > 0)
@@ -229,7 +230,7 @@ static int print_build_id(FILE *out, const struct procmap_mapping *vma)
 	       fprintf(out, "%s", vma->build_id_size ? "?" : "-");
 }
 
-/* Below what has one. */
+/* Print the line with the build ID below a mapping, if there is one. */
 void print_build_id_line(FILE *out, const struct procmap_mapping *vma)
 {
 	if (!vma->build_id_size)
@@ -240,12 +241,12 @@ void print_build_id_line(FILE *out, const struct procmap_mapping *vma)
 }
 
 /**
- * struct printer - where found mappings go
+ * struct printer - the state of printing mappings
  * @out: the stream.
- * @options: what is to be printed of them.
+ * @options: the command line.
  * @column: where names begin in a line.
  * @json: the state of JSON.
- * @nr_found: how many mappings, or addresses in one, were printed.
+ * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */
 struct printer {
 	FILE *out;
@@ -294,8 +295,8 @@ static void print_listed(const struct printer *printer,
 }
 
 /*
- * JSON. A name is any bytes but NUL: what is valid UTF-8 in it goes out as it
- * is, any other byte as \u00XX.
+ * JSON strings are Unicode, but a name can have any bytes except NUL: print valid
+ * UTF-8 as it is, and every other byte as \u00XX.
  */
 
 static bool is_continuation(unsigned char c)
@@ -303,7 +304,7 @@ static bool is_continuation(unsigned char c)
 	return (c & 0xc0) == 0x80;
 }
 
-/* Length of the valid UTF-8 sequence of several bytes at @s, 0 if none. */
+/* The length of the multibyte UTF-8 character at @s, or 0 if it is not valid. */
 static size_t utf8_len(const unsigned char *s, size_t left)
 {
 	if (left >= 2 && s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
@@ -321,7 +322,7 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 	return 4;
 }
 
-/* The key of a member; NULL for an element, which has a line of its own. */
+/* Print the key of a member. An element (NULL) begins a new line instead. */
 static void json_key(struct json *json, const char *key)
 {
 	if (!json->first)
@@ -375,7 +376,7 @@ void json_address(struct json *json, const char *key, uint64_t addr)
 	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
 }
 
-/* Returns whether it was valid UTF-8, so that nothing is lost. */
+/* Returns whether it was valid UTF-8, that is, whether no byte was lost. */
 static bool json_bytes(struct json *json, const char *key, const char *bytes,
 		       size_t len)
 {
@@ -435,7 +436,7 @@ void json_build_id(struct json *json, const struct procmap_mapping *vma)
 		json_bool(json, "build_id_unreadable", true);
 }
 
-/* As a string: a number of 64 bits does not survive in every reader. */
+/* The inode is a string, since many readers have no 64-bit numbers. */
 void json_inode(struct json *json, const struct procmap_mapping *vma)
 {
 	char inode[3 * sizeof(vma->inode)];
@@ -488,7 +489,7 @@ static void json_lookup(struct json *json, const struct options *options,
 	json_close(json, '}');
 }
 
-/* An object about the process, if there is just one. */
+/* Begin an object; it has the process, except for totals of several. */
 void json_begin(struct json *json, const struct options *options)
 {
 	char *program;
@@ -566,14 +567,14 @@ int show(const struct options *options, FILE *out)
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* A full disk or a reader that has gone is told, and not ignored. */
+/* Fail on a full disk or a closed pipe. */
 static void write_output(const char *bytes, size_t len)
 {
 	while (len) {
 		const ssize_t written = write(STDOUT_FILENO, bytes, len);
 
 		if (written < 0)
-			fail("standard output: %s: not all of the result was written",
+			fail("standard output: %s: the result is incomplete",
 			     strerror(errno));
 		bytes += written;
 		len -= written;
@@ -585,7 +586,7 @@ void begin_output(struct output *output)
 	output->file = need(open_memstream(&output->bytes, &output->len));
 }
 
-/* It goes out as a whole or, after an error, not at all. */
+/* Write all of the output or, after an error, none of it. Frees it. */
 void end_output(struct output *output, bool is_good)
 {
 	if (fclose(output->file))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procfs_query: what one lookup and one walk cost, each way, in a process with
- * few mappings and in one with many; as numbers, and as a picture by gnuplot.
+ * procfs_query: measure one lookup and one walk with each method, in processes
+ * with few and with many mappings; print numbers, and plot them with gnuplot.
  */
 #include "procfs_query.h"
 
@@ -15,14 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How many mappings are made, beside the some thirty that the process has. */
+/* How many mappings to add to the some thirty that a process has. */
 static const size_t sizes[] = {
 	10, 30, 100, 300, 1000, 3000, 10000, 30000, 60000
 };
 
 #define NR_SIZES	(sizeof(sizes) / sizeof(*sizes))
 
-/* Each work is done so often, or as often as it can be in that time. */
+/* Repeat each measurement for this time, within these limits. */
 #define RUNS_MIN	9
 #define RUNS_MAX	1001
 #define RUNS_NS		50000000
@@ -32,9 +32,9 @@ enum work { LOOKUP, WALK, NR_WORKS };
 static const char *const work_names[NR_WORKS] = { "lookup", "walk" };
 
 /**
- * struct curve - a work, by one way
+ * struct curve - one kind of work with one method
  * @work: the work.
- * @way: the way.
+ * @way: the method.
  */
 struct curve {
 	enum work work;
@@ -44,9 +44,9 @@ struct curve {
 #define NR_CURVES_MAX	(NR_WORKS * NR_WAYS)
 
 /**
- * struct curves - all that is measured
- * @nr: their number.
- * @curves: they, each work's last by text.
+ * struct curves - all curves to measure
+ * @nr: the number of curves.
+ * @curves: the curves; the last of each work uses the text.
  */
 struct curves {
 	size_t nr;
@@ -54,8 +54,8 @@ struct curves {
 };
 
 /**
- * struct point - what was measured of one process
- * @vmas: the mappings that it has.
+ * struct point - the measurements of one process
+ * @vmas: the number of its mappings.
  * @us: the median of each curve, in us.
  */
 struct point {
@@ -64,10 +64,10 @@ struct point {
 };
 
 /**
- * struct subject - a process that is measured
+ * struct subject - a process to measure
  * @pid: the process.
- * @start: its mappings begin here,
- * @nr: and are so many, of a page each.
+ * @start: the start of the mappings that were made, of a page each.
+ * @nr: the number of these mappings.
  */
 struct subject {
 	pid_t pid;
@@ -76,8 +76,8 @@ struct subject {
 };
 
 /*
- * Make @nr mappings of a page, no two of which the kernel can merge: a tenth are
- * of the program's file. Returns where they begin.
+ * Make @nr mappings of a page. No two neighbours can be merged, and a tenth map
+ * the file of this program. Returns the start of the first, or NULL.
  */
 static char *make_mappings(size_t nr)
 {
@@ -102,7 +102,10 @@ static char *make_mappings(size_t nr)
 	return region;
 }
 
-/* It tells where its mappings are, and goes when its parent does, or did. */
+/*
+ * The process to measure: report the start of its mappings, and wait. It is
+ * killed when its parent exits; if that happened before prctl(), the write fails.
+ */
 static void be_subject(int out, size_t nr)
 {
 	const char *start;
@@ -132,7 +135,7 @@ static void start_subject(struct subject *subject, size_t nr)
 	}
 	close(ends[1]);
 	if (read(ends[0], &start, sizeof(start)) != sizeof(start) || !start)
-		fail("a process cannot have %zu mappings here: raise vm.max_map_count",
+		fail("cannot make %zu mappings in a process: raise vm.max_map_count",
 		     nr);
 	close(ends[0]);
 	subject->start = (uintptr_t)start;
@@ -145,7 +148,7 @@ static void stop_subject(const struct subject *subject)
 	waitpid(subject->pid, NULL, 0);
 }
 
-/* The addresses jump about, and are the same each way. */
+/* The addresses jump about, and are the same for each method. */
 static int look_up(struct procmap *procmap, const struct subject *subject,
 		   size_t run, size_t *nr_found)
 {
@@ -195,7 +198,7 @@ static int measure_work(const struct subject *subject, enum procmap_way way,
 	return err;
 }
 
-/* One lookup by scan is one by ioctl. */
+/* Skip lookups with the scan: the library does them with PROCMAP_QUERY. */
 static void find_curves(struct curves *curves)
 {
 	enum procmap_way ways[NR_WAYS];
@@ -236,7 +239,7 @@ static void show_progress(size_t done)
 		fputs("\r\033[K", stderr);
 }
 
-/* One point a line, which is also what gnuplot reads. */
+/* One point per line; gnuplot reads these lines, too. */
 static void json_points(struct json *json, const struct curves *curves,
 			const struct point *points)
 {
@@ -256,7 +259,7 @@ static void json_points(struct json *json, const struct curves *curves,
 	}
 }
 
-/* Beside the text, how much longer it takes than the way before it. */
+/* The ratio beside the text compares it with the method in the column before. */
 static void print_points(FILE *out, const struct curves *curves,
 			 const struct point *points)
 {
@@ -285,10 +288,10 @@ static void print_points(FILE *out, const struct curves *curves,
 }
 
 /**
- * struct gnuplot - gnuplot, as it waits for what to draw
+ * struct gnuplot - a running gnuplot
  * @pid: its process.
- * @in: what it reads.
- * @out: what it draws, as SVG.
+ * @in: its standard input; draw() closes it.
+ * @out: its standard output, the SVG; draw() closes it.
  */
 struct gnuplot {
 	pid_t pid;
@@ -296,7 +299,7 @@ struct gnuplot {
 	FILE *out;
 };
 
-/* Before anything is measured, so that it is known to be there. */
+/* Start it before the measurements, which take long: it may not be installed. */
 static void start_gnuplot(struct gnuplot *gnuplot)
 {
 	char *const argv[] = { "gnuplot", NULL };
@@ -318,7 +321,7 @@ static void start_gnuplot(struct gnuplot *gnuplot)
 	gnuplot->out = need(fdopen(out[0], "r"));
 }
 
-/* Have it draw the points; the picture as bytes. */
+/* Draw the points. Returns the SVG, @len bytes; the caller frees it. */
 static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
 		  const struct point *points, size_t *len)
 {
@@ -352,11 +355,11 @@ static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
 	svg = read_all(gnuplot->out, len);
 	fclose(gnuplot->out);
 	if (waitpid(gnuplot->pid, &status, 0) != gnuplot->pid || status || !*len)
-		fail("gnuplot failed: there is no picture");
+		fail("gnuplot failed: the plot was not written");
 	return svg;
 }
 
-/* There before anything is measured: a folder, and no folder of that name. */
+/* Check before the measurements, which take long, that @name can be written. */
 static void check_file(const char *name)
 {
 	char *const copy = need(strdup(name));
@@ -370,7 +373,10 @@ static void check_file(const char *name)
 	free(copy);
 }
 
-/* The file gets all of the picture, or stays what it was. */
+/*
+ * Write a temporary file and rename it, so that the file has all of the plot or
+ * stays as it was. Signals are blocked, so that no temporary file is left behind.
+ */
 static void write_file(const char *name, const char *bytes, size_t len)
 {
 	sigset_t all, before;
@@ -397,7 +403,7 @@ static void write_file(const char *name, const char *bytes, size_t len)
 		const int err = errno;
 
 		unlink(unnamed);
-		fail("%s: %s: the picture was not written", name, strerror(err));
+		fail("%s: %s: the plot was not written", name, strerror(err));
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	free(unnamed);

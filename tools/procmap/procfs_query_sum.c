@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: how much is mapped of each file, and under each other name. */
+/* procfs_query: add up the sizes of mappings, by file or other name. */
 #include "procfs_query.h"
 
 #include <search.h>
 
 /**
- * struct sum - the mappings of one file, or of one name
- * @first: the first of them, with a name of its own.
- * @last_pid: the process that one was found in last.
- * @processes: in how many there is one.
- * @mappings: how many there are.
+ * struct sum - the mappings of one file, or with one name
+ * @first: the first of them; its name is a copy that the sum owns.
+ * @last_pid: the last process that was found to have one.
+ * @processes: the number of processes that have one.
+ * @mappings: the number of mappings.
  * @bytes: their size.
- * @executable: of those that can be executed.
- * @writable: of those that can be written.
+ * @executable: the size of the executable ones.
+ * @writable: the size of the writable ones.
  */
 struct sum {
 	struct procmap_mapping first;
@@ -49,7 +49,7 @@ static int by_bytes(const void *a, const void *b)
 	return by_file(x, y);
 }
 
-/* The sum that a mapping belongs to. */
+/* Find the sum that a mapping belongs to, or add one. */
 static struct sum *sum_of(struct sums *sums, const struct procmap_mapping *vma)
 {
 	struct sum *const new = need(calloc(1, sizeof(*new)));
@@ -153,7 +153,7 @@ static void print_sum(const struct options *options, const struct sum *sum,
 		print_build_id_line(out, &sum->first);
 }
 
-/* Gives back what the sums hold, too. */
+/* Print the sums, and free them. */
 int print_sums(const struct options *options, struct sums *sums, FILE *out)
 {
 	struct json json = { .out = out };

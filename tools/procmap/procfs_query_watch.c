@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: what is mapped, unmapped and changed while a process runs. */
+/* procfs_query: print how the mappings of a running process change. */
 #include "procfs_query.h"
 
 #include <time.h>
 
 /**
- * struct snapshot - all mappings at one look
- * @vmas: the mappings, in rising order, with names of their own.
- * @nr: how many there are.
- * @size: how many there is room for.
+ * struct snapshot - all mappings at one time
+ * @vmas: the mappings, in rising order; their names are copies that it owns.
+ * @nr: the number of mappings.
+ * @size: the number of mappings that @vmas has room for.
  */
 struct snapshot {
 	struct procmap_mapping *vmas;
@@ -50,9 +50,9 @@ static bool is_same_vma(const struct procmap_mapping *a,
 }
 
 /**
- * struct watcher - where changes go
+ * struct watcher - the state of printing changes
  * @out: the stream.
- * @options: what is to be printed of them.
+ * @options: the command line.
  * @column: where names begin in a line.
  */
 struct watcher {
@@ -73,7 +73,7 @@ static void print_changed(const struct watcher *watcher, const char *when,
 	print_line(watcher->out, vma, indent, watcher->column);
 }
 
-/* A mapping that came (@was is NULL), went (@is is NULL) or changed. */
+/* Print a mapping that appeared (@was is NULL), vanished (@is) or changed. */
 static void print_change(const struct watcher *watcher, const char *when,
 			 const struct procmap_mapping *was,
 			 const struct procmap_mapping *is)
@@ -125,8 +125,8 @@ static void print_changes(struct watcher *watcher, const char *when,
 	}
 }
 
-static void print_first_look(struct watcher *watcher, const char *when,
-			     size_t nr)
+static void print_first(struct watcher *watcher, const char *when,
+			size_t nr)
 {
 	struct json json = { .out = watcher->out };
 
@@ -150,7 +150,7 @@ static void wait_until(struct timespec *next, double seconds)
 		;
 }
 
-/* Look, and print what has changed since the look before. */
+/* Take a snapshot, and print what has changed since the one before. */
 static int look(struct procmap *procmap, struct watcher *watcher,
 		struct snapshot *before, struct snapshot *now, bool is_first)
 {
@@ -167,14 +167,17 @@ static int look(struct procmap *procmap, struct watcher *watcher,
 	begin_output(&output);
 	watcher->out = output.file;
 	if (is_first)
-		print_first_look(watcher, when, now->nr);
+		print_first(watcher, when, now->nr);
 	else
 		print_changes(watcher, when, before, now);
 	end_output(&output, true);
 	return 0;
 }
 
-/* A process that executes another program goes on with new mappings. */
+/*
+ * The address space is gone: the process has exited or executed another program.
+ * Open its new one, if there is one, and look at that.
+ */
 static int look_anew(const struct options *options, struct procmap **procmap,
 		     struct watcher *watcher, struct snapshot *before,
 		     struct snapshot *now, bool is_first)
@@ -187,7 +190,7 @@ static int look_anew(const struct options *options, struct procmap **procmap,
 	return err ? err : look(*procmap, watcher, before, now, is_first);
 }
 
-/* Until the process is no more. */
+/* Print changes until the process exits. */
 int watch(const struct options *options)
 {
 	struct watcher watcher = { .options = options, .column = name_column() };

@@ -1,0 +1,1372 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Test procfs_query: its answers, options, exit status and messages.
+
+Usage: procfs_query_test.py [TOOL]; without TOOL it is $TOOL, or the program
+beside this file.
+
+The truth is /proc/PID/maps, readelf and the manual. Results are TAP 13 on
+standard output; the exit status is 1 if a test failed.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import mmap
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import traceback
+import typing
+import unittest
+import xml.etree.ElementTree
+from subprocess import DEVNULL, PIPE
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+# Seconds after which a test counts as hung.
+LIMIT = 600
+
+PAGE = mmap.PAGESIZE
+PROCMAP_QUERY = 0xC0686611
+PROCMAP_SCAN = 0xC04866E0
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+COMPILER = shutil.which("cc")
+BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
+
+NOT_AN_ADDRESS = "is not a hexadecimal address"
+TOO_LARGE = "is too large: an address has at most 64 bits"
+NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
+NO_IOCTL = ("the kernel does not have the ioctl that -Q, -S, --compare, --bench "
+            "or --scale needs: use -T, or none of them")
+NOT_FOUND = "that you may inspect: see ps(1), or run as root"
+NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
+
+
+def has_ioctl(command):
+    """Whether the kernel knows it: it refuses a size of 0 by another error."""
+    with open("/proc/self/maps", "rb") as file:
+        try:
+            fcntl.ioctl(file, command, bytes(command >> 16 & 0x3fff))
+        except OSError as error:
+            return error.errno != errno.ENOTTY
+    return True
+
+
+HAS_QUERY = has_ioctl(PROCMAP_QUERY)
+HAS_SCAN = has_ioctl(PROCMAP_SCAN)
+METHODS = {"-T": "text"}
+if HAS_QUERY:
+    METHODS["-Q"] = "ioctl"
+if HAS_SCAN:
+    METHODS["-S"] = "scan"
+
+needs_query = unittest.skipUnless(HAS_QUERY, "this kernel has no PROCMAP_QUERY")
+needs_scan = unittest.skipUnless(HAS_SCAN, "this kernel has no PROCMAP_SCAN")
+needs_root = unittest.skipUnless(os.geteuid() == 0, "not root")
+
+
+def needs(program):
+    return unittest.skipUnless(shutil.which(program), f"no {program}")
+
+
+def as_text(raw):
+    """Any bytes as a string; those that are not UTF-8 become surrogates."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def lines_of(text):
+    """The lines of a text, which ends with one. splitlines() knows too many."""
+    *lines, rest = text.split("\n")
+    assert not rest, f"the last line is cut off: {rest}"
+    return lines
+
+
+class Vma(typing.NamedTuple):
+    """A mapping, as its line in /proc/PID/maps has it."""
+    line: str
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    device: tuple
+    inode: str
+    name: str
+
+    @classmethod
+    def parse(cls, line):
+        span, permissions, offset, device, inode, name = line.split(" ", 5)
+        start, end = (int(part, 16) for part in span.split("-"))
+        return cls(line, start, end, permissions, int(offset, 16),
+                   tuple(int(part, 16) for part in device.split(":")), inode,
+                   name.lstrip(" "))
+
+    def has_file(self):
+        return self.device != (0, 0)
+
+    def json_name(self):
+        name = {"name": "".join(chr(ord(c) & 0xff) if "\udc80" <= c <= "\udcff" else c
+                                for c in self.name) or None}
+        if re.search("[\udc80-\udcff]", self.name):
+            name["name_hex"] = self.name.encode("utf-8", "surrogateescape").hex()
+        return name
+
+    def json_device(self):
+        return {"dev_major": self.device[0], "dev_minor": self.device[1],
+                "inode": self.inode}
+
+    def json(self, method):
+        return {"start": hex(self.start), "end": hex(self.end),
+                "permissions": self.permissions, "offset": hex(self.offset),
+                **self.json_device(), "page_size": None if method == "-T" else PAGE,
+                **self.json_name()}
+
+    def json_lookup(self, method):
+        return {"address": hex(self.start), "mapped": True, "offset": hex(self.offset)
+                if self.has_file() else None, **self.json_name(),
+                "vma": self.json(method)}
+
+
+def maps(pid):
+    """The mappings of a process. The vsyscall page is not one of them."""
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        lines = lines_of(as_text(file.read()))
+    return [Vma.parse(line) for line in lines if not line.endswith("[vsyscall]")]
+
+
+def map_lines(pid):
+    return [vma.line for vma in maps(pid)]
+
+
+def has_mappings(pid):
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            return bool(file.read(1))
+    except OSError:
+        return False
+
+
+def find(pid, permissions, name):
+    """The first mapping of a process with these permissions and this name."""
+    return next(vma for vma in maps(pid) if re.fullmatch(permissions, vma.permissions)
+                and name in vma.name)
+
+
+FILTERS = {"--executable": lambda vma: "x" in vma.permissions, "--readable": lambda vma:
+           "r" in vma.permissions, "--writable": lambda vma: "w" in vma.permissions,
+           "--shared": lambda vma: "s" in vma.permissions, "--file-backed":
+           Vma.has_file,}
+
+
+def filtered(pid, *filters):
+    return [vma.line for vma in maps(pid) if all(FILTERS[name](vma)
+                                                 for name in filters)]
+
+
+def lookups(pid):
+    """Addresses in and around each mapping, and the line of each answer."""
+    end = None
+    for vma in maps(pid):
+        if end not in (None, vma.start):
+            yield end, f"{end:#018x} not mapped"
+        end = vma.end
+        for address in vma.start, vma.start + 1234, end - 1:
+            offset = f"{'-':18}"
+            if vma.has_file():
+                offset = f"{address - vma.start + vma.offset:#018x}"
+            yield address, f"{address:#018x} {offset} {vma.name or '-'}"
+
+
+class Sum:
+    """What --sum prints of the mappings of one file, or of all."""
+
+    def __init__(self, vma=None):
+        self.vma = vma
+        self.pids = set()
+        self.mappings = 0
+        self.bytes = self.executable = self.writable = 0
+
+    def add(self, pid, vma):
+        size = vma.end - vma.start
+        self.pids.add(pid)
+        self.mappings += 1
+        self.bytes += size
+        self.executable += size if "x" in vma.permissions else 0
+        self.writable += size if "w" in vma.permissions else 0
+
+    def line(self, of_many):
+        return (f"{len(self.pids):9} " if of_many else "") + (
+            f"{self.mappings:8} {self.bytes >> 10:11} "
+            f"{self.executable >> 10:11} {self.writable >> 10:11}  " +
+            (self.vma.name or "-" if self.vma else "total"))
+
+    def json(self):
+        of_file = {}
+        if self.vma:
+            of_file = self.vma.json_device() | self.vma.json_name()
+        return {"processes": len(self.pids), "mappings": self.mappings,
+                "bytes": self.bytes, "executable_bytes": self.executable,
+                "writable_bytes": self.writable, **of_file}
+
+
+def sums_of(*pids):
+    """The sums of processes: by file or other name, and the total."""
+    sums, total = {}, Sum()
+    for pid in pids:
+        for vma in maps(pid):
+            key = vma.device, vma.inode, vma.name
+            sums.setdefault(key, Sum(vma)).add(pid, vma)
+            total.add(pid, vma)
+    return list(sums.values()), total
+
+
+def by_process(out):
+    """The lines below each heading "PID: program", which is the first one."""
+    found = {}
+    for line in lines_of(out):
+        heading = re.match(r"(\d+): ", line)
+        if heading:
+            assert int(heading[1]) not in found, line
+            lines = found[int(heading[1])] = []
+        lines.append(line)
+    return found
+
+
+def running(program):
+    """The processes that run a program. A zombie does not."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == program:
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def build_id_of(path):
+    """The build ID of a file, as binutils read it."""
+    notes = subprocess.check_output(["readelf", "-n", path], stderr=DEVNULL, text=True)
+    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
+def fields(out, number):
+    """One of the space-separated fields of each line."""
+    return [line.split()[number] for line in lines_of(out)]
+
+
+def stop(child):
+    child.kill()
+    child.communicate()
+
+
+def start(add_cleanup, *argv, **popen):
+    """Start a program that echoes lines; return when it has come to rest.
+
+    It ends at the end of its input, which is no later than this test's end.
+    """
+    child = subprocess.Popen(argv, stdin=PIPE, stdout=PIPE, **popen)
+    add_cleanup(stop, child)
+    command(child, "ready")
+    return child
+
+
+def command(child, line):
+    """Have a child do something; return when it is done."""
+    child.stdin.write(f"{line}\n".encode())
+    child.stdin.flush()
+    assert child.stdout.readline() == f"{line}\n".encode(), line
+
+
+def echo():
+    """The other side of start() and command()."""
+    for line in sys.stdin:
+        yield line.strip()
+        print(line, end="", flush=True)
+
+
+def be_odd(top):
+    """Map what is odd, and have a child that is a zombie.
+
+    All pages of the mapped files are resident, as build IDs need.
+    """
+    kept = []
+
+    def keep(path, content, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
+        with open(path, "wb+") as file:
+            file.write(content)
+            file.flush()
+            kept.append(mmap.mmap(file.fileno(), 0, flags=flags, prot=prot))
+
+    with open(f"{top}/cat", "rb") as file:
+        elf = file.read()
+    note = elf.index(b"\4\0\0\0\24\0\0\0\3\0\0\0GNU\0")
+
+    def change(at, byte):
+        return elf[:at] + bytes([byte]) + elf[at + 1:]
+
+    os.mkdir(f"{top}/odd")
+    os.chdir(f"{top}/odd")
+    for name in (b"with space ", b"new\nline", b"\"quote\\back", b"b\xffyte",
+                 b"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+                 b"cut \xe2\x82 \xf0\x9f\x98", b"long \xc0\xaf \xe0\x80\x80",
+                 b"surrogate \xed\xa0\x80", b"large \xf4\x90\x80\x80 \xf5",
+                 b"escape\x1b[2J"):
+        keep(name, b"x" * 9000)
+    keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+    kept.append(mmap.mmap(-1, PAGE))
+    kept[-1][0] = 1
+    for name in "deleted", "elf":
+        keep(name, elf)
+        os.unlink(name)
+    keep("relocatable", change(16, 1))
+    # An ELF header, a program header and a note of the other byte order.
+    other = ">" if sys.byteorder == "little" else "<"
+    keep("foreign", b"\x7fELF\2" + (b"\2" if other == ">" else b"\1") + b"\1" + bytes(9)
+         + struct.pack(other + "HHIQQQIHHHHHH", 3, 22, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0,
+                       0) + struct.pack(other + "IIQQQQQQ", 4, 4, 120, 0, 0, 36, 36, 4)
+         + struct.pack(other + "III4s20s", 4, 20, 3, b"GNU", b"twenty bytes as an ID"))
+    keep("id-of-8", change(note + 4, 8))
+    keep("id-of-21", change(note + 4, 21))
+    for _ in range(17):
+        os.mkdir("long-" + "x" * 240)
+        os.chdir("long-" + "x" * 240)
+    keep("file", b"x")
+
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    with open(f"{top}/zombie", "w", encoding="ascii") as file:
+        file.write(str(child))
+    for _ in echo():
+        pass
+
+
+def be_actor(program):
+    """Map, protect, unmap or execute when told to."""
+    libc = ctypes.CDLL(None)
+    at, size = ctypes.c_void_p(0x10000000), ctypes.c_size_t(2 * PAGE)
+    libc.mmap.restype = ctypes.c_void_p
+    private_anonymous_noreplace = 0x100022
+    for line in echo():
+        if line == "map":
+            assert libc.mmap(at, size, mmap.PROT_READ, private_anonymous_noreplace, -1,
+                             ctypes.c_long(0)) == at.value
+        elif line == "protect":
+            assert not libc.mprotect(at, size, 0)
+        elif line == "unmap":
+            assert not libc.munmap(at, size)
+        elif line == "execute":
+            print(line, flush=True)
+            os.execv(program, [program])
+
+
+class ProcfsQueryTest(unittest.TestCase):
+    """A method test_NAME is the test NAME. Most run by each method there is."""
+
+    maxDiff = 20000
+
+    @classmethod
+    def setUpClass(cls):
+        # Copies, at a path that every user may run.
+        cls.tmp = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.tmp)
+        os.chmod(cls.tmp, 0o755)
+        cls.tool = shutil.copy(TOOL, f"{cls.tmp}/procfs_query")
+        cls.cat = shutil.copy(shutil.which("cat"), f"{cls.tmp}/cat")
+        cls.liar = f"{cls.tmp}/liar.so"
+        if COMPILER:
+            subprocess.check_call([COMPILER, "-shared", "-fPIC", "-o", cls.liar,
+                                   f"{HERE}/liar.c"])
+
+        cls.plain = start(cls.addClassCleanup, cls.cat).pid
+        cls.odd = start(cls.addClassCleanup, sys.executable, __file__, "--odd",
+                        cls.tmp).pid
+        with open(f"{cls.tmp}/zombie", encoding="ascii") as file:
+            cls.zombie = int(file.read())
+        cls.code = find(cls.plain, "r-xp", "/cat")
+        cls.data = find(cls.plain, "rw-p", "/cat")
+        cls.addresses = cls.write("addresses", f"400000\n{cls.code.start:x}\n")
+
+    def setUp(self):
+        signal.alarm(LIMIT)
+        self.addCleanup(signal.alarm, 0)
+
+    @classmethod
+    def write(cls, name, content, mode=0o644):
+        """Write a file below the test's directory; return its path."""
+        path = f"{cls.tmp}/{name}"
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        os.chmod(path, mode)
+        return path
+
+    def start(self, *argv, **popen):
+        return start(self.addCleanup, *argv, **popen)
+
+    def argv(self, args, of):
+        """A command line: about the process that of names, or its ID, or none."""
+        pid = {"plain": self.plain, "odd": self.odd}.get(of, of)
+        return [self.tool, *(("-p", str(pid)) if pid else ()), *args]
+
+    def run_tool(self, *args, of="plain", status=0, message="", lie=None, env=(),
+                 stdin=b"", **popen):
+        """Run the tool; return its output.
+
+        It has to end with this status, and with this message on standard error:
+        a string, or a pattern. With lie, its ioctl lies.
+        """
+        self.last_run = self.argv(args, of)
+        if lie and not COMPILER:
+            self.skipTest("no C compiler for an ioctl that lies")
+        env = os.environ | dict(env)
+        if lie:
+            env |= {"LIE": lie, "LD_PRELOAD": self.liar,
+                    "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        done = subprocess.run(self.last_run, input=stdin, env=env,
+                              **{"stdout": PIPE, "stderr": PIPE} | popen)
+        said, out = as_text(done.stderr), as_text(done.stdout or b"")
+        self.assertEqual(done.returncode, status, said)
+        if isinstance(message, re.Pattern):
+            self.assertRegex(said, message)
+        else:
+            self.assertEqual(said, message)
+        if status == 2:
+            self.assertEqual(out, "")
+        return out
+
+    def run_json(self, *args, **options):
+        return json.loads(self.run_tool(*args, "--json", **options).encode(
+            "utf-8", "surrogateescape"))
+
+    def refused(self, message, *args, **options):
+        """Run the tool, which has to fail with this one line."""
+        self.run_tool(*args, status=2, message=f"procfs_query: {message}\n", **options)
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_help_lists_every_option(self):
+        out = self.run_tool("--help", of=None)
+        listed = {(short, name, arg.upper()) for short, name, arg in re.findall(
+            r"^ +(?:-(\w), )? *--([a-z-]+)(?:=(\S+))?", out, re.M)}
+        with open(f"{HERE}/procfs_query.1", encoding="ascii") as file:
+            in_manual = {(short, name, arg.upper())
+                         for short, name, arg in re.findall(
+                             r"^\.It Fl (?:(\w) , )?-([a-z-]+)"
+                             r"(?: Ns = Ns Ar (\S+))?$",
+                             file.read().partition(".Sh JSON")[0], re.M)}
+        self.assertEqual({option for option in listed
+                          if option[1] not in ("help", "usage")}, in_manual)
+        self.assertRegex(out, r"(?m)^Exit status:$")
+
+    def test_short_and_long_options_are_the_same(self):
+        self.assertEqual(self.run_tool("-l", "-T", "-j", "-B"),
+                         self.run_tool(f"--pid={self.plain}", "--list", "--text",
+                                       "--json", "--build-id", of=None))
+        if HAS_QUERY:
+            self.assertEqual(self.run_tool("-f", self.addresses, "-Q", "-v", "-B"),
+                             self.run_tool("--pid", str(self.plain), "--file",
+                                           self.addresses, "--query", "--verbose",
+                                           "--build-id", of=None))
+
+    def test_unknown_option_is_refused(self):
+        self.run_tool("--no-such-option", status=2, message=re.compile(
+            r"unrecognized option '--no-such-option'\n"), of=None)
+
+    def test_process_is_required(self):
+        message = "no process given: use -p PID, --all or --exe NAME"
+        self.refused(message, "400000", of=None)
+        self.refused(message, "--list", of=None)
+
+    def test_pid_has_to_be_a_number(self):
+        for pid in ("", "abc", "12x", "1.5", "0", "-1", "+1", " 1", "2147483648",
+                    "99999999999999999999"):
+            self.refused(f"'{pid}' is not a process ID: give a positive number, "
+                         "or self", "-p", pid, "--list", of=None)
+
+    def test_process_that_has_gone_is_told(self):
+        with subprocess.Popen(["true"]) as gone:
+            pass
+        message = f"there is no process {gone.pid}: see ps(1)"
+        self.refused(message, "--list", of=gone.pid)
+        self.refused(message, "-T", "400000", of=gone.pid)
+
+    def test_zombie_has_no_mappings(self):
+        with open(f"/proc/{self.zombie}/status", encoding="ascii") as status:
+            self.assertRegex(status.read(), r"(?m)^State:\tZ")
+        for method in METHODS:
+            self.refused(f"process {self.zombie} {NO_MAPPINGS}", method, "--list",
+                         of=self.zombie)
+
+    @needs_root
+    def test_kernel_thread_has_no_mappings(self):
+        try:
+            with open("/proc/2/comm", encoding="ascii") as comm:
+                kthread = comm.read() == "kthreadd\n"
+        except OSError:
+            kthread = False
+        if not kthread:
+            self.skipTest("no kernel thread in sight")
+        for method in METHODS:
+            self.refused(f"process 2 {NO_MAPPINGS}", method, "400000", of=2)
+
+    @needs_query
+    def test_process_that_exits_meanwhile_is_told(self):
+        self.refused(f"process {self.plain} {NO_MAPPINGS}", "--list", lie="gone")
+
+    @needs_root
+    def test_foreign_process_is_refused(self):
+        self.refused(f"no permission to inspect process {self.plain}: "
+                     "run as its user, or as root", "--list", **NOBODY)
+
+    def test_self_is_the_tool(self):
+        for method in METHODS:
+            out = self.run_tool(method, "--list", "--executable", "--file-backed",
+                                of="self")
+            self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
+
+    def test_there_has_to_be_one_thing_to_do(self):
+        message = "give either addresses, or -f FILE, or --list, or --sum"
+        for args in ((), ("--list", "400000"), ("--list", "-f", self.addresses),
+                     ("-f", self.addresses, "400000")):
+            self.refused(message, *args)
+
+    def test_options_that_exclude_each_other_are_refused(self):
+        def refused(message, *args):
+            self.refused(message, "--list", *args)
+
+        message = "-Q, -S and -T exclude each other: use one of them"
+        refused(message, "-Q", "-T")
+        refused(message, "-S", "-Q")
+        refused("--compare and --bench exclude each other: use one of them",
+                "--compare", "--bench", "2")
+        message = "--compare and --bench use all methods: leave out -Q, -S and -T"
+        refused(message, "--compare", "-T")
+        refused(message, "--bench", "2", "-Q")
+
+    def test_number_of_runs_is_checked(self):
+        for runs in ("", "0", "-1", "ten", "2x", "1000001", "99999999999999999999"):
+            self.refused(f"'{runs}' is not a number of runs: give one from 1 to "
+                         "1000000", "--list", "--bench", runs)
+
+    def test_interval_is_checked(self):
+        for bad in ("", "0", "-1", "soon", "1x", "nan", "inf", "86401", "0.0009"):
+            self.refused(f"'{bad}' is not an interval: give seconds from 0.001 "
+                         "to 86400", "--list", "--interval", bad)
+        self.refused("--interval watches all mappings: use it with --list",
+                     "--interval", "1", "400000")
+        for other in ("--compare",), ("--bench", "2"):
+            self.refused("--interval excludes --compare and --bench: use one of "
+                         "them", "--list", "--interval", "1", *other)
+
+    def test_bad_address_is_told(self):
+        for bad in ("", "xyz", "0x", "0xg", "12g", "1-2", "1 2", "0x0x1"):
+            self.refused(f"argument '{bad}' {NOT_AN_ADDRESS}", "400000", bad)
+        for bad in ("10000000000000000", "0x10000000000000000",
+                    "123456789012345678901"):
+            self.refused(f"argument '{bad}' {TOO_LARGE}", bad)
+        self.refused(f"argument '??' {NOT_AN_ADDRESS}", b"\t\xff")
+
+    def test_bad_line_is_told_with_file_and_number(self):
+        for content, line, message in (("# a comment\n\n400000\n40000g # bad\n400001\n",
+                                        4, f"'40000g' {NOT_AN_ADDRESS}"),
+                                       ("10000000000000000\n", 1,
+                                        f"'10000000000000000' {TOO_LARGE}"),
+                                       ("1\n2\0\n", 2, f"'2?' {NOT_AN_ADDRESS}"),
+                                       ("1\n2" + "x" * 100, 2,
+                                        f"'2{'x' * 59}...' {NOT_AN_ADDRESS}")):
+            bad = self.write("bad", content)
+            self.refused(f"{bad}:{line}: {message}", "-f", bad)
+        self.refused(f"standard input:2: '400 000' {NOT_AN_ADDRESS}", "-f", "-",
+                     stdin=b"1\n400 000\n")
+
+    def test_file_without_address_is_told(self):
+        message = "the file has no address: give one per line"
+        for content, line in ("", 0), ("# nothing\n\n   \n", 3):
+            empty = self.write("empty", content)
+            self.refused(f"{empty}:{line}: {message}", "-f", empty)
+        self.refused(f"standard input:0: {message}", "-f", "-")
+
+    def test_file_that_cannot_be_read_is_told(self):
+        message = "give a file with one address per line"
+        self.refused(f"{self.tmp}:1: Is a directory: {message}", "-f", self.tmp)
+        self.refused(f"{self.tmp}/none: No such file or directory: {message}", "-f",
+                     f"{self.tmp}/none")
+
+    def test_full_disk_is_told(self):
+        with open("/dev/full", "wb") as full:
+            self.refused("standard output: No space left on device: the result "
+                         "is incomplete", "--list", stdout=full)
+
+    def test_reader_that_has_gone_is_told(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, "wb") as gone:
+            self.refused("standard output: Broken pipe: the result is " "incomplete",
+                         "--list", stdout=gone)
+
+    def test_resolves_as_the_text_says(self):
+        for pid in self.plain, self.odd:
+            addresses, answers = zip(*lookups(pid))
+            self.assertGreater(len(answers), 60)
+            self.assertRegex("\n".join(answers), "(?m)not mapped$")
+            prefixed = (f"{'0x' if nr % 2 else ''}{address:x}\n"
+                        for nr, address in enumerate(addresses))
+            unsorted = self.write("unsorted", "".join(sorted(prefixed, reverse=True)))
+            for method in METHODS:
+                out = self.run_tool(method, "-f", unsorted, of=pid)
+                self.assertEqual(lines_of(out), list(answers))
+
+    def test_addresses_come_as_arguments_file_or_stdin(self):
+        address = f"{self.code.start:x}"
+        expected = self.run_tool(address, f"0x{address}", f"0X{address}", "1")
+        self.assertEqual(len(lines_of(expected)), 4)
+        lines = (f" {address}\t# a comment\n\n#\n0x{address}\r\n0X{address}\n1"
+                 .encode())
+        for stdin in lines, lines + b"\n":
+            self.assertEqual(self.run_tool("-f", "-", stdin=stdin), expected)
+        for path in self.write("input", lines), "/proc/self/fd/0":
+            self.assertEqual(self.run_tool("-f", path, stdin=lines.upper()), expected)
+
+    def test_nothing_mapped_is_exit_status_1(self):
+        for method in METHODS:
+            out = self.run_tool(method, "0", "f" * 16, status=1)
+            self.assertEqual(lines_of(out), [f"0x{'0' * 16} not mapped",
+                                             f"0x{'f' * 16} not mapped"])
+
+    def test_vsyscall_is_no_mapping(self):
+        with open(f"/proc/{self.plain}/maps", encoding="ascii") as file:
+            if "[vsyscall]" not in file.read():
+                self.skipTest("no vsyscall")
+        for method in METHODS:
+            self.run_tool(method, "ffffffffff600000", status=1)
+
+    def test_verbose_prints_the_line(self):
+        for method in METHODS:
+            out = self.run_tool(method, "-v", f"{self.code.start:x}", "1")
+            self.assertEqual(lines_of(out)[2:], [f"  {self.code.line}"])
+
+    def test_lists_as_the_text(self):
+        for pid in self.plain, self.odd:
+            for method in METHODS:
+                out = self.run_tool(method, "--list", of=pid)
+                self.assertEqual(lines_of(out), map_lines(pid))
+
+    def test_filters_list(self):
+        for filters in *((name,) for name in FILTERS), ("--readable", "--writable",
+                                                        "--file-backed"):
+            expected = filtered(self.odd, *filters)
+            self.assertTrue(expected)
+            for method in METHODS:
+                out = self.run_tool(method, "--list", *filters, of="odd")
+                self.assertEqual(lines_of(out), expected)
+
+    def test_filters_addresses(self):
+        code, data = self.code, self.data
+        for method in METHODS:
+            out = self.run_tool(method, "--executable", f"{code.start:x}",
+                                f"{data.start:x}")
+            self.assertEqual(lines_of(out),
+                             [f"{code.start:#018x} {code.offset:#018x} {self.cat}",
+                              f"{data.start:#018x} not mapped"])
+
+    def test_empty_list_is_exit_status_1(self):
+        for method in METHODS:
+            out = self.run_tool(method, "--list", "--shared", "--executable", status=1)
+            self.assertEqual(out, "")
+
+    def test_odd_names_stay_on_one_line(self):
+        for method in METHODS:
+            out = self.run_tool(method, "--list", of="odd")
+            for name in ("with space ", r"new\012line", "b\udcffyte", '"quote\\back',
+                         "deleted (deleted)"):
+                self.assertIn(f" {self.tmp}/odd/{name}\n", out)
+
+    def test_name_longer_than_path_max(self):
+        for method in METHODS:
+            out = self.run_tool(method, "--list", of="odd")
+            self.assertTrue(any(len(line) > 4200 and "/long-x" in line
+                                for line in lines_of(out)))
+
+    @needs("readelf")
+    def test_build_ids_are_those_of_readelf(self):
+        code = [vma for vma in maps(self.plain) if vma.permissions == "r-xp" and
+                vma.name.startswith("/")]
+        ids = [build_id_of(vma.name) for vma in code]
+        self.assertGreaterEqual(len(ids), 2)
+        for method in METHODS:
+            out = self.run_tool(method, "-B", *(f"{vma.start:x}" for vma in code))
+            self.assertEqual(lines_of(out), [
+                f"{vma.start:#018x} {vma.offset:#018x} {build_id} {vma.name}"
+                for vma, build_id in zip(code, ids)])
+            out = self.run_tool(method, "-B", "--list", "--executable", "--file-backed")
+            self.assertEqual(lines_of(out), [line for vma, build_id in zip(code, ids)
+                                             for line in (vma.line,
+                                                          f"  build ID {build_id}")])
+
+    def build_id_in_odd(self, method, name):
+        vma = find(self.odd, "r.*", name)
+        out = self.run_tool(method, "-B", f"{vma.start:x}", of="odd")
+        self.assertTrue(out.endswith(f" {vma.name}\n"), out)
+        return out.split()[2]
+
+    @needs_root
+    @needs("readelf")
+    def test_build_id_of_a_deleted_file(self):
+        for method in METHODS:
+            self.assertEqual(self.build_id_in_odd(method, "/elf (deleted)"),
+                             build_id_of(self.cat))
+
+    @needs_root
+    @needs("readelf")
+    def test_short_build_id(self):
+        for method in METHODS:
+            self.assertEqual(self.build_id_in_odd(method, "/id-of-8"),
+                             build_id_of(self.cat)[:16])
+
+    def test_no_build_id_in_other_files(self):
+        for name in ("/with space ", "/relocatable", "/id-of-21", "/foreign",
+                     "[stack]"):
+            for method in METHODS:
+                self.assertEqual(self.build_id_in_odd(method, name), "-", name)
+
+    @needs_root
+    @needs("readelf")
+    def test_build_id_by_path_without_capabilities(self):
+        target = self.start(self.cat, **NOBODY).pid
+        code = f"{find(target, 'r-xp', '/cat').start:x}"
+        for user in {}, NOBODY:
+            self.assertEqual(fields(self.run_tool("-T", "-B", code, of=target, **user),
+                                    2), [build_id_of(self.cat)])
+
+    @needs_root
+    def test_no_build_id_of_another_file_at_the_path(self):
+        replaced = shutil.copy(self.cat, f"{self.tmp}/replaced")
+        target = self.start(replaced, **NOBODY).pid
+        elsewhere = f"{self.tmp}/elsewhere"
+        os.rename(replaced, elsewhere)
+        os.unlink(elsewhere)
+        for path in replaced, elsewhere:
+            shutil.copy(self.tool, f"{path} (deleted)")
+        start_of_code = f"{find(target, 'r-xp', '(deleted)').start:x}"
+        work = "-T", "-B", start_of_code
+        self.assertEqual(fields(self.run_tool(*work, of=target, **NOBODY), 2), ["?"])
+        found, = self.run_json(*work, of=target, **NOBODY)["addresses"]
+        self.assertIsNone(found["build_id"])
+        self.assertIs(found["build_id_unreadable"], True)
+        if HAS_QUERY:
+            out = self.run_tool("--compare", start_of_code, **NOBODY, of=target)
+            self.assertRegex(out, r"(?m)^  build IDs +0$")
+            self.assertRegex(out, r"(?m)^  unreadable files +1$")
+
+    def test_json_is_what_the_text_says(self):
+        vmas = maps(self.odd)
+        starts = self.write("starts", "".join(f"{vma.start:x}\n" for vma in vmas) +
+                            "1\n")
+        self.assertTrue(any("\\012" in vma.name for vma in vmas))
+        self.assertTrue(any("name_hex" in vma.json_name() for vma in vmas))
+        for method, name in METHODS.items():
+            head = {"pid": self.odd, "way": name}
+            self.assertEqual(self.run_json(method, "--list", of="odd"),
+                             head | {"vmas": [vma.json(method) for vma in vmas]})
+            self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"),
+                             head | {"addresses": [{"address": "0x1", "mapped": False}]
+                                     + [vma.json_lookup(method) for vma in vmas]})
+
+    @needs("readelf")
+    def test_json_has_build_ids(self):
+        for method in METHODS:
+            found, = self.run_json(method, "-B", "-v",
+                                   f"{self.code.start:x}")["addresses"]
+            self.assertEqual(found["build_id"], build_id_of(self.cat))
+            self.assertEqual(found["vma"]["build_id"], build_id_of(self.cat))
+
+    def watch(self, *args):
+        """A process that acts on command, and the lines of what watches it."""
+        actor = self.start(sys.executable, __file__, "--actor", self.cat)
+        watcher = subprocess.Popen(self.argv(("--list", "-i", "0.05", *args),
+                                             actor.pid), stdin=PIPE, stdout=PIPE)
+        self.addCleanup(stop, watcher)
+        return actor, watcher, (as_text(line) for line in watcher.stdout)
+
+    def ends_with(self, actor, watcher, lines):
+        """Whoever watches a process ends well when that does."""
+        actor.kill()
+        actor.wait()
+        for _ in lines:
+            pass
+        self.assertEqual(watcher.wait(), 0)
+
+    def test_interval_tells_what_has_changed(self):
+        clock, span = "[0-9]{2}:[0-9]{2}:[0-9]{2}", "10000000-10002000"
+        for method in METHODS:
+            actor, watcher, lines = self.watch(method)
+            seen = [next(lines)]
+            self.assertRegex(seen[0], f"^{clock}   {len(maps(actor.pid))} mappings\n$")
+            for what, changes in (("map", [f"\\+ {span} r--p 00000000 00:00 0 "]),
+                                  ("protect", [f"< {span} r--p 00000000 00:00 0 ",
+                                               f"> {span} ---p 00000000 00:00 0 "]),
+                                  ("unmap", [f"- {span} ---p 00000000 00:00 0 "]),
+                                  ("execute", ["\\+ .* r-xp .*/cat"])):
+                command(actor, what)
+                for change in changes:
+                    while not re.fullmatch(f"{clock} {change}\n", seen[-1]):
+                        seen.append(next(lines))
+            self.assertEqual(sum(span in line for line in seen), 4, seen)
+            self.ends_with(actor, watcher, lines)
+
+    def test_interval_in_json_is_an_object_a_line(self):
+        actor, watcher, lines = self.watch("--json")
+        objects = map(json.loads, lines)
+        self.assertEqual(next(objects)["mappings"], len(maps(actor.pid)))
+        for what, change, key in (("map", "appeared", "is"), ("unmap", "vanished",
+                                                              "was")):
+            command(actor, what)
+            while True:
+                found = next(objects)
+                self.assertEqual(found["pid"], actor.pid)
+                self.assertRegex(found["time"], r"^\d\d:\d\d:\d\d$")
+                if found.get(key, {}).get("start") == "0x10000000":
+                    break
+            self.assertEqual(found["change"], change)
+            self.assertEqual(len(found), 4)
+        self.ends_with(actor, watcher, objects)
+
+    @needs_query
+    def test_compare_finds_no_difference(self):
+        scan = ", scan" if HAS_SCAN else ""
+        for pid in self.plain, self.odd:
+            out = lines_of(self.run_tool("--list", "--compare", of=pid))
+            names = sum(bool(vma.name) for vma in maps(pid))
+            self.assertEqual(out[:3], [f"compared by ioctl{scan} and text",
+                                       f"  mappings            {len(maps(pid)):8}",
+                                       f"  names               {names:8}"])
+            self.assertRegex(out[3], "^  build IDs +[1-9][0-9]*$")
+            self.assertEqual(out[-1], f"differences           {0:8}")
+
+    @needs_query
+    def test_compare_counts_addresses(self):
+        code = self.code.start
+        out = self.run_tool("--compare", f"{code:x}", f"{code + 1:x}", "1", "2", "3")
+        for line in "  addresses +5", "  mappings +1", "  names +1":
+            self.assertRegex(out, f"(?m)^{line}$")
+        out = self.run_tool("--compare", "1", "2", status=1)
+        self.assertRegex(out, "(?m)^  mappings +0$")
+
+    @needs_query
+    def test_compare_reports_each_field(self):
+        start_of_code = f"{self.code.start:x}"
+        wrong, right = f"?{self.cat[1:]}", self.cat
+        out = self.run_tool("--compare", start_of_code, lie="fields", status=1)
+        found = [line for line in lines_of(out) if line.startswith("0x")]
+        head = f"{self.code.start:#018x}: "
+        self.assertEqual([re.fullmatch(f"{head}(.+): ioctl .+, text .+", line)[1]
+                          for line in found], ["end", "permissions", "offset",
+                                               "device major", "device minor", "inode",
+                                               "name", "build ID"])
+        self.assertIn(f"{head}permissions: ioctl rwxp, text r-xp", found)
+        self.assertIn(f"{head}name: ioctl {wrong}, text {right}", found)
+        self.assertRegex(out, r"(?m)^differences +8$")
+
+        found = self.run_json("--compare", start_of_code, lie="fields",
+                              status=1)["compare"]
+        self.assertIs(found["changed"], False)
+        self.assertEqual(len(found["differences"]), 8)
+        self.assertIn({"address": f"0x{start_of_code}", "field": "name", "ioctl": wrong,
+                       "text": right}, found["differences"])
+
+    def differences(self, lie, *args):
+        out = self.run_tool("--compare", *args, lie=lie, status=1)
+        return [line for line in lines_of(out) if line.startswith("0x")]
+
+    @needs_query
+    def test_compare_reports_missing_mappings(self):
+        missing = [f"{vma.start:#018x}: mapping: ioctl not mapped, text mapped"
+                   for vma in maps(self.plain) if "x" in vma.permissions]
+        self.assertEqual(self.differences("hole", "--list", "--executable"), missing)
+        self.assertIn(self.differences("hole", f"{self.code.start:x}"),
+                      [[line] for line in missing])
+
+    @needs_query
+    def test_compare_reports_mappings_too_many(self):
+        for args, address in ((("--list",), "0xffffffffffff0000"),
+                              (("ffffffffffff1234",), "0xffffffffffff1234")):
+            self.assertEqual(self.differences("extra", *args),
+                             [f"{address}: mapping: ioctl mapped, text not mapped"])
+
+    @needs_scan
+    def test_compare_reports_what_a_scan_says(self):
+        found = self.differences("scan", "--list")
+        self.assertTrue(found)
+        for line in found:
+            self.assertRegex(
+                line, "^0x[0-9a-f]{16}: end: scan 0x[0-9a-f]+, text 0x[0-9a-f]+$")
+
+    @needs_query
+    def test_compare_tells_of_a_process_that_changes(self):
+        message = re.compile(r"^procfs_query: the mappings of process [0-9]+ " +
+                             NOT_COMPARED + r"\n$")
+        self.assertEqual(self.run_tool("--compare", "--list", of="self", lie="change",
+                                       status=1, message=message), "")
+        found = self.run_json("--compare", "--list", of="self", lie="change", status=1, message=message)
+        self.assertIs(found["compare"]["changed"], True)
+        self.assertEqual(found["compare"]["differences"], [])
+
+    @needs_query
+    def test_with_the_ioctl_it_is_used(self):
+        self.assertEqual(self.run_json("--list", "-Q")["way"], "ioctl")
+        self.assertEqual(self.run_json("--list")["way"], "scan" if HAS_SCAN else
+                         "ioctl")
+
+    def test_without_the_ioctl_the_text_is_used(self):
+        for lie in ("none", "refused") if HAS_QUERY else (None,):
+            self.assertEqual(self.run_json("--list", lie=lie)["way"], "text")
+
+    def test_without_the_ioctl_it_cannot_be_asked_for(self):
+        for option in ("-Q",), ("-S",), ("--compare",), ("--bench", "2"):
+            self.refused(NO_IOCTL, "--list", *option, lie="none" if HAS_QUERY else None)
+
+    def bench(self, method, *args):
+        """The system calls of one run."""
+        found = self.run_json("--bench", "3", *args)
+        return found["bench"][method]["syscalls"]
+
+    @needs_query
+    def test_bench_prints_times_in_order(self):
+        methods = [method for method in ("ioctl", "scan", "text")
+                   if method in METHODS.values()]
+        bench = self.run_json("--list", "--bench", "5")["bench"]
+        self.assertEqual(list(bench), ["runs", *methods] + [f"text_to_{method}"
+                                                            for method in methods[:-1]])
+        self.assertEqual(bench["runs"], 5)
+        for method in methods:
+            found = bench[method]
+            self.assertLess(0, found["min_us"])
+            self.assertLessEqual(found["min_us"], found["median_us"])
+            self.assertLessEqual(found["median_us"], found["max_us"])
+            self.assertEqual(found["found"], len(maps(self.plain)))
+        for method in methods[:-1]:
+            ratio = bench["text"]["median_us"] / bench[method]["median_us"]
+            self.assertAlmostEqual(bench[f"text_to_{method}"], ratio,
+                                   delta=0.01 * ratio)
+        out = self.run_tool("--list", "--bench", "4")
+        for method in methods:
+            self.assertRegex(out, rf"(?m)^{method:5}( +[0-9.]+){{5}}$")
+        self.run_tool("1", "--bench", "2", status=1)
+
+    @needs_query
+    def test_one_query_answers_for_a_mapping(self):
+        code, data = self.code.start, f"{self.data.start:x}"
+        one = self.bench("ioctl", f"{code:x}")
+        self.assertIn(one, range(4, 12))
+        self.assertEqual(self.bench("ioctl", f"{code:x}", f"{code + 1:x}",
+                                    f"{code + 255:x}"), one)
+        self.assertEqual(self.bench("ioctl", "1", "2", "3", f"{code:x}", data), one + 2)
+        self.assertEqual(self.bench("ioctl", f"{code:x}", "ffffffffffff0000",
+                                    "ffffffffffff0001"), one + 1)
+
+    @needs_scan
+    def test_one_scan_answers_for_all_mappings(self):
+        # A query for each mapping and one for the end, against two scans; and
+        # scans begin only after a few queries.
+        saved = self.bench("ioctl", "--list") - self.bench("scan", "--list")
+        self.assertGreaterEqual(saved, len(maps(self.plain)) - 4)
+
+    @needs_query
+    def test_text_is_read_once(self):
+        size = sum(len(line) + 1 for line in map_lines(self.plain))
+        reads = self.bench("text", "--list")
+        self.assertLessEqual(reads, 12 + size // 2048)
+        self.assertLessEqual(self.bench("text", f"{self.code.start:x}"), reads)
+
+    def test_all_looks_into_every_process(self):
+        for method in METHODS:
+            # One that executes a program just then has no mappings. Whoever has
+            # some is missing by mistake if missing three times.
+            missing = set()
+            for attempt in range(3):
+                before = set(filter(str.isdigit, os.listdir("/proc")))
+                found = by_process(self.run_tool("--all", "--list", method, of=None))
+                absent = {int(pid) for pid in before} - set(found)
+                absent = {pid for pid in absent if has_mappings(pid)}
+                missing = missing & absent if attempt else absent
+            self.assertEqual(missing, set())
+            self.assertEqual(list(found), sorted(found))
+            self.assertNotIn(self.zombie, found)
+            self.assertNotIn(self.tool, (lines[0].split(": ", 1)[1]
+                                         for lines in found.values()))
+            for pid in self.plain, self.odd:
+                program = os.readlink(f"/proc/{pid}/exe")
+                self.assertEqual(found[pid], [f"{pid}: {program}"] + map_lines(pid))
+
+    def test_all_in_json_is_an_object_each(self):
+        out = self.run_tool("--all", "--list", "--json", "--executable", of=None)
+        decoder, answers = json.JSONDecoder(), {}
+        while out:
+            answer, end = decoder.raw_decode(out)
+            self.assertEqual(out[end], "\n")
+            answers[answer["pid"]] = answer
+            out = out[end + 1:]
+        self.assertGreater(len(answers), 1)
+        plain = answers[self.plain]
+        self.assertEqual(plain["program"], self.cat)
+        self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
+                         [Vma.parse(line).start for line in filtered(self.plain,
+                                                                     "--executable")])
+
+    @needs_root
+    def test_others_may_look_into_their_own(self):
+        target = self.start(self.cat, **NOBODY).pid
+        found = by_process(self.run_tool("--all", "--list", "--executable", **NOBODY,
+                                         of=None))
+        self.assertEqual(found[target][0], f"{target}: {self.cat}")
+        self.assertNotIn(self.plain, found)
+
+    def test_exe_is_a_name_or_a_path(self):
+        for name in "cat", self.cat:
+            found = by_process(self.run_tool("--exe", name, "--list", "--executable",
+                                             of=None))
+            self.assertEqual(found[self.plain][0], f"{self.plain}: {self.cat}")
+            for lines in found.values():
+                self.assertRegex(lines[0], "/cat$")
+        name = f"unique {os.path.basename(self.tmp)}"
+        path = shutil.copy(self.cat, f"{self.tmp}/{name}")
+        target = self.start(path).pid
+        self.assertEqual(self.run_tool("--exe", name, "--list", "--executable",
+                                       of=None).split("\n")[0], f"{target}: {path}")
+        os.unlink(path)
+        out = self.run_tool("-e", path, "--list", of=None)
+        self.assertEqual(lines_of(out), [f"{target}: {path}"] + map_lines(target))
+        self.run_tool("-e", name, "--list", "--shared", "--executable", status=1, of=None)
+        self.refused(f"found no process running unique {NOT_FOUND}", "-e", "unique",
+                     "--list", of=None)
+        self.refused(f"found no process running ./cat {NOT_FOUND}", "-e", "./cat",
+                     "--list", of=None)
+        self.refused("'' is not a program: give its name, or its path", "-e", "",
+                     "--list", of=None)
+
+    def check_sums(self, out, *pids):
+        """Hold what --sum printed against the text."""
+        heading, *found, total = lines_of(out)
+        sums, total_of_text = sums_of(*pids)
+        of_many = len(pids) > 1
+        self.assertRegex(heading, ("^processes " if of_many else "^") +
+                         "mappings +KiB +executable +writable  name$")
+        self.assertEqual(sorted(found), sorted(sum.line(of_many) for sum in sums))
+        self.assertEqual(total, total_of_text.line(of_many))
+        sizes = [int(line.split()[2 if of_many else 1]) for line in found]
+        self.assertEqual(sizes, sorted(sizes, reverse=True))
+
+    def test_sum_is_that_of_the_text(self):
+        for pid in self.plain, self.odd:
+            for method in METHODS:
+                self.check_sums(self.run_tool("--sum", method, of=pid), pid)
+        self.assertEqual(self.run_tool("--sum", "--shared", "--executable", status=1),
+                         "")
+
+    @needs("readelf")
+    def test_sum_of_several_processes(self):
+        twice = shutil.copy(self.cat, f"{self.tmp}/twice")
+        pids = self.start(twice).pid, self.start(twice).pid
+        out = self.run_tool("-e", "twice", "--sum", "--executable", of=None)
+        own, = (line for line in lines_of(out) if line.endswith("/twice"))
+        code = sum("/twice" in line for line in filtered(pids[0], "--executable"))
+        self.assertRegex(own, rf"^ +2 +{2 * code} .* 0  {re.escape(twice)}$")
+
+        self.check_sums(self.run_tool("-e", "twice", "--sum", of=None), *pids)
+        build_id = build_id_of(twice)
+        self.assertIn(f"/twice\n  build ID {build_id}\n",
+                      self.run_tool("-e", "twice", "--sum", "-B", of=None))
+        found = self.run_json("-e", "twice", "--sum", "-B", of=None)
+        build_ids = {sum["name"]: sum.pop("build_id") for sum in found["sums"]}
+        self.assertEqual(build_ids[twice], build_id)
+        sums, total = sums_of(*pids)
+        self.assertEqual(found["total"], total.json())
+        self.assertCountEqual(found["sums"], [sum.json() for sum in sums])
+
+    def test_processes_exclude_each_other(self):
+        message = "-p, --all and --exe exclude each other: use one of them"
+        self.refused(message, "--all", "--list")
+        self.refused(message, "-a", "-e", "cat", "--list", of=None)
+        message = "--interval and --bench work on one process: use -p PID"
+        self.refused(message, "--all", "--list", "--interval", "1", of=None)
+        self.refused(message, "--exe", "cat", "--list", "--bench", "2", of=None)
+        message = "--sum excludes --compare and --bench: use --list"
+        self.refused(message, "--sum", "--compare")
+        self.refused(message, "--sum", "--bench", "2")
+        self.refused("--interval watches all mappings: use it with --list",
+                     "--interval", "1", "--sum")
+
+    @needs_query
+    def test_compare_of_several_processes(self):
+        target = self.start(self.cat).pid
+        out = self.run_tool("--exe", self.cat, "--compare", "--list", of=None)
+        mappings = len(maps(self.plain)) + len(maps(target))
+        for line in "  processes +2", f"  mappings +{mappings}", "differences +0":
+            self.assertRegex(out, f"(?m)^{line}$")
+        out = self.run_tool("--exe", self.cat, "--compare", f"{self.code.start:x}",
+                            lie="fields", status=1, of=None)
+        self.assertIn(f"{self.plain}: {self.cat}\n", out)
+        self.assertRegex(out, r"(?m)^differences +[1-9][0-9]*$")
+
+    def on_terminal(self, *args, of="plain", **env):
+        """Run the tool on a terminal of 80 columns; return what that gets."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+        self.last_run = self.argv(args, of)
+        child = subprocess.Popen(self.last_run, stdin=slave, stdout=slave, stderr=slave,
+                                 env=os.environ | {"TERM": "xterm"} | env)
+        self.addCleanup(stop, child)
+        os.close(slave)
+        out = b""
+        with open(master, "rb", buffering=0) as terminal:
+            try:
+                while chunk := terminal.read(65536):
+                    out += chunk
+            except OSError as error:
+                # Nobody has the terminal open any more.
+                self.assertEqual(error.errno, errno.EIO)
+        out = as_text(out).replace("\r\n", "\n")
+        self.assertEqual(child.wait(), 0, out)
+        return out
+
+    @staticmethod
+    def without_colours(text):
+        return re.sub("\033\\[[0-9]*m", "", text)
+
+    def test_terminal_gets_lines_that_fit(self):
+        path = f"{self.tmp}/{'0' * 100}/program"
+        os.mkdir(os.path.dirname(path))
+        target = self.start(shutil.copy(self.cat, path)).pid
+        code = f"{find(target, 'r-xp', '/program').start:x}"
+        for work in ("--list",), ("--sum",), ("--sum", "-B"), (code,):
+            out = self.without_colours(self.on_terminal(*work, of=target))
+            self.assertRegex(out, r"(?m)\.\.\.0*/program$")
+            self.assertLessEqual(max(map(len, lines_of(out))), 80)
+            self.assertIn(f" {path}", self.run_tool(*work, of=target))
+        out = self.on_terminal("--list", of=target, COLUMNS="300")
+        self.assertEqual(lines_of(self.without_colours(out)), map_lines(target))
+
+    def test_colours_are_for_a_terminal_that_wants_them(self):
+        self.assertIn("\033[32mr-xp\033[m", self.on_terminal("--list"))
+        for no_colour in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
+            out = self.on_terminal("--list", **no_colour)
+            self.assertIn("r-xp", out)
+            self.assertNotIn("\033", out)
+        self.assertIn("\033", self.on_terminal("--list", NO_COLOR=""))
+        self.assertNotIn("\033", self.run_tool("--list"))
+        self.assertNotIn("\033", self.on_terminal("--list", "--json"))
+
+    def test_names_cannot_command_a_terminal(self):
+        self.assertIn("/escape\033[2J\n", self.run_tool("--list", of="odd"))
+        out = self.on_terminal("--list", of="odd", COLUMNS="300")
+        self.assertIn("/escape?[2J\n", out)
+        self.assertNotIn("\033[2J", out)
+        self.assertIn("/b?yte\n", out)
+
+    def fake_gnuplot(self, what):
+        """A gnuplot that copies its input to the file script, and then does what.
+
+        Returns the environment in which it is found.
+        """
+        os.makedirs(f"{self.tmp}/bin", exist_ok=True)
+        self.write("bin/gnuplot", f"#!/bin/sh\ncat >'{self.tmp}/script'\n{what}\n",
+                   0o755)
+        return {"PATH": f"{self.tmp}/bin:{os.environ['PATH']}"}
+
+    @needs_query
+    @needs("gnuplot")
+    def test_scale_draws_what_it_prints(self):
+        picture = f"{self.tmp}/scale.svg"
+        curves = [("lookup", "ioctl"), ("lookup", "text"), ("walk", "ioctl"),
+                  ("walk", "scan"), ("walk", "text")]
+        if not HAS_SCAN:
+            curves.remove(("walk", "scan"))
+        points = self.run_json("--scale", picture, of=None)["scale"]
+        own = points[0]["vmas"] - 10
+        self.assertEqual([point["vmas"] - own for point in points],
+                         [10, 30, 100, 300, 1000, 3000, 10000, 30000, 60000])
+        keys = [f"{work}_{method}_us" for work, method in curves]
+        for point in points:
+            self.assertEqual(list(point), ["vmas", *keys])
+            self.assertLess(0, min(point[key] for key in keys))
+        svg = xml.etree.ElementTree.parse(picture).getroot()
+        self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
+        titles = {"".join(element.itertext()).strip() for element in svg.iter()}
+        self.assertLessEqual({f"{work} by {method}" for work, method in curves}, titles)
+
+        out = self.on_terminal("--scale", picture, "--json",
+                               **self.fake_gnuplot("echo '<svg/>'"), of=None)
+        with open(picture, encoding="ascii") as file:
+            self.assertEqual(file.read(), "<svg/>\n")
+        self.assertIn("9 of 9: 60000 mappings", out)
+        printed = re.findall(r'{"vmas": [^}]*}', out)
+        self.assertEqual(len(printed), 9)
+        with open(f"{self.tmp}/script", encoding="ascii") as file:
+            self.assertEqual(re.findall(r'{"vmas": [^}]*}', file.read()), printed)
+
+    def measured(self, parent):
+        """The processes of --scale that have been given mappings."""
+        return [pid for pid in running(self.tool) if pid != parent and len(maps(pid)) >
+                500]
+
+    def stopped_while_measuring(self, child):
+        """Stop --scale, if just then there is a process that it measures."""
+        if not self.measured(child.pid):
+            return False
+        child.send_signal(signal.SIGSTOP)
+        event = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED)
+        self.assertEqual(event.si_code, os.CLD_STOPPED)
+        if self.measured(child.pid):
+            return True
+        child.send_signal(signal.SIGCONT)
+        return False
+
+    @needs_query
+    def test_scale_leaves_nothing_half_done(self):
+        picture = self.write("picture.svg", "before\n")
+        env = self.fake_gnuplot("echo '<svg>'; exit 1")
+        self.refused("gnuplot failed: the plot was not written", "--scale", picture,
+                     env=env, of=None)
+        child = subprocess.Popen([self.tool, "--scale", picture], stdin=PIPE,
+                                 stdout=PIPE, stderr=DEVNULL, env=os.environ | env)
+        self.addCleanup(stop, child)
+        self.wait_until(lambda: self.stopped_while_measuring(child))
+        child.kill()
+        self.assertEqual(child.wait(), -signal.SIGKILL)
+        self.wait_until(lambda: not running(self.tool))
+        with open(picture, encoding="ascii") as file:
+            self.assertEqual(file.read(), "before\n")
+        self.assertEqual([name for name in os.listdir(self.tmp)
+                          if name.startswith("picture.svg")], ["picture.svg"])
+
+    def test_scale_says_what_is_missing(self):
+        picture = f"{self.tmp}/missing.svg"
+        self.refused("--scale measures its own processes: combine it with "
+                     "nothing but --json", "--scale", picture, "--list")
+        self.refused(f"{self.tmp} is not a regular file: give another", "--scale",
+                     self.tmp, of=None)
+        none = f"{self.tmp}/none/x.svg"
+        self.refused(f"{none}: No such file or directory: give a file that can "
+                     "be written", "--scale", none, of=None)
+        self.refused("gnuplot: No such file or directory: install gnuplot-nox",
+                     "--scale", picture, env={"PATH": "/none"}, of=None)
+        self.assertFalse(os.path.exists(picture))
+
+    def completions(self, *words):
+        """What bash completes the last word of a command line to."""
+        script = r'''
+            . "$1"
+            . "$2"
+            shift 2
+            PATH=$(dirname "$1"):$PATH
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+            COMP_LINE=$* COMP_POINT=${#COMP_LINE}
+            _procfs_query procfs_query "${@: -1}" "${*: -2:1}"
+            printf "%s\n" "${COMPREPLY[@]}"
+        '''
+        out = subprocess.check_output(["bash", "-c", script, "bash", BASH_COMPLETION,
+                                       f"{HERE}/procfs_query.bash", self.tool, *words])
+        return as_text(out).split()
+
+    @unittest.skipUnless(os.path.exists(BASH_COMPLETION), "no bash-completion")
+    def test_bash_completes_options_and_processes(self):
+        options = set(re.findall("--[a-z-]+", self.run_tool("--help", of=None)))
+        self.assertEqual({option.rstrip("=") for option in self.completions("--")},
+                         options)
+        self.assertLessEqual({str(self.plain), "self"}, set(self.completions("-p", "")))
+        self.assertIn("cat", self.completions("--exe", "ca"))
+        self.assertEqual(self.completions("--interval", ""), [])
+
+
+def comment(text):
+    """Print a diagnostic, which may have any bytes in it."""
+    for line in text.split("\n"):
+        line = re.sub("[^ -~]", lambda c: ascii(c[0])[1:-1], line)
+        print(f"# {line[:300]}", flush=True)
+
+
+class TapResult(unittest.TestResult):
+    """Prints the results as TAP 13, each after its diagnostics."""
+
+    def __init__(self, plan):
+        super().__init__()
+        print(f"TAP version 13\n1..{plan}", flush=True)
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.verdict, self.remark = "ok", ""
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        name = test.id().rpartition(".test_")[2]
+        print(f"{self.verdict} {self.testsRun} {name}{self.remark}", flush=True)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.explain(test, err)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.explain(test, err)
+        if not isinstance(test, unittest.TestCase):
+            print("Bail out! the scene cannot be set", flush=True)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.remark = f" # SKIP {reason}"
+
+    def explain(self, test, err):
+        self.verdict = "not ok"
+        comment(f"last run: {getattr(test, 'last_run', None)}")
+        for frame in traceback.extract_tb(err[2]):
+            if frame.filename == __file__:
+                comment(f"line {frame.lineno}, in {frame.name}: {frame.line}")
+        comment(f"{err[0].__name__}: {err[1]}")
+
+
+def hang(*_):
+    raise TimeoutError(f"no end after {LIMIT} s")
+
+
+def main():
+    # Not what a terminal here is like.
+    for name in "COLUMNS", "NO_COLOR":
+        os.environ.pop(name, None)
+    os.environ["LC_ALL"] = "C"
+    signal.signal(signal.SIGALRM, hang)
+    # So that a signal, too, leaves no files behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    if not os.access(TOOL, os.X_OK):
+        print(f"Bail out! no program {TOOL}: build it first")
+        return 1
+    names = [name for name in vars(ProcfsQueryTest) if name.startswith("test_")]
+    result = TapResult(len(names))
+    unittest.TestSuite(map(ProcfsQueryTest, names)).run(result)
+    return 0 if result.wasSuccessful() else 1
+
+
+ROLES = {"--odd": be_odd, "--actor": be_actor}
+
+if __name__ == "__main__":
+    if sys.argv[1:] and sys.argv[1] in ROLES:
+        sys.exit(ROLES[sys.argv[1]](*sys.argv[2:]))
+    TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else
+                            os.environ.get("TOOL", f"{HERE}/procfs_query"))
+    sys.exit(main())
