@@ -83,7 +83,7 @@ changed_here() {
 
 # What has changed in the patches except line numbers, hashes and context.
 changed_lines() {
-	git_here diff -U0 series | grep -E '^[-+]([^-+]|[-+][^-+])' |
+	git_here diff -U0 -- series | grep -E '^[-+]([^-+]|[-+][^-+])' |
 		grep -vE '^[-+](index |@@ | |$)'
 }
 
@@ -365,6 +365,7 @@ toy=${BASE}toy
 start_toy() {
 	start_again
 	cp -r "$project/series/$BASE" "$project/series/$toy"
+	sed -i '1s/$/, toy/' "$project/series/$toy"/0001-*.patch
 }
 
 toy_base_has_a_series() {
@@ -372,6 +373,7 @@ toy_base_has_a_series() {
 	in_copy env BASE="$toy" make -s series
 	[ "$(find "$copy_build/series/$toy" -name '*.patch' | wc -l)" -eq \
 	  "$(find "$copy_build/series/$BASE" -name '*.patch' | wc -l)" ]
+	grep ', toy$' "$copy_build/series/$toy"/*.patch
 	in_copy env BASE="$toy" scripts/series tree patched
 	in_copy env BASE="$toy" scripts/series refresh
 	[ "$(cd "$project" && git status --porcelain)" = "?? series/$toy/" ]
