@@ -24,16 +24,15 @@ bad_options_are_refused() {
 	refuses 'no command' vm
 	refuses 'usage' "$ROOT/scripts/series" nosuch
 	refuses 'usage' "$ROOT/scripts/kernel" nosuch
-	refuses "linux-5.4.*$BASE" env BASE=linux-5.4 "$ROOT/scripts/series"
+	refuses "no base .linux-5.4.*$BASE" env BASE=linux-5.4 "$ROOT/scripts/series"
 }
 
-# A tree with no more than the files that both series touch.
+# A tree with only the files that both series touch.
 small_tree() {
-	local path
-	for path in Makefile $(base_git diff --name-only --diff-filter=M base perf --); do
-		mkdir -p "$1/$(dirname "$path")"
-		base_git show "base:$path" >"$1/$path"
-	done
+	local -a paths
+	mapfile -t paths < <(base_git diff --name-only --diff-filter=M base perf --)
+	mkdir -p "$1"
+	base_git archive base Makefile "${paths[@]}" | tar -x -C "$1"
 }
 
 series_on() {
@@ -47,7 +46,7 @@ kdir_is_taken() {
 	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
 	series_on "$kdir"
 	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
-	  "$(find "$ROOT/series/$BASE" "$ROOT/series/perf-${BASE#linux-}" \
+	  "$(find "$ROOT/series/$BASE" "$ROOT/series/$(base_fact PERF)" \
 		-name '*.patch' | wc -l)" ]
 	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
 	# As a checkout, with a change that is not committed.
@@ -66,7 +65,7 @@ kdir_that_does_not_fit() {
 	rm -rf "$tmp/build"
 	refuses 'KDIR: there is no' series_on "$tmp/nosuch"
 	mkdir -p "$tmp/empty"
-	refuses "no $BASE tree" series_on "$tmp/empty"
+	refuses "is not a tree of Linux $(base_fact VERSION)" series_on "$tmp/empty"
 	small_tree "$kdir"
 	sed -i 's/show_map_vma/show_one_vma/' "$kdir/fs/proc/task_mmu.c"
 	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)

@@ -23,17 +23,17 @@ live_checkpatch() {
 # relies on: the sed script that does it, and what the module has to say then.
 misfits=(
 	's/UTS_RELEASE/"6.0.0"/'
-	'built for 6.0.0, this is 6.1'
+	"built for 6.0.0, this is $(base_fact VERSION)"
 	's/"proc_mem_open"/"proc_mem_opened"/'
 	'no proc_mem_opened'
 	's/"proc_pid_maps_op"/"proc_pid_smaps_op"/'
-	'not made up as expected'
+	'not set up as expected'
 	's/look_up("pid_maps_open"/look_up("pid_smaps_open"/'
-	'not what opens'
+	'not opened by'
 	'/struct task_struct \*task;/d'
-	'not made up as expected'
+	'not set up as expected'
 	's/^\tstruct vma_iterator iter;/&\n\tlong more[16];/'
-	'not made up as expected'
+	'not set up as expected'
 )
 
 # In the guest: each misfit has to be refused with one line, and to leave no
@@ -106,7 +106,7 @@ lifetimes() {
 }
 
 newest=$(newest_release)
-older=$("$ROOT/scripts/live" -l amd64 | head -n 1)
+older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)
 debug=$(debug_release)
 for release in "$newest" "$older" "$WORK/kernel/debug/"; do
 	check "live module for ${release#"$WORK/"}" "$ROOT/scripts/live" "$release"

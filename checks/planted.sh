@@ -83,7 +83,7 @@ check "a skip for another reason is found" is_found planted/program \
 	'echo 1..1; echo "ok 1 allowed # SKIP why not"'
 check "a skip of another test is found" is_found planted/program \
 	'echo 1..1; echo "ok 1 other # SKIP no such thing"'
-check "a skip that the harness of 6.1 does not name is found" is_found \
+check "a skip that the harness does not name is found" is_found \
 	'planted/program: global.other' 'echo 1..1; echo "#  RUN           global.other ..."
 	echo "ok 1 # SKIP no such thing"'
 check "a program skipped by its exit status is found" is_found planted/program 'exit 4'

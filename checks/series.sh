@@ -86,7 +86,7 @@ no_new_warnings() {
 check "git am takes the series" git_am base series \
 	"$BUILD/series/$BASE"/*[1-9]*-*.patch
 check "git am takes perf's patches" git_am series perf \
-	"$BUILD/series/perf-${BASE#linux-}"/*.patch
+	"$BUILD/series/$(base_fact PERF)"/*.patch
 check "each commit compiles" each_commit_compiles
 check "W=1 and sparse find nothing new" no_new_warnings
 done_testing

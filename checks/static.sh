@@ -47,12 +47,11 @@ user_space_is_warning_free() {
 # 32 bits.
 header_stands_anywhere() {
 	local order flags release newer=$tmp/newer/linux
-	release=$("$ROOT/scripts/live" -l "$(base_fact PEER)" | tail -n 1)
-	[ -n "$release" ]
+	release=$(cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release")
 	[ -e "/lib/modules/$release/build" ] ||
 		install_packages "linux-headers-$release"
 	mkdir -p "$newer"
-	cp "/usr/src/linux-headers-${release%-cloud-amd64}-common/include/uapi/linux/fs.h" \
+	cp "/usr/src/linux-headers-${release%-cloud-*}-common/include/uapi/linux/fs.h" \
 		"$newer/"
 	grep 'define PROCMAP_QUERY' "$newer/fs.h"
 	for order in 'fs procmap_query' 'procmap_query fs' 'procmap_query' \

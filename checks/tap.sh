@@ -145,7 +145,7 @@ debug_release() {
 
 # The newest of Debian's kernels, of the flavour that boots fastest.
 newest_release() {
-	"$ROOT/scripts/live" -l cloud-amd64 | tail -n 1
+	"$ROOT/scripts/live" -l "$(flavour)" | tail -n 1
 }
 
 # All selftests on one of Debian's own kernels, with the live module.

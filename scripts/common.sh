@@ -35,6 +35,11 @@ base_fact() {
 		die "series/$BASE/base has no line $1="
 }
 
+# Print the flavour of Debian's kernels that runs and benchmarks use.
+flavour() {
+	base_fact FLAVOURS | cut -d ' ' -f 1
+}
+
 # Run a build with its output in the file $1. A terminal shows how many lines it
 # has printed; if it fails, the last lines are shown.
 logged() {
