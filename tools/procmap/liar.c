@@ -3,8 +3,6 @@
  * A library to preload into procfs_query: its ioctl() gives answers that no
  * kernel gives. $LIE selects which.
  */
-#define _GNU_SOURCE
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -52,7 +50,7 @@ static int scan(int fd, unsigned long request, uint64_t *arg)
 	const int nr = syscall(SYS_ioctl, fd, request, arg);
 
 	if (nr > 0)
-		((uint64_t *)arg[SCAN_RECORDS])[1] += PAGE;
+		((uint64_t *)(uintptr_t)arg[SCAN_RECORDS])[1] += PAGE;
 	return nr;
 }
 
@@ -65,9 +63,9 @@ static void falsify(uint64_t *query)
 	query[INODE]++;
 	query[DEV] += 0x100000001;
 	if (query[NAME])
-		*(char *)query[NAME] = '?';
+		*(char *)(uintptr_t)query[NAME] = '?';
 	if (query[BUILD_ID])
-		*(char *)query[BUILD_ID] ^= 1;
+		*(char *)(uintptr_t)query[BUILD_ID] ^= 1;
 }
 
 /* A mapping at the end of the address space, where there is none. */

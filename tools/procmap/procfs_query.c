@@ -329,7 +329,7 @@ static void report_trouble(pid_t pid, int err)
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ENOTTY:
-		fail("the kernel does not have the ioctl that -Q, -S, --compare, --bench or --scale needs: use -T, or none of them");
+		fail("the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale");
 	case EBADMSG:
 		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
 	case EPROTO:
@@ -358,7 +358,7 @@ static const struct argp_option argp_options[] = {
 	{ .name = "all", .key = 'a',
 	  .doc = "All processes that you may inspect" },
 	{ .name = "exe", .key = 'e', .arg = "NAME",
-	  .doc = "All processes that run the program NAME; with a slash, NAME is its path" },
+	  .doc = "All processes that run this program, a name or a path" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
 	  .doc = "Read addresses from FILE, one per line; - is standard input, # starts a comment" },
 	{ .name = "list", .key = 'l',
@@ -502,7 +502,7 @@ static void check_options(const struct options *options)
 		    options->verbose || options->list || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
 		    options->runs)
-			fail("--scale measures its own processes: combine it with nothing but --json");
+			fail("--scale measures its own processes: use it alone or with --json");
 		return;
 	}
 	check_process(options);

@@ -47,14 +47,13 @@ BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
-NO_IOCTL = ("the kernel does not have the ioctl that -Q, -S, --compare, --bench "
-            "or --scale needs: use -T, or none of them")
+NO_IOCTL = "the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
 NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
 
 
 def has_ioctl(command):
-    """Whether the kernel knows it: it refuses a size of 0 by another error."""
+    """Whether the kernel has this ioctl: a size of 0 fails with another error."""
     with open("/proc/self/maps", "rb") as file:
         try:
             fcntl.ioctl(file, command, bytes(command >> 16 & 0x3fff))
@@ -81,12 +80,12 @@ def needs(program):
 
 
 def as_text(raw):
-    """Any bytes as a string; those that are not UTF-8 become surrogates."""
+    """Decode any bytes; those that are not UTF-8 become surrogates."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def lines_of(text):
-    """The lines of a text, which ends with one. splitlines() knows too many."""
+    """Split complete lines at newlines only, unlike splitlines()."""
     *lines, rest = text.split("\n")
     assert not rest, f"the last line is cut off: {rest}"
     return lines
@@ -132,9 +131,9 @@ class Vma(typing.NamedTuple):
                 **self.json_name()}
 
     def json_lookup(self, method):
-        return {"address": hex(self.start), "mapped": True, "offset": hex(self.offset)
-                if self.has_file() else None, **self.json_name(),
-                "vma": self.json(method)}
+        return {"address": hex(self.start), "mapped": True,
+                "offset": hex(self.offset) if self.has_file() else None,
+                **self.json_name(), "vma": self.json(method)}
 
 
 def maps(pid):
@@ -148,29 +147,32 @@ def map_lines(pid):
     return [vma.line for vma in maps(pid)]
 
 
-def has_mappings(pid):
+def count_mappings(pid):
+    """The number of mappings; 0 of a process that is gone or not ours."""
     try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            return bool(file.read(1))
+        return len(maps(pid))
     except OSError:
-        return False
+        return 0
 
 
 def find(pid, permissions, name):
     """The first mapping of a process with these permissions and this name."""
-    return next(vma for vma in maps(pid) if re.fullmatch(permissions, vma.permissions)
-                and name in vma.name)
+    return next(vma for vma in maps(pid)
+                if re.fullmatch(permissions, vma.permissions) and name in vma.name)
 
 
-FILTERS = {"--executable": lambda vma: "x" in vma.permissions, "--readable": lambda vma:
-           "r" in vma.permissions, "--writable": lambda vma: "w" in vma.permissions,
-           "--shared": lambda vma: "s" in vma.permissions, "--file-backed":
-           Vma.has_file,}
+FILTERS = {
+    "--executable": lambda vma: "x" in vma.permissions,
+    "--readable": lambda vma: "r" in vma.permissions,
+    "--writable": lambda vma: "w" in vma.permissions,
+    "--shared": lambda vma: "s" in vma.permissions,
+    "--file-backed": Vma.has_file,
+}
 
 
 def filtered(pid, *filters):
-    return [vma.line for vma in maps(pid) if all(FILTERS[name](vma)
-                                                 for name in filters)]
+    return [vma.line for vma in maps(pid)
+            if all(FILTERS[name](vma) for name in filters)]
 
 
 def lookups(pid):
@@ -231,7 +233,7 @@ def sums_of(*pids):
 
 
 def by_process(out):
-    """The lines below each heading "PID: program", which is the first one."""
+    """The lines of each process: its heading "PID: program", and those below."""
     found = {}
     for line in lines_of(out):
         heading = re.match(r"(\d+): ", line)
@@ -242,16 +244,20 @@ def by_process(out):
     return found
 
 
+def processes():
+    return set(map(int, filter(str.isdigit, os.listdir("/proc"))))
+
+
+def program_of(pid):
+    """The path of the program that a process runs, or None."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return None
+
+
 def running(program):
-    """The processes that run a program. A zombie does not."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/exe") == program:
-                found.append(int(pid))
-        except OSError:
-            pass
-    return found
+    return [pid for pid in processes() if program_of(pid) == program]
 
 
 def build_id_of(path):
@@ -260,20 +266,15 @@ def build_id_of(path):
     return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
 
 
-def fields(out, number):
-    """One of the space-separated fields of each line."""
-    return [line.split()[number] for line in lines_of(out)]
-
-
 def stop(child):
     child.kill()
     child.communicate()
 
 
 def start(add_cleanup, *argv, **popen):
-    """Start a program that echoes lines; return when it has come to rest.
+    """Start a program that echoes lines; return when it has started up.
 
-    It ends at the end of its input, which is no later than this test's end.
+    It exits at the end of its input, so it does not outlive this test.
     """
     child = subprocess.Popen(argv, stdin=PIPE, stdout=PIPE, **popen)
     add_cleanup(stop, child)
@@ -282,7 +283,7 @@ def start(add_cleanup, *argv, **popen):
 
 
 def command(child, line):
-    """Have a child do something; return when it is done."""
+    """Send a command to a child; return when the child has done it."""
     child.stdin.write(f"{line}\n".encode())
     child.stdin.flush()
     assert child.stdout.readline() == f"{line}\n".encode(), line
@@ -296,9 +297,9 @@ def echo():
 
 
 def be_odd(top):
-    """Map what is odd, and have a child that is a zombie.
+    """Map files with odd names and contents, and have a zombie child.
 
-    All pages of the mapped files are resident, as build IDs need.
+    The files were just written, so their pages are resident.
     """
     kept = []
 
@@ -331,11 +332,12 @@ def be_odd(top):
         os.unlink(name)
     keep("relocatable", change(16, 1))
     # An ELF header, a program header and a note of the other byte order.
-    other = ">" if sys.byteorder == "little" else "<"
-    keep("foreign", b"\x7fELF\2" + (b"\2" if other == ">" else b"\1") + b"\1" + bytes(9)
-         + struct.pack(other + "HHIQQQIHHHHHH", 3, 22, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0,
-                       0) + struct.pack(other + "IIQQQQQQ", 4, 4, 120, 0, 0, 36, 36, 4)
-         + struct.pack(other + "III4s20s", 4, 20, 3, b"GNU", b"twenty bytes as an ID"))
+    order, other = (b"\2", ">") if sys.byteorder == "little" else (b"\1", "<")
+    keep("foreign", b"".join((
+        b"\x7fELF\2", order, b"\1", bytes(9),
+        struct.pack(other + "HHIQQQI6H", 3, 22, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0, 0),
+        struct.pack(other + "II6Q", 4, 4, 120, 0, 0, 36, 36, 4),
+        struct.pack(other + "III4s20s", 4, 20, 3, b"GNU", b"an ID of twenty byte"))))
     keep("id-of-8", change(note + 4, 8))
     keep("id-of-21", change(note + 4, 21))
     for _ in range(17):
@@ -354,7 +356,7 @@ def be_odd(top):
 
 
 def be_actor(program):
-    """Map, protect, unmap or execute when told to."""
+    """Map, protect, unmap or execute on command."""
     libc = ctypes.CDLL(None)
     at, size = ctypes.c_void_p(0x10000000), ctypes.c_size_t(2 * PAGE)
     libc.mmap.restype = ctypes.c_void_p
@@ -373,22 +375,24 @@ def be_actor(program):
 
 
 class ProcfsQueryTest(unittest.TestCase):
-    """A method test_NAME is the test NAME. Most run by each method there is."""
+    """A method test_NAME is the test NAME."""
 
     maxDiff = 20000
 
     @classmethod
     def setUpClass(cls):
-        # Copies, at a path that every user may run.
-        cls.tmp = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.tmp)
+        signal.alarm(LIMIT)
+        # Every user may run the programs in it.
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.tmp = directory.name
         os.chmod(cls.tmp, 0o755)
         cls.tool = shutil.copy(TOOL, f"{cls.tmp}/procfs_query")
         cls.cat = shutil.copy(shutil.which("cat"), f"{cls.tmp}/cat")
         cls.liar = f"{cls.tmp}/liar.so"
         if COMPILER:
-            subprocess.check_call([COMPILER, "-shared", "-fPIC", "-o", cls.liar,
-                                   f"{HERE}/liar.c"])
+            subprocess.check_call([COMPILER, "-D_GNU_SOURCE", "-shared", "-fPIC", "-o",
+                                   cls.liar, f"{HERE}/liar.c"])
 
         cls.plain = start(cls.addClassCleanup, cls.cat).pid
         cls.odd = start(cls.addClassCleanup, sys.executable, __file__, "--odd",
@@ -416,7 +420,7 @@ class ProcfsQueryTest(unittest.TestCase):
         return start(self.addCleanup, *argv, **popen)
 
     def argv(self, args, of):
-        """A command line: about the process that of names, or its ID, or none."""
+        """The command line; of is "plain", "odd", a process ID, "self" or None."""
         pid = {"plain": self.plain, "odd": self.odd}.get(of, of)
         return [self.tool, *(("-p", str(pid)) if pid else ()), *args]
 
@@ -424,8 +428,8 @@ class ProcfsQueryTest(unittest.TestCase):
                  stdin=b"", **popen):
         """Run the tool; return its output.
 
-        It has to end with this status, and with this message on standard error:
-        a string, or a pattern. With lie, its ioctl lies.
+        It has to exit with this status, with this message on standard error (a
+        string or a pattern). lie selects a lie of liar.c.
         """
         self.last_run = self.argv(args, of)
         if lie and not COMPILER:
@@ -449,6 +453,12 @@ class ProcfsQueryTest(unittest.TestCase):
     def run_json(self, *args, **options):
         return json.loads(self.run_tool(*args, "--json", **options).encode(
             "utf-8", "surrogateescape"))
+
+    def prints(self, lines, *args, **options):
+        """Run the tool with each method: it has to print these lines."""
+        for method in METHODS:
+            out = self.run_tool(method, *args, **options)
+            self.assertEqual(lines_of(out), lines)
 
     def refused(self, message, *args, **options):
         """Run the tool, which has to fail with this one line."""
@@ -583,13 +593,11 @@ class ProcfsQueryTest(unittest.TestCase):
         self.refused(f"argument '??' {NOT_AN_ADDRESS}", b"\t\xff")
 
     def test_bad_line_is_told_with_file_and_number(self):
-        for content, line, message in (("# a comment\n\n400000\n40000g # bad\n400001\n",
-                                        4, f"'40000g' {NOT_AN_ADDRESS}"),
-                                       ("10000000000000000\n", 1,
-                                        f"'10000000000000000' {TOO_LARGE}"),
-                                       ("1\n2\0\n", 2, f"'2?' {NOT_AN_ADDRESS}"),
-                                       ("1\n2" + "x" * 100, 2,
-                                        f"'2{'x' * 59}...' {NOT_AN_ADDRESS}")):
+        for content, line, message in (
+                ("# a comment\n\n1\n40g # bad\n2\n", 4, f"'40g' {NOT_AN_ADDRESS}"),
+                ("10000000000000000\n", 1, f"'10000000000000000' {TOO_LARGE}"),
+                ("1\n2\0\n", 2, f"'2?' {NOT_AN_ADDRESS}"),
+                ("1\n2" + "x" * 100, 2, f"'2{'x' * 59}...' {NOT_AN_ADDRESS}")):
             bad = self.write("bad", content)
             self.refused(f"{bad}:{line}: {message}", "-f", bad)
         self.refused(f"standard input:2: '400 000' {NOT_AN_ADDRESS}", "-f", "-",
@@ -605,8 +613,8 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_file_that_cannot_be_read_is_told(self):
         message = "give a file with one address per line"
         self.refused(f"{self.tmp}:1: Is a directory: {message}", "-f", self.tmp)
-        self.refused(f"{self.tmp}/none: No such file or directory: {message}", "-f",
-                     f"{self.tmp}/none")
+        none = f"{self.tmp}/none"
+        self.refused(f"{none}: No such file or directory: {message}", "-f", none)
 
     def test_full_disk_is_told(self):
         with open("/dev/full", "wb") as full:
@@ -617,7 +625,7 @@ class ProcfsQueryTest(unittest.TestCase):
         reader, writer = os.pipe()
         os.close(reader)
         with open(writer, "wb") as gone:
-            self.refused("standard output: Broken pipe: the result is " "incomplete",
+            self.refused("standard output: Broken pipe: the result is incomplete",
                          "--list", stdout=gone)
 
     def test_resolves_as_the_text_says(self):
@@ -628,9 +636,7 @@ class ProcfsQueryTest(unittest.TestCase):
             prefixed = (f"{'0x' if nr % 2 else ''}{address:x}\n"
                         for nr, address in enumerate(addresses))
             unsorted = self.write("unsorted", "".join(sorted(prefixed, reverse=True)))
-            for method in METHODS:
-                out = self.run_tool(method, "-f", unsorted, of=pid)
-                self.assertEqual(lines_of(out), list(answers))
+            self.prints(list(answers), "-f", unsorted, of=pid)
 
     def test_addresses_come_as_arguments_file_or_stdin(self):
         address = f"{self.code.start:x}"
@@ -644,51 +650,40 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(self.run_tool("-f", path, stdin=lines.upper()), expected)
 
     def test_nothing_mapped_is_exit_status_1(self):
-        for method in METHODS:
-            out = self.run_tool(method, "0", "f" * 16, status=1)
-            self.assertEqual(lines_of(out), [f"0x{'0' * 16} not mapped",
-                                             f"0x{'f' * 16} not mapped"])
+        self.prints([f"0x{'0' * 16} not mapped", f"0x{'f' * 16} not mapped"],
+                    "0", "f" * 16, status=1)
 
     def test_vsyscall_is_no_mapping(self):
         with open(f"/proc/{self.plain}/maps", encoding="ascii") as file:
             if "[vsyscall]" not in file.read():
                 self.skipTest("no vsyscall")
-        for method in METHODS:
-            self.run_tool(method, "ffffffffff600000", status=1)
+        self.prints(["0xffffffffff600000 not mapped"], "ffffffffff600000", status=1)
 
     def test_verbose_prints_the_line(self):
-        for method in METHODS:
-            out = self.run_tool(method, "-v", f"{self.code.start:x}", "1")
-            self.assertEqual(lines_of(out)[2:], [f"  {self.code.line}"])
+        code = self.code
+        self.prints([f"{1:#018x} not mapped",
+                     f"{code.start:#018x} {code.offset:#018x} {code.name}",
+                     f"  {code.line}"], "-v", f"{code.start:x}", "1")
 
     def test_lists_as_the_text(self):
         for pid in self.plain, self.odd:
-            for method in METHODS:
-                out = self.run_tool(method, "--list", of=pid)
-                self.assertEqual(lines_of(out), map_lines(pid))
+            self.prints(map_lines(pid), "--list", of=pid)
 
     def test_filters_list(self):
-        for filters in *((name,) for name in FILTERS), ("--readable", "--writable",
-                                                        "--file-backed"):
+        several = ("--readable", "--writable", "--file-backed")
+        for filters in *((name,) for name in FILTERS), several:
             expected = filtered(self.odd, *filters)
             self.assertTrue(expected)
-            for method in METHODS:
-                out = self.run_tool(method, "--list", *filters, of="odd")
-                self.assertEqual(lines_of(out), expected)
+            self.prints(expected, "--list", *filters, of="odd")
 
     def test_filters_addresses(self):
         code, data = self.code, self.data
-        for method in METHODS:
-            out = self.run_tool(method, "--executable", f"{code.start:x}",
-                                f"{data.start:x}")
-            self.assertEqual(lines_of(out),
-                             [f"{code.start:#018x} {code.offset:#018x} {self.cat}",
-                              f"{data.start:#018x} not mapped"])
+        self.prints([f"{code.start:#018x} {code.offset:#018x} {self.cat}",
+                     f"{data.start:#018x} not mapped"],
+                    "--executable", f"{code.start:x}", f"{data.start:x}")
 
     def test_empty_list_is_exit_status_1(self):
-        for method in METHODS:
-            out = self.run_tool(method, "--list", "--shared", "--executable", status=1)
-            self.assertEqual(out, "")
+        self.prints([], "--list", "--shared", "--executable", status=1)
 
     def test_odd_names_stay_on_one_line(self):
         for method in METHODS:
@@ -705,45 +700,36 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs("readelf")
     def test_build_ids_are_those_of_readelf(self):
-        code = [vma for vma in maps(self.plain) if vma.permissions == "r-xp" and
-                vma.name.startswith("/")]
+        code = [vma for vma in maps(self.plain)
+                if vma.permissions == "r-xp" and vma.name.startswith("/")]
         ids = [build_id_of(vma.name) for vma in code]
         self.assertGreaterEqual(len(ids), 2)
-        for method in METHODS:
-            out = self.run_tool(method, "-B", *(f"{vma.start:x}" for vma in code))
-            self.assertEqual(lines_of(out), [
-                f"{vma.start:#018x} {vma.offset:#018x} {build_id} {vma.name}"
-                for vma, build_id in zip(code, ids)])
-            out = self.run_tool(method, "-B", "--list", "--executable", "--file-backed")
-            self.assertEqual(lines_of(out), [line for vma, build_id in zip(code, ids)
-                                             for line in (vma.line,
-                                                          f"  build ID {build_id}")])
+        self.prints([f"{vma.start:#018x} {vma.offset:#018x} {build_id} {vma.name}"
+                     for vma, build_id in zip(code, ids)],
+                    "-B", *(f"{vma.start:x}" for vma in code))
+        self.prints([line for vma, build_id in zip(code, ids)
+                     for line in (vma.line, f"  build ID {build_id}")],
+                    "-B", "--list", "--executable", "--file-backed")
 
-    def build_id_in_odd(self, method, name):
+    def has_build_id(self, name, build_id):
         vma = find(self.odd, "r.*", name)
-        out = self.run_tool(method, "-B", f"{vma.start:x}", of="odd")
-        self.assertTrue(out.endswith(f" {vma.name}\n"), out)
-        return out.split()[2]
+        offset = f"{vma.offset:#018x}" if vma.has_file() else f"{'-':18}"
+        self.prints([f"{vma.start:#018x} {offset} {build_id:40} {vma.name}"],
+                    "-B", f"{vma.start:x}", of="odd")
 
     @needs_root
     @needs("readelf")
     def test_build_id_of_a_deleted_file(self):
-        for method in METHODS:
-            self.assertEqual(self.build_id_in_odd(method, "/elf (deleted)"),
-                             build_id_of(self.cat))
+        self.has_build_id("/elf (deleted)", build_id_of(self.cat))
 
     @needs_root
     @needs("readelf")
     def test_short_build_id(self):
-        for method in METHODS:
-            self.assertEqual(self.build_id_in_odd(method, "/id-of-8"),
-                             build_id_of(self.cat)[:16])
+        self.has_build_id("/id-of-8", build_id_of(self.cat)[:16])
 
     def test_no_build_id_in_other_files(self):
-        for name in ("/with space ", "/relocatable", "/id-of-21", "/foreign",
-                     "[stack]"):
-            for method in METHODS:
-                self.assertEqual(self.build_id_in_odd(method, name), "-", name)
+        for name in "/with space ", "/relocatable", "/id-of-21", "/foreign", "[stack]":
+            self.has_build_id(name, "-")
 
     @needs_root
     @needs("readelf")
@@ -751,8 +737,8 @@ class ProcfsQueryTest(unittest.TestCase):
         target = self.start(self.cat, **NOBODY).pid
         code = f"{find(target, 'r-xp', '/cat').start:x}"
         for user in {}, NOBODY:
-            self.assertEqual(fields(self.run_tool("-T", "-B", code, of=target, **user),
-                                    2), [build_id_of(self.cat)])
+            out = self.run_tool("-T", "-B", code, of=target, **user)
+            self.assertEqual(out.split()[2], build_id_of(self.cat))
 
     @needs_root
     def test_no_build_id_of_another_file_at_the_path(self):
@@ -765,7 +751,8 @@ class ProcfsQueryTest(unittest.TestCase):
             shutil.copy(self.tool, f"{path} (deleted)")
         start_of_code = f"{find(target, 'r-xp', '(deleted)').start:x}"
         work = "-T", "-B", start_of_code
-        self.assertEqual(fields(self.run_tool(*work, of=target, **NOBODY), 2), ["?"])
+        out = self.run_tool(*work, of=target, **NOBODY)
+        self.assertEqual(out.split()[2], "?")
         found, = self.run_json(*work, of=target, **NOBODY)["addresses"]
         self.assertIsNone(found["build_id"])
         self.assertIs(found["build_id_unreadable"], True)
@@ -776,8 +763,8 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_json_is_what_the_text_says(self):
         vmas = maps(self.odd)
-        starts = self.write("starts", "".join(f"{vma.start:x}\n" for vma in vmas) +
-                            "1\n")
+        starts = self.write("starts", "\n".join(["1"] + [f"{vma.start:x}"
+                                                         for vma in vmas]))
         self.assertTrue(any("\\012" in vma.name for vma in vmas))
         self.assertTrue(any("name_hex" in vma.json_name() for vma in vmas))
         for method, name in METHODS.items():
@@ -797,7 +784,7 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(found["vma"]["build_id"], build_id_of(self.cat))
 
     def watch(self, *args):
-        """A process that acts on command, and the lines of what watches it."""
+        """Start a process that acts on command, and the tool to watch it."""
         actor = self.start(sys.executable, __file__, "--actor", self.cat)
         watcher = subprocess.Popen(self.argv(("--list", "-i", "0.05", *args),
                                              actor.pid), stdin=PIPE, stdout=PIPE)
@@ -805,7 +792,7 @@ class ProcfsQueryTest(unittest.TestCase):
         return actor, watcher, (as_text(line) for line in watcher.stdout)
 
     def ends_with(self, actor, watcher, lines):
-        """Whoever watches a process ends well when that does."""
+        """The tool exits with status 0 after the process."""
         actor.kill()
         actor.wait()
         for _ in lines:
@@ -834,8 +821,8 @@ class ProcfsQueryTest(unittest.TestCase):
         actor, watcher, lines = self.watch("--json")
         objects = map(json.loads, lines)
         self.assertEqual(next(objects)["mappings"], len(maps(actor.pid)))
-        for what, change, key in (("map", "appeared", "is"), ("unmap", "vanished",
-                                                              "was")):
+        for what, change, key in (("map", "appeared", "is"),
+                                  ("unmap", "vanished", "was")):
             command(actor, what)
             while True:
                 found = next(objects)
@@ -876,9 +863,9 @@ class ProcfsQueryTest(unittest.TestCase):
         found = [line for line in lines_of(out) if line.startswith("0x")]
         head = f"{self.code.start:#018x}: "
         self.assertEqual([re.fullmatch(f"{head}(.+): ioctl .+, text .+", line)[1]
-                          for line in found], ["end", "permissions", "offset",
-                                               "device major", "device minor", "inode",
-                                               "name", "build ID"])
+                          for line in found],
+                         ["end", "permissions", "offset", "device major",
+                          "device minor", "inode", "name", "build ID"])
         self.assertIn(f"{head}permissions: ioctl rwxp, text r-xp", found)
         self.assertIn(f"{head}name: ioctl {wrong}, text {right}", found)
         self.assertRegex(out, r"(?m)^differences +8$")
@@ -923,15 +910,16 @@ class ProcfsQueryTest(unittest.TestCase):
                              NOT_COMPARED + r"\n$")
         self.assertEqual(self.run_tool("--compare", "--list", of="self", lie="change",
                                        status=1, message=message), "")
-        found = self.run_json("--compare", "--list", of="self", lie="change", status=1, message=message)
+        found = self.run_json("--compare", "--list", of="self", lie="change",
+                              status=1, message=message)
         self.assertIs(found["compare"]["changed"], True)
         self.assertEqual(found["compare"]["differences"], [])
 
     @needs_query
     def test_with_the_ioctl_it_is_used(self):
         self.assertEqual(self.run_json("--list", "-Q")["way"], "ioctl")
-        self.assertEqual(self.run_json("--list")["way"], "scan" if HAS_SCAN else
-                         "ioctl")
+        best = "scan" if HAS_SCAN else "ioctl"
+        self.assertEqual(self.run_json("--list")["way"], best)
 
     def test_without_the_ioctl_the_text_is_used(self):
         for lie in ("none", "refused") if HAS_QUERY else (None,):
@@ -942,7 +930,7 @@ class ProcfsQueryTest(unittest.TestCase):
             self.refused(NO_IOCTL, "--list", *option, lie="none" if HAS_QUERY else None)
 
     def bench(self, method, *args):
-        """The system calls of one run."""
+        """The number of system calls of one run."""
         found = self.run_json("--bench", "3", *args)
         return found["bench"][method]["syscalls"]
 
@@ -951,8 +939,8 @@ class ProcfsQueryTest(unittest.TestCase):
         methods = [method for method in ("ioctl", "scan", "text")
                    if method in METHODS.values()]
         bench = self.run_json("--list", "--bench", "5")["bench"]
-        self.assertEqual(list(bench), ["runs", *methods] + [f"text_to_{method}"
-                                                            for method in methods[:-1]])
+        ratios = [f"text_to_{method}" for method in methods[:-1]]
+        self.assertEqual(list(bench), ["runs", *methods, *ratios])
         self.assertEqual(bench["runs"], 5)
         for method in methods:
             found = bench[method]
@@ -982,8 +970,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_scan
     def test_one_scan_answers_for_all_mappings(self):
-        # A query for each mapping and one for the end, against two scans; and
-        # scans begin only after a few queries.
+        # A query for each mapping and one for the end, against at most five scans.
         saved = self.bench("ioctl", "--list") - self.bench("scan", "--list")
         self.assertGreaterEqual(saved, len(maps(self.plain)) - 4)
 
@@ -996,23 +983,22 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_all_looks_into_every_process(self):
         for method in METHODS:
-            # One that executes a program just then has no mappings. Whoever has
-            # some is missing by mistake if missing three times.
-            missing = set()
-            for attempt in range(3):
-                before = set(filter(str.isdigit, os.listdir("/proc")))
+            # A process has no mappings for a moment when it executes a program,
+            # so a missing one counts only if it is missing each time.
+            missing = processes()
+            for _ in range(3):
+                before = processes()
                 found = by_process(self.run_tool("--all", "--list", method, of=None))
-                absent = {int(pid) for pid in before} - set(found)
-                absent = {pid for pid in absent if has_mappings(pid)}
-                missing = missing & absent if attempt else absent
+                missing &= before - set(found)
+                missing = set(filter(count_mappings, missing))
             self.assertEqual(missing, set())
             self.assertEqual(list(found), sorted(found))
             self.assertNotIn(self.zombie, found)
             self.assertNotIn(self.tool, (lines[0].split(": ", 1)[1]
                                          for lines in found.values()))
             for pid in self.plain, self.odd:
-                program = os.readlink(f"/proc/{pid}/exe")
-                self.assertEqual(found[pid], [f"{pid}: {program}"] + map_lines(pid))
+                self.assertEqual(found[pid],
+                                 [f"{pid}: {program_of(pid)}"] + map_lines(pid))
 
     def test_all_in_json_is_an_object_each(self):
         out = self.run_tool("--all", "--list", "--json", "--executable", of=None)
@@ -1026,8 +1012,8 @@ class ProcfsQueryTest(unittest.TestCase):
         plain = answers[self.plain]
         self.assertEqual(plain["program"], self.cat)
         self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
-                         [Vma.parse(line).start for line in filtered(self.plain,
-                                                                     "--executable")])
+                         [vma.start for vma in maps(self.plain)
+                          if "x" in vma.permissions])
 
     @needs_root
     def test_others_may_look_into_their_own(self):
@@ -1052,7 +1038,8 @@ class ProcfsQueryTest(unittest.TestCase):
         os.unlink(path)
         out = self.run_tool("-e", path, "--list", of=None)
         self.assertEqual(lines_of(out), [f"{target}: {path}"] + map_lines(target))
-        self.run_tool("-e", name, "--list", "--shared", "--executable", status=1, of=None)
+        self.run_tool("-e", name, "--list", "--shared", "--executable", status=1,
+                      of=None)
         self.refused(f"found no process running unique {NOT_FOUND}", "-e", "unique",
                      "--list", of=None)
         self.refused(f"found no process running ./cat {NOT_FOUND}", "-e", "./cat",
@@ -1061,7 +1048,7 @@ class ProcfsQueryTest(unittest.TestCase):
                      "--list", of=None)
 
     def check_sums(self, out, *pids):
-        """Hold what --sum printed against the text."""
+        """Compare the output of --sum with the text."""
         heading, *found, total = lines_of(out)
         sums, total_of_text = sums_of(*pids)
         of_many = len(pids) > 1
@@ -1125,7 +1112,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertRegex(out, r"(?m)^differences +[1-9][0-9]*$")
 
     def on_terminal(self, *args, of="plain", **env):
-        """Run the tool on a terminal of 80 columns; return what that gets."""
+        """Run the tool on a terminal of 80 columns; return the output."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
         self.last_run = self.argv(args, of)
@@ -1139,7 +1126,7 @@ class ProcfsQueryTest(unittest.TestCase):
                 while chunk := terminal.read(65536):
                     out += chunk
             except OSError as error:
-                # Nobody has the terminal open any more.
+                # The tool has closed the terminal.
                 self.assertEqual(error.errno, errno.EIO)
         out = as_text(out).replace("\r\n", "\n")
         self.assertEqual(child.wait(), 0, out)
@@ -1180,9 +1167,9 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertIn("/b?yte\n", out)
 
     def fake_gnuplot(self, what):
-        """A gnuplot that copies its input to the file script, and then does what.
+        """Make a gnuplot that copies its input to the file script, then runs what.
 
-        Returns the environment in which it is found.
+        Returns the environment that makes the tool find it.
         """
         os.makedirs(f"{self.tmp}/bin", exist_ok=True)
         self.write("bin/gnuplot", f"#!/bin/sh\ncat >'{self.tmp}/script'\n{what}\n",
@@ -1221,12 +1208,12 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(re.findall(r'{"vmas": [^}]*}', file.read()), printed)
 
     def measured(self, parent):
-        """The processes of --scale that have been given mappings."""
-        return [pid for pid in running(self.tool) if pid != parent and len(maps(pid)) >
-                500]
+        """The processes that --scale measures, if they have their mappings."""
+        return [pid for pid in running(self.tool)
+                if pid != parent and count_mappings(pid) > 500]
 
     def stopped_while_measuring(self, child):
-        """Stop --scale, if just then there is a process that it measures."""
+        """Stop --scale while there is a process that it measures, or return False."""
         if not self.measured(child.pid):
             return False
         child.send_signal(signal.SIGSTOP)
@@ -1257,8 +1244,8 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_scale_says_what_is_missing(self):
         picture = f"{self.tmp}/missing.svg"
-        self.refused("--scale measures its own processes: combine it with "
-                     "nothing but --json", "--scale", picture, "--list")
+        self.refused("--scale measures its own processes: use it alone or with --json",
+                     "--scale", picture, "--list")
         self.refused(f"{self.tmp} is not a regular file: give another", "--scale",
                      self.tmp, of=None)
         none = f"{self.tmp}/none/x.svg"
@@ -1269,7 +1256,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertFalse(os.path.exists(picture))
 
     def completions(self, *words):
-        """What bash completes the last word of a command line to."""
+        """The completions of the last word of a command line in bash."""
         script = r'''
             . "$1"
             . "$2"
@@ -1325,7 +1312,7 @@ class TapResult(unittest.TestResult):
         super().addError(test, err)
         self.explain(test, err)
         if not isinstance(test, unittest.TestCase):
-            print("Bail out! the scene cannot be set", flush=True)
+            print("Bail out! setUpClass failed", flush=True)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
@@ -1345,12 +1332,12 @@ def hang(*_):
 
 
 def main():
-    # Not what a terminal here is like.
+    # The tests set these themselves.
     for name in "COLUMNS", "NO_COLOR":
         os.environ.pop(name, None)
     os.environ["LC_ALL"] = "C"
     signal.signal(signal.SIGALRM, hang)
-    # So that a signal, too, leaves no files behind.
+    # Raise an exception, so that temporary files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     if not os.access(TOOL, os.X_OK):
