@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workload of bench/bench: what the kernel is asked about a process with
- * many mappings, and what each question costs. It runs in a guest whose clock
- * counts instructions (scripts/vm -i), and prints a JSON object a line.
+ * The workload of bench/bench: measure the cost of each way to read the
+ * mappings of a process. It runs in a guest whose clock counts instructions
+ * (scripts/vm -i), and prints one JSON object per line and figure.
  *
- *	bench WAY			in all sizes and ways; WAY names the
- *					PROCMAP_QUERY of this kernel
- *	bench WAY WORK VMAS RUNS	one work, by that WAY, "scan" or "text", so
- *					often, once it is warm, between marks for
- *					bench/tcg-profile.c and for ftrace
+ *	bench METHOD			all works, methods and sizes; METHOD is
+ *					the name to print for the PROCMAP_QUERY of
+ *					the running kernel
+ *	bench METHOD short		the headline figures only
+ *	bench METHOD WORK VMAS RUNS	run one work RUNS times, once it is warm,
+ *					between marks for bench/tcg-profile.c and
+ *					for ftrace; METHOD can be "scan" or
+ *					"text", too
  *
- * It is to be linked statically: so it has few mappings of its own, and the
- * process that is asked about can be one of 10.
+ * Link it statically: a static program has so few mappings of its own that the
+ * target process can be one of 10 mappings.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -35,6 +38,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,35 +48,43 @@
 #define PATH_LONG	200
 #define PATH_SHORT	30
 
-/* The symbolizer's pass: so many addresses, in so many mappings. */
+/* The symbolizer's pass resolves PASS_ADDRS addresses in PASS_VMAS mappings. */
 #define PASS_ADDRS	1000
 #define PASS_VMAS	50
 
-/* What a scan has room for in one ioctl. */
+/* The room for records and for their names and build IDs in one scan. */
 #define SCAN_VMAS	65536
 #define SCAN_DATA	1048576
 
-/* Addresses that the lookups go round. */
+/* The lookups take these addresses in turn. */
 #define NR_ADDRS	512
 
-/* A batch costs so many instructions at least: the timer's interrupts are 0.1 %. */
+/*
+ * The least number of instructions in a batch. Of that many, timer interrupts
+ * are 0.1 %.
+ */
 #define BATCH_COST	4000000
 #define NR_BATCHES	5
 
+/* Numbers of VMAs in the target. */
 static const size_t sizes[] = { 10, 100, 1000, 10000, 60000 };
 
+/* The one size that the headline figures are measured in. */
+#define HEADLINE_VMAS	10000
+
 /**
- * struct subject - the process that is asked about, in memory it shares
- * @nr_vmas: its mappings, without vsyscall.
- * @addrs: an address in each of some mappings, all over the process.
+ * struct target - the process whose mappings are read, in memory shared with it
+ * @nr_vmas: number of its mappings, without vsyscall.
+ * @addrs: one address in each of NR_ADDRS mappings, all over the process.
  * @pass: addresses of a symbolizer's pass.
- * @hole: an address in no mapping, below the last.
- * @stack: one in the mapping with a special name.
- * @nr_files: mappings of files; the first, and each NR_FILES on, is of a file
- *	with a path of PATH_SHORT bytes, the next of one of PATH_LONG bytes.
- * @at: the mappings that were made, in their order.
+ * @hole: an address below the last mapping that is not mapped.
+ * @stack: an address in the stack, a mapping with a special name.
+ * @nr_files: number of file mappings. The first and every NR_FILES-th after it
+ *	map a file with a path of PATH_SHORT bytes, their successors one with a
+ *	path of PATH_LONG bytes.
+ * @at: start addresses of the mappings, in the order in which they were made.
  */
-struct subject {
+struct target {
 	size_t nr_vmas;
 	uint64_t addrs[NR_ADDRS];
 	uint64_t pass[PASS_ADDRS];
@@ -82,7 +94,7 @@ struct subject {
 	uint64_t at[];
 };
 
-/* A path below /opt of @len bytes, in folders with names of 15. */
+/* Make a path of @len bytes below /opt. Its directories have 15-byte names. */
 static void make_path(char path[PATH_LONG + 1], size_t len, int nr)
 {
 	size_t at;
@@ -90,7 +102,7 @@ static void make_path(char path[PATH_LONG + 1], size_t len, int nr)
 	memcpy(path, "/opt", 4);
 	for (at = 4; at < len; at++)
 		path[at] = at % 16 == 4 ? '/' : 'a' + at % 16;
-	/* No path ends in a slash, and no two are the same. */
+	/* No path ends in a slash, and no two are equal. */
 	if (path[len - 1] == '/')
 		path[len - 1] = '_';
 	path[len - 2] = 'A' + nr / 26;
@@ -98,7 +110,7 @@ static void make_path(char path[PATH_LONG + 1], size_t len, int nr)
 	path[len] = '\0';
 }
 
-static void make_folders(char *path)
+static void make_directories(char *path)
 {
 	char *slash = path;
 
@@ -110,7 +122,7 @@ static void make_folders(char *path)
 	}
 }
 
-/* A copy of a program, with its build ID. */
+/* Copy this program, so that the file has a build ID. */
 static int make_file(size_t len, int nr)
 {
 	const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -119,7 +131,7 @@ static int make_file(size_t len, int nr)
 	int to;
 
 	make_path(path, len, nr);
-	make_folders(path);
+	make_directories(path);
 	to = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
 	if (from < 0 || to < 0 || fstat(from, &stat) ||
 	    sendfile(to, from, NULL, stat.st_size) != stat.st_size)
@@ -128,7 +140,7 @@ static int make_file(size_t len, int nr)
 	return to;
 }
 
-/* Where the kernel wants it, as programs do. */
+/* Let the kernel choose the address, as most programs do. */
 static uint64_t map(int prot, int fd)
 {
 	void *const at = mmap(NULL, PAGE, prot,
@@ -139,23 +151,34 @@ static uint64_t map(int prot, int fd)
 	return (uintptr_t)at;
 }
 
-static size_t count_vmas(void)
+static size_t count_vmas(struct procmap *procmap, unsigned int filters)
 {
 	struct procmap_mapping vma;
-	struct procmap *procmap;
 	uint64_t cursor = 0;
 	size_t nr = 0;
+	int error;
+
+	while (!(error = procmap_next(procmap, &cursor, filters, &vma)))
+		nr++;
+	if (error != -ENOENT)
+		errx(2, "cannot count mappings: %s", strerror(-error));
+	return nr;
+}
+
+static size_t count_own_vmas(void)
+{
+	struct procmap *procmap;
+	size_t nr;
 
 	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
 		errx(2, "no /proc/self/maps");
-	while (!procmap_next(procmap, &cursor, 0, &vma))
-		nr++;
+	nr = count_vmas(procmap, 0);
 	procmap_close(procmap);
 	return nr;
 }
 
-/* Give up [vvar] and [vdso], which a process that waits has no use for. */
-static void have_fewer_vmas(void)
+/* Unmap [vvar] and [vdso]: a process that only waits does not need them. */
+static void unmap_vdso(void)
 {
 	struct procmap_mapping vma;
 	struct procmap *procmap;
@@ -170,20 +193,21 @@ static void have_fewer_vmas(void)
 }
 
 /*
- * Get up to @nr mappings, a tenth of them of files: half of those code, half
- * data. The others are anonymous memory, every other one readable.
+ * Make mappings until there are @nr. A tenth are file mappings, half of those
+ * executable. The others are anonymous, every second one readable: neighbours
+ * with the same permissions would be merged.
  */
-static void be_subject(struct subject *subject, size_t nr, int fds[NR_FILES])
+static void become_target(struct target *target, size_t nr, int fds[NR_FILES])
 {
 	size_t own, more, pass, i;
-	uint64_t *const at = subject->at;
+	uint64_t *const at = target->at;
 
-	have_fewer_vmas();
-	own = count_vmas();
+	unmap_vdso();
+	own = count_own_vmas();
 	if (own >= nr)
 		errx(2, "the program alone has %zu mappings", own);
 	more = nr - own;
-	subject->hole = map(PROT_NONE, -1);
+	target->hole = map(PROT_NONE, -1);
 	for (i = 0; i < more; i++) {
 		if (i % 10)
 			at[i] = map(i % 2 ? PROT_READ : PROT_NONE, -1);
@@ -191,39 +215,39 @@ static void be_subject(struct subject *subject, size_t nr, int fds[NR_FILES])
 			at[i] = map(i / 10 % 2 ? PROT_READ : PROT_READ | PROT_EXEC,
 				    fds[i / 10 % NR_FILES]);
 	}
-	munmap((void *)subject->hole, PAGE);
-	subject->nr_vmas = count_vmas();
-	if (subject->nr_vmas != nr)
-		errx(2, "%zu mappings, not %zu", subject->nr_vmas, nr);
+	munmap((void *)target->hole, PAGE);
+	target->nr_vmas = count_own_vmas();
+	if (target->nr_vmas != nr)
+		errx(2, "%zu mappings, not %zu", target->nr_vmas, nr);
 
-	/* 7919 is a prime: the addresses jump about. */
+	/* 7919 is a prime: successive addresses are far apart. */
 	for (i = 0; i < NR_ADDRS; i++)
-		subject->addrs[i] = at[i * 7919 % more];
-	subject->nr_files = (more + 9) / 10;
-	pass = subject->nr_files < PASS_VMAS ? subject->nr_files : PASS_VMAS;
+		target->addrs[i] = at[i * 7919 % more];
+	target->nr_files = (more + 9) / 10;
+	pass = target->nr_files < PASS_VMAS ? target->nr_files : PASS_VMAS;
 	for (i = 0; i < PASS_ADDRS; i++)
-		subject->pass[i] = at[i * 7919 % pass *
-				      (subject->nr_files / pass) * 10] +
+		target->pass[i] = at[i * 7919 % pass *
+				      (target->nr_files / pass) * 10] +
 				   i * 31 % PAGE;
-	subject->stack = (uintptr_t)&own;
+	target->stack = (uintptr_t)&own;
 }
 
-static struct subject *start_subject(size_t nr, int fds[NR_FILES], pid_t *pid)
+static struct target *start_target(size_t nr, int fds[NR_FILES], pid_t *pid)
 {
-	struct subject *subject;
+	struct target *target;
 	int ends[2];
 	char byte;
 
-	subject = mmap(NULL, sizeof(*subject) + nr * sizeof(*subject->at), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (subject == MAP_FAILED || pipe2(ends, O_CLOEXEC))
+	target = mmap(NULL, sizeof(*target) + nr * sizeof(*target->at), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (target == MAP_FAILED || pipe2(ends, O_CLOEXEC))
 		err(2, "no memory or pipe");
 	*pid = fork();
 	if (*pid < 0)
 		err(2, "fork");
 	if (!*pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		be_subject(subject, nr, fds);
+		become_target(target, nr, fds);
 		if (write(ends[1], "", 1) != 1)
 			_exit(2);
 		for (;;)
@@ -231,24 +255,35 @@ static struct subject *start_subject(size_t nr, int fds[NR_FILES], pid_t *pid)
 	}
 	close(ends[1]);
 	if (read(ends[0], &byte, 1) != 1)
-		errx(2, "no process with %zu mappings", nr);
+		errx(2, "cannot make a process with %zu mappings", nr);
 	close(ends[0]);
-	return subject;
+	return target;
 }
+
+enum method { BY_QUERY, BY_SCAN, BY_TEXT, NR_METHODS };
 
 /**
  * struct bench - what a work needs
- * @subject: the process it asks about.
+ * @pid: the process whose mappings it reads.
+ * @target: what is known of that process.
  * @fd: its opened maps file.
- * @procmap: the same, by ioctl or by text.
- * @run: how often the work has been done; the lookups go round the addresses.
- * @units: what one run does: so many lookups, or mappings.
- * @queries: the ioctls that a unit takes, on average.
+ * @procmaps: the library's handles on @fd, by method; NULL for scans, which the
+ *	works do by the ioctl itself.
+ * @procmap: the handle of the work's method.
+ * @nr_executable: number of the target's executable mappings.
+ * @nr_file_backed: number of its file mappings.
+ * @run: number of runs so far, for lookups that take addresses in turn.
+ * @units: number of lookups, or of mappings walked over, in one run.
+ * @queries: average number of ioctls per unit.
  */
 struct bench {
-	const struct subject *subject;
+	pid_t pid;
+	const struct target *target;
 	int fd;
+	struct procmap *procmaps[NR_METHODS];
 	struct procmap *procmap;
+	size_t nr_executable;
+	size_t nr_file_backed;
 	size_t run;
 	size_t units;
 	double queries;
@@ -257,7 +292,7 @@ struct bench {
 static char name[PATH_MAX];
 static unsigned char build_id[PROCMAP_BUILD_ID_MAX];
 
-/* Only what changes from one query to the next is written. */
+/* Set only the fields that change from one query to the next. */
 static struct procmap_query the_query = { .size = sizeof(the_query) };
 
 static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
@@ -276,16 +311,16 @@ static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
 
 static uint64_t next_address(struct bench *bench)
 {
-	return bench->subject->addrs[bench->run++ % NR_ADDRS];
+	return bench->target->addrs[bench->run++ % NR_ADDRS];
 }
 
-/* Go round the mappings of file @nr. */
+/* Return an address in file @nr, of each of its mappings in turn. */
 static uint64_t next_in_file(struct bench *bench, size_t nr)
 {
-	const struct subject *const subject = bench->subject;
-	const size_t rounds = (subject->nr_files - nr + NR_FILES - 1) / NR_FILES;
+	const struct target *const target = bench->target;
+	const size_t rounds = (target->nr_files - nr + NR_FILES - 1) / NR_FILES;
 
-	return subject->at[(bench->run++ % rounds * NR_FILES + nr) * 10];
+	return target->at[(bench->run++ % rounds * NR_FILES + nr) * 10];
 }
 
 static int floor_of_ioctl(struct bench *bench)
@@ -300,13 +335,13 @@ static int lookup(struct bench *bench)
 
 static int lookup_miss(struct bench *bench)
 {
-	return query(bench, bench->subject->hole, 0, false, false) ==
+	return query(bench, bench->target->hole, 0, false, false) ==
 	       ENOENT ? 0 : EIO;
 }
 
 static int lookup_special(struct bench *bench)
 {
-	return query(bench, bench->subject->stack, 0, true, false);
+	return query(bench, bench->target->stack, 0, true, false);
 }
 
 static int lookup_short(struct bench *bench)
@@ -328,24 +363,34 @@ static int lookup_build_id(struct bench *bench)
 	return error;
 }
 
-/* Returns how many ioctls it took, or 0. */
-static size_t walk_by_query(const struct bench *bench, uint64_t flags,
-			    bool want_build_id)
+/*
+ * Every walk costs per mapping of the target, whether the filters let it pass or
+ * not. It fails unless it returned every mapping that they let pass.
+ */
+static int walked(struct bench *bench, size_t ioctls, bool complete)
+{
+	bench->units = bench->target->nr_vmas;
+	bench->queries = (double)ioctls / bench->units;
+	return complete ? 0 : EIO;
+}
+
+static int walk_by_query(struct bench *bench, uint64_t filters,
+			 bool want_build_id, size_t expected)
 {
 	uint64_t addr = 0;
 	size_t nr = 0;
 	int error;
 
 	while (!(error = query(bench, addr,
-			       flags | PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
+			       filters | PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
 			       true, want_build_id))) {
 		addr = the_query.vma_end;
 		nr++;
 	}
-	return error == ENOENT ? nr + 1 : 0;
+	return walked(bench, nr + 1, error == ENOENT && nr == expected);
 }
 
-static size_t walk_by_scan(const struct bench *bench, uint64_t flags)
+static int walk_by_scan(struct bench *bench, uint64_t flags, size_t expected)
 {
 	static struct procmap_vma vmas[SCAN_VMAS];
 	static char data[SCAN_DATA];
@@ -359,56 +404,74 @@ static size_t walk_by_scan(const struct bench *bench, uint64_t flags)
 		.data = (uintptr_t)data,
 		.data_size = sizeof(data),
 	};
-	size_t nr = 0;
+	size_t nr = 0, ioctls = 0;
+	int ret;
 
-	for (; arg.start != arg.end; arg.start = arg.walk_end, nr++)
-		if (ioctl(bench->fd, PROCMAP_SCAN, &arg) < 0)
-			return 0;
-	return nr;
+	for (; arg.start != arg.end; arg.start = arg.walk_end) {
+		ret = ioctl(bench->fd, PROCMAP_SCAN, &arg);
+		if (ret < 0)
+			return errno;
+		nr += ret;
+		ioctls++;
+	}
+	return walked(bench, ioctls, nr == expected);
 }
 
-/* All walks go over the same mappings, whatever they are told of them. */
-static int walked(struct bench *bench, size_t queries)
+static int walk_by_text(struct bench *bench, unsigned int filters,
+			size_t expected)
 {
-	bench->units = bench->subject->nr_vmas;
-	bench->queries = (double)queries / bench->units;
-	return queries ? 0 : EIO;
+	return walked(bench, 0, count_vmas(bench->procmap, filters) == expected);
 }
 
-static int walk(struct bench *bench)
+static int query_all(struct bench *bench)
 {
-	return walked(bench, walk_by_query(bench, 0, false));
+	return walk_by_query(bench, 0, false, bench->target->nr_vmas);
 }
 
-static int walk_executable(struct bench *bench)
+static int query_executable(struct bench *bench)
 {
-	return walked(bench, walk_by_query(bench, PROCMAP_QUERY_VMA_EXECUTABLE,
-					   false));
+	return walk_by_query(bench, PROCMAP_QUERY_VMA_EXECUTABLE, false,
+			     bench->nr_executable);
 }
 
-static int walk_build_ids(struct bench *bench)
+static int query_build_ids(struct bench *bench)
 {
-	return walked(bench, walk_by_query(bench, PROCMAP_QUERY_FILE_BACKED_VMA,
-					   true));
+	return walk_by_query(bench, PROCMAP_QUERY_FILE_BACKED_VMA, true,
+			     bench->nr_file_backed);
 }
 
-static int scan(struct bench *bench)
+static int scan_all(struct bench *bench)
 {
-	return walked(bench, walk_by_scan(bench, 0));
+	return walk_by_scan(bench, 0, bench->target->nr_vmas);
 }
 
 static int scan_executable(struct bench *bench)
 {
-	return walked(bench, walk_by_scan(bench, PROCMAP_QUERY_VMA_EXECUTABLE));
+	return walk_by_scan(bench, PROCMAP_QUERY_VMA_EXECUTABLE,
+			    bench->nr_executable);
 }
 
 static int scan_build_ids(struct bench *bench)
 {
-	return walked(bench, walk_by_scan(bench, PROCMAP_QUERY_FILE_BACKED_VMA |
-					  PROCMAP_SCAN_BUILD_IDS));
+	return walk_by_scan(bench, PROCMAP_QUERY_FILE_BACKED_VMA |
+				   PROCMAP_SCAN_BUILD_IDS,
+			    bench->nr_file_backed);
 }
 
-/* All over the process in one run, for one can be much dearer than another. */
+static int text_all(struct bench *bench)
+{
+	return walk_by_text(bench, 0, bench->target->nr_vmas);
+}
+
+static int text_executable(struct bench *bench)
+{
+	return walk_by_text(bench, PROCMAP_EXECUTABLE, bench->nr_executable);
+}
+
+/*
+ * Look up addresses all over the process in one run: by text, the cost of a
+ * lookup depends on the address.
+ */
 static int text_lookup(struct bench *bench)
 {
 	struct procmap_mapping vma;
@@ -417,32 +480,9 @@ static int text_lookup(struct bench *bench)
 
 	bench->units = 8;
 	for (i = 0; i < NR_ADDRS && !error; i += NR_ADDRS / bench->units)
-		error = procmap_find(bench->procmap, bench->subject->addrs[i], 0,
+		error = procmap_find(bench->procmap, bench->target->addrs[i], 0,
 				     &vma);
 	return error;
-}
-
-static int text_walk_with(struct bench *bench, unsigned int flags)
-{
-	struct procmap_mapping vma;
-	uint64_t cursor = 0;
-	int error;
-
-	do {
-		error = procmap_next(bench->procmap, &cursor, flags, &vma);
-	} while (!error);
-	bench->units = bench->subject->nr_vmas;
-	return error == -ENOENT ? 0 : error;
-}
-
-static int text_walk(struct bench *bench)
-{
-	return text_walk_with(bench, 0);
-}
-
-static int text_walk_executable(struct bench *bench)
-{
-	return text_walk_with(bench, PROCMAP_EXECUTABLE);
 }
 
 static int pass(struct bench *bench)
@@ -450,7 +490,7 @@ static int pass(struct bench *bench)
 	struct procmap_resolved *resolved;
 	int error;
 
-	error = procmap_resolve(bench->procmap, bench->subject->pass, PASS_ADDRS,
+	error = procmap_resolve(bench->procmap, bench->target->pass, PASS_ADDRS,
 				0, &resolved);
 	if (error)
 		return error;
@@ -460,48 +500,48 @@ static int pass(struct bench *bench)
 	return error;
 }
 
-enum way { BY_QUERY, BY_SCAN, BY_TEXT };
-
-/* What the report calls them; the first is this kernel's WAY. */
-static const char *way_names[] = { "query", "scan", "text" };
+/* Their names in the report. The first is replaced by the argument METHOD. */
+static const char *method_names[NR_METHODS] = { "query", "scan", "text" };
 
 /**
- * struct work - something that is asked
+ * struct work - one thing to measure
  * @name: its name in the report.
- * @way: by which way.
- * @run: does it; not 0 if it went wrong.
+ * @method: how it reads the mappings.
+ * @run: does it once; returns 0, or an error number of either sign.
+ * @headline: it is one of the figures of "bench METHOD short".
  */
 struct work {
 	const char *name;
-	enum way way;
+	enum method method;
 	int (*run)(struct bench *bench);
+	bool headline;
 };
 
 static const struct work works[] = {
-	{ "lookup", BY_QUERY, lookup },
-	{ "lookup", BY_TEXT, text_lookup },
-	{ "miss", BY_QUERY, lookup_miss },
-	{ "special name", BY_QUERY, lookup_special },
-	{ "30-byte path", BY_QUERY, lookup_short },
-	{ "200-byte path", BY_QUERY, lookup_long },
-	{ "path and build ID", BY_QUERY, lookup_build_id },
-	{ "walk, per VMA", BY_QUERY, walk },
-	{ "walk, per VMA", BY_SCAN, scan },
-	{ "walk, per VMA", BY_TEXT, text_walk },
-	{ "executable walk, per VMA", BY_QUERY, walk_executable },
-	{ "executable walk, per VMA", BY_SCAN, scan_executable },
-	{ "executable walk, per VMA", BY_TEXT, text_walk_executable },
-	{ "build IDs, per VMA", BY_QUERY, walk_build_ids },
-	{ "build IDs, per VMA", BY_SCAN, scan_build_ids },
-	{ "symbolizer's pass", BY_QUERY, pass },
-	{ "symbolizer's pass", BY_TEXT, pass },
+	{ "lookup", BY_QUERY, lookup, true },
+	{ "lookup", BY_TEXT, text_lookup, false },
+	{ "miss", BY_QUERY, lookup_miss, false },
+	{ "special name", BY_QUERY, lookup_special, false },
+	{ "30-byte path", BY_QUERY, lookup_short, true },
+	{ "200-byte path", BY_QUERY, lookup_long, false },
+	{ "path and build ID", BY_QUERY, lookup_build_id, true },
+	{ "walk, per VMA", BY_QUERY, query_all, true },
+	{ "walk, per VMA", BY_SCAN, scan_all, true },
+	{ "walk, per VMA", BY_TEXT, text_all, false },
+	{ "executable walk, per VMA", BY_QUERY, query_executable, false },
+	{ "executable walk, per VMA", BY_SCAN, scan_executable, true },
+	{ "executable walk, per VMA", BY_TEXT, text_executable, false },
+	{ "build IDs, per VMA", BY_QUERY, query_build_ids, false },
+	{ "build IDs, per VMA", BY_SCAN, scan_build_ids, true },
+	{ "symbolizer's pass", BY_QUERY, pass, false },
+	{ "symbolizer's pass", BY_TEXT, pass, false },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
-static const struct work the_floor = { "floor", BY_QUERY, floor_of_ioctl };
+static const struct work the_floor = { "floor", BY_QUERY, floor_of_ioctl, true };
 
-/* Of this thread alone: early in a boot, the kernel has more to do. */
+/* The CPU time of this thread: early in a boot, other tasks run as well. */
 static uint64_t now(void)
 {
 	struct timespec now;
@@ -512,11 +552,13 @@ static uint64_t now(void)
 
 static void do_work(const struct work *work, struct bench *bench)
 {
-	const int error = work->run(bench);
+	int error;
 
+	bench->procmap = bench->procmaps[work->method];
+	error = work->run(bench);
 	if (error)
 		errx(2, "%s by %s, %zu VMAs: %s", work->name,
-		     way_names[work->way], bench->subject->nr_vmas,
+		     method_names[work->method], bench->target->nr_vmas,
 		     strerror(abs(error)));
 }
 
@@ -527,7 +569,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of some batches, per unit. */
+/* Return the median cost of a unit over NR_BATCHES batches. */
 static double cost_of(const struct work *work, struct bench *bench)
 {
 	double costs[NR_BATCHES];
@@ -552,8 +594,7 @@ static double cost_of(const struct work *work, struct bench *bench)
 	return costs[NR_BATCHES / 2];
 }
 
-static void open_ways(struct bench *bench, pid_t pid,
-		      struct procmap *procmaps[])
+static void open_maps(struct bench *bench, pid_t pid)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
 
@@ -561,22 +602,45 @@ static void open_ways(struct bench *bench, pid_t pid,
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	if (procmap_open_fd(bench->fd, PROCMAP_BY_IOCTL, &procmaps[BY_QUERY]) ||
-	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT, &procmaps[BY_TEXT]))
+	if (procmap_open_fd(bench->fd, PROCMAP_BY_IOCTL,
+			    &bench->procmaps[BY_QUERY]) ||
+	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT,
+			    &bench->procmaps[BY_TEXT]))
 		errx(2, "this kernel has no PROCMAP_QUERY");
-	procmaps[BY_SCAN] = NULL;
+	bench->nr_executable = count_vmas(bench->procmaps[BY_TEXT],
+					  PROCMAP_EXECUTABLE);
+	bench->nr_file_backed = count_vmas(bench->procmaps[BY_TEXT],
+					   PROCMAP_FILE_BACKED);
+}
+
+/* Start a target of @nr mappings, and open its maps file. */
+static struct bench open_bench(size_t nr, int fds[NR_FILES])
+{
+	struct bench bench = {};
+
+	bench.target = start_target(nr, fds, &bench.pid);
+	open_maps(&bench, bench.pid);
+	return bench;
+}
+
+static void close_bench(struct bench *bench)
+{
+	procmap_close(bench->procmaps[BY_QUERY]);
+	procmap_close(bench->procmaps[BY_TEXT]);
+	close(bench->fd);
+	kill(bench->pid, SIGKILL);
+	waitpid(bench->pid, NULL, 0);
 }
 
 static bool can_be_done(const struct work *work, const struct bench *bench)
 {
-	if (work->way == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
+	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
 		return false;
-	return work->run != lookup_long || bench->subject->nr_files > 1;
+	return work->run != lookup_long || bench->target->nr_files > 1;
 }
 
-static void measure_all(struct bench *bench, struct procmap *procmaps[],
-			const char *kernel)
+static void measure(struct bench *bench, const char *kernel, bool headline_only)
 {
 	const double floor = cost_of(&the_floor, bench);
 	size_t i;
@@ -585,42 +649,42 @@ static void measure_all(struct bench *bench, struct procmap *procmaps[],
 		const struct work *const work = &works[i];
 		double cost;
 
-		if (!can_be_done(work, bench))
+		/* A headline figure that cannot be measured is an error. */
+		if (headline_only ? !work->headline :
+				    !can_be_done(work, bench))
 			continue;
-		bench->procmap = procmaps[work->way];
 		cost = cost_of(work, bench);
-		printf("{\"kernel\": \"%s\", \"way\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
-		       kernel, way_names[work->way], work->name,
-		       bench->subject->nr_vmas, cost,
-		       work->way == BY_TEXT ? 0 : floor * bench->queries);
+		printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
+		       kernel, method_names[work->method], work->name,
+		       bench->target->nr_vmas, cost,
+		       work->method == BY_TEXT ? 0 : floor * bench->queries);
 		fflush(stdout);
 	}
 }
 
-/* An instruction that nothing else has, for bench/tcg-profile.c. */
+/* A form of an instruction that no compiler emits, for bench/tcg-profile.c. */
 #define MARK() asm volatile(".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb" ::: "memory")
 
-/* A line in the kernel's trace, if there is one. */
+/* Write a line to the kernel's trace, if tracefs is mounted. */
 static void mark_trace(int trace, const char *text)
 {
 	if (trace >= 0 && write(trace, text, strlen(text)) < 0)
 		err(2, "trace_marker");
 }
 
-static void profile(struct bench *bench, struct procmap *procmaps[],
-		    const char *way, const char *name, size_t runs)
+static void profile(struct bench *bench, const char *method, const char *name,
+		    size_t runs)
 {
 	const int trace = open("/sys/kernel/tracing/trace_marker",
 			       O_WRONLY | O_CLOEXEC);
 	size_t i, run;
 
 	for (i = 0; i < NR_WORKS; i++)
-		if (!strcmp(way_names[works[i].way], way) &&
+		if (!strcmp(method_names[works[i].method], method) &&
 		    !strcmp(works[i].name, name))
 			break;
 	if (i == NR_WORKS)
-		errx(2, "there is no work '%s' by %s", name, way);
-	bench->procmap = procmaps[works[i].way];
+		errx(2, "there is no work '%s' by %s", name, method);
 	for (run = 0; run < 10; run++)
 		do_work(&works[i], bench);
 	mark_trace(trace, "begin");
@@ -631,41 +695,47 @@ static void profile(struct bench *bench, struct procmap *procmaps[],
 	mark_trace(trace, "end");
 }
 
+static size_t path_length(int nr)
+{
+	switch (nr) {
+	case 0:
+		return PATH_SHORT;
+	case 1:
+		return PATH_LONG;
+	default:
+		return PATH_MIN + nr * (PATH_LONG - PATH_MIN) / NR_FILES;
+	}
+}
+
 int main(int argc, char **argv)
 {
-	int fds[NR_FILES];
-	struct utsname host;
+	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
 	const bool is_profile = argc == 5;
-	size_t i, nr_sizes = is_profile ? 1 : sizeof(sizes) / sizeof(*sizes);
+	struct utsname host;
+	struct bench bench;
+	int fds[NR_FILES];
+	size_t i;
 
-	if (argc != 2 && !is_profile)
-		errx(2, "usage: bench WAY [WORK VMAS RUNS]");
-	if (strcmp(argv[1], way_names[BY_SCAN]) &&
-	    strcmp(argv[1], way_names[BY_TEXT]))
-		way_names[BY_QUERY] = argv[1];
+	if (argc != 2 && !headline_only && !is_profile)
+		errx(2, "usage: bench METHOD [short | WORK VMAS RUNS]");
+	if (strcmp(argv[1], method_names[BY_SCAN]) &&
+	    strcmp(argv[1], method_names[BY_TEXT]))
+		method_names[BY_QUERY] = argv[1];
 	uname(&host);
 	for (i = 0; i < NR_FILES; i++)
-		fds[i] = make_file(i == 0 ? PATH_SHORT : i == 1 ? PATH_LONG :
-				   PATH_MIN + i * (PATH_LONG - PATH_MIN) / NR_FILES,
-				   i);
-	for (i = 0; i < nr_sizes; i++) {
-		struct procmap *procmaps[sizeof(way_names) / sizeof(*way_names)];
-		struct bench bench = {};
-		pid_t pid;
-
-		bench.subject = start_subject(is_profile ?
-					      strtoul(argv[3], NULL, 10) :
-					      sizes[i], fds, &pid);
-		open_ways(&bench, pid, procmaps);
-		if (is_profile)
-			profile(&bench, procmaps, argv[1], argv[2],
-				strtoul(argv[4], NULL, 10));
-		else
-			measure_all(&bench, procmaps, host.release);
-		procmap_close(procmaps[BY_QUERY]);
-		procmap_close(procmaps[BY_TEXT]);
-		close(bench.fd);
-		kill(pid, SIGKILL);
+		fds[i] = make_file(path_length(i), i);
+	if (is_profile) {
+		bench = open_bench(strtoul(argv[3], NULL, 10), fds);
+		profile(&bench, argv[1], argv[2], strtoul(argv[4], NULL, 10));
+		close_bench(&bench);
+		return 0;
+	}
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		if (headline_only && sizes[i] != HEADLINE_VMAS)
+			continue;
+		bench = open_bench(sizes[i], fds);
+		measure(&bench, host.release, headline_only);
+		close_bench(&bench);
 	}
 	return 0;
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process that maps and unmaps waits for another that asks about its
- * mappings all the time: "bench/bench contention" runs it in a guest of two
- * CPUs. It prints a JSON object for each way to ask, the first being not to.
+ * Measure how long mmap(2) and munmap(2) take while another process reads the
+ * mappings all the time: "bench/bench contention" runs this in a guest of two
+ * CPUs. It prints a JSON object for each method of reading, first for none.
  *
- *	contention WAY		WAY names the ioctl of this kernel
+ *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY
+ *				of the running kernel
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 
 #include <err.h>
+#include <errno.h>
 #include <procmap.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,18 +33,28 @@
 #define NR_ROUNDS	5
 #define NR_TIMES	20000
 
-/* The rounds of a way take turns with those of the others. */
-static const struct {
+/**
+ * struct method - how the mappings are read meanwhile
+ * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
+ * @has_reader: there is a reader.
+ * @way: how that reader uses the library.
+ *
+ * The rounds of the methods take turns. PROCMAP_SCAN is the last: not every
+ * kernel has it.
+ */
+static struct method {
+	const char *name;
+	bool has_reader;
 	enum procmap_way way;
-	bool asks;
-} ways[] = {
-	{ PROCMAP_ANY_WAY, false },
-	{ PROCMAP_BY_TEXT, true },
-	{ PROCMAP_BY_IOCTL, true },
-	{ PROCMAP_BY_SCAN, true },
+} methods[] = {
+	{ "none", false, PROCMAP_ANY_WAY },
+	{ "text", true, PROCMAP_BY_TEXT },
+	{ "query", true, PROCMAP_BY_IOCTL },
+	{ "scan", true, PROCMAP_BY_SCAN },
 };
 
-#define NR_WAYS		(sizeof(ways) / sizeof(*ways))
+#define NR_METHODS	(sizeof(methods) / sizeof(*methods))
+#define QUERY		2
 
 static void run_on(int cpu)
 {
@@ -62,20 +74,65 @@ static uint64_t now(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* Walk over all mappings of @pid, again and again. */
-static void ask(pid_t pid, enum procmap_way way)
+static void walk(struct procmap *procmap)
 {
 	struct procmap_mapping vma;
+	uint64_t cursor = 0;
+	int error;
+
+	do {
+		error = procmap_next(procmap, &cursor, 0, &vma);
+	} while (!error);
+	if (error != -ENOENT)
+		errx(2, "the reader: %s", strerror(-error));
+}
+
+/* Walk over all mappings of @pid until killed; write to @ready after the first. */
+static void read_mappings(pid_t pid, enum procmap_way way, int ready)
+{
 	struct procmap *procmap;
-	uint64_t cursor;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
 	if (procmap_open_pid(pid, way, &procmap))
-		errx(2, "cannot ask about %d", pid);
+		errx(2, "cannot open the mappings of %d", pid);
+	walk(procmap);
+	if (write(ready, "", 1) != 1)
+		err(2, "write");
 	for (;;)
-		for (cursor = 0; !procmap_next(procmap, &cursor, 0, &vma);)
-			;
+		walk(procmap);
+}
+
+/* Return once the reader has walked over all mappings for the first time. */
+static pid_t start_reader(enum procmap_way way)
+{
+	const pid_t self = getpid();
+	pid_t reader;
+	int ready[2];
+	char byte;
+
+	if (pipe(ready))
+		err(2, "pipe");
+	reader = fork();
+	if (reader < 0)
+		err(2, "fork");
+	if (!reader)
+		read_mappings(self, way, ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		errx(2, "the reader failed");
+	close(ready[0]);
+	return reader;
+}
+
+static void stop_reader(pid_t reader)
+{
+	int status;
+
+	kill(reader, SIGKILL);
+	if (waitpid(reader, &status, 0) != reader || !WIFSIGNALED(status) ||
+	    WTERMSIG(status) != SIGKILL)
+		errx(2, "the reader failed");
 }
 
 static void map_and_unmap(uint64_t *ns)
@@ -93,27 +150,17 @@ static void map_and_unmap(uint64_t *ns)
 	}
 }
 
-static void do_round(size_t way, uint64_t *ns)
+static void do_round(const struct method *method, uint64_t *ns)
 {
-	const pid_t self = getpid();
-	pid_t asker = 0;
+	pid_t reader;
 
-	if (ways[way].asks) {
-		asker = fork();
-		if (asker < 0)
-			err(2, "fork");
-		if (!asker)
-			ask(self, ways[way].way);
-		/* Until it is under way. */
-		usleep(100000);
-	}
-	map_and_unmap(ns);
-	if (!asker)
+	if (!method->has_reader) {
+		map_and_unmap(ns);
 		return;
-	if (waitpid(asker, NULL, WNOHANG))
-		errx(2, "the one that asks has ended");
-	kill(asker, SIGKILL);
-	waitpid(asker, NULL, 0);
+	}
+	reader = start_reader(method->way);
+	map_and_unmap(ns);
+	stop_reader(reader);
 }
 
 static int by_number(const void *a, const void *b)
@@ -123,52 +170,39 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void report(const char *kernel, const char *way, uint64_t *ns, size_t nr)
+static void report(const char *kernel, const char *method, uint64_t *ns,
+		   size_t nr)
 {
 	qsort(ns, nr, sizeof(*ns), by_number);
-	printf("{\"kernel\": \"%s\", \"way\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"worst_ns\": %llu}\n",
-	       kernel, way, (unsigned long long)ns[nr / 2],
+	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"worst_ns\": %llu}\n",
+	       kernel, method, (unsigned long long)ns[nr / 2],
 	       (unsigned long long)ns[nr / 100 * 99],
 	       (unsigned long long)ns[nr - 1]);
 }
 
-static const char *name_of(size_t way, const char *ioctl)
-{
-	if (!ways[way].asks)
-		return "alone";
-	switch (ways[way].way) {
-	case PROCMAP_BY_TEXT:
-		return "text";
-	case PROCMAP_BY_SCAN:
-		return "scan";
-	default:
-		return ioctl;
-	}
-}
-
-/* Not every kernel can be asked in all ways: the last is to scan. */
-static size_t count_ways(void)
+static size_t count_methods(void)
 {
 	struct procmap *procmap;
 
 	if (procmap_open_self(PROCMAP_BY_SCAN, &procmap))
-		return NR_WAYS - 1;
+		return NR_METHODS - 1;
 	procmap_close(procmap);
-	return NR_WAYS;
+	return NR_METHODS;
 }
 
 int main(int argc, char **argv)
 {
-	const size_t nr_ways = count_ways();
-	uint64_t *ns[NR_WAYS];
+	const size_t nr_methods = count_methods();
+	uint64_t *ns[NR_METHODS];
 	struct utsname host;
 	size_t i, round;
 
 	if (argc != 2)
-		errx(2, "usage: contention WAY");
+		errx(2, "usage: contention METHOD");
+	methods[QUERY].name = argv[1];
 	uname(&host);
 	run_on(0);
-	for (i = 0; i < nr_ways; i++) {
+	for (i = 0; i < nr_methods; i++) {
 		ns[i] = calloc(NR_ROUNDS * NR_TIMES, sizeof(**ns));
 		if (!ns[i])
 			err(2, "calloc");
@@ -178,10 +212,10 @@ int main(int argc, char **argv)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 			err(2, "mmap");
 	for (round = 0; round < NR_ROUNDS; round++)
-		for (i = 0; i < nr_ways; i++)
-			do_round(i, ns[i] + round * NR_TIMES);
-	for (i = 0; i < nr_ways; i++)
-		report(host.release, name_of(i, argv[1]), ns[i],
+		for (i = 0; i < nr_methods; i++)
+			do_round(&methods[i], ns[i] + round * NR_TIMES);
+	for (i = 0; i < nr_methods; i++)
+		report(host.release, methods[i].name, ns[i],
 		       NR_ROUNDS * NR_TIMES);
 	return 0;
 }

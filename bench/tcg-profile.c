@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of QEMU that counts where instructions go: it writes, for each piece of
- * code that ran between two marks of bench/bench.c, its address and how many
- * instructions were executed in it.
+ * A QEMU plugin that counts executed instructions. For each block of code that ran
+ * between two marks of bench/bench.c, it writes the block's address and the number
+ * of instructions executed in it.
  *
  *	qemu-system-x86_64 -plugin ./tcg-profile.so,out=FILE …
  *
- * What it uses of the interface is declared here, for want of a package that has
- * qemu-plugin.h: version 1, as in QEMU 7.2, docs/devel/tcg-plugins.rst.
+ * No Debian package has qemu-plugin.h, so the part of the interface that is used
+ * here is declared here: version 1, as documented in QEMU 7.2's
+ * docs/devel/tcg-plugins.rst.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,11 +46,11 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
 
 /**
- * struct block - a piece of code without branches, as QEMU translated it
- * @next: the one translated before.
- * @address: where it begins.
- * @insns: how many instructions it has.
- * @runs: how often it ran between the marks.
+ * struct block - a block of code without branches, as QEMU translated it
+ * @next: the block translated before.
+ * @address: its first address.
+ * @insns: number of its instructions.
+ * @runs: number of its executions between the marks.
  */
 struct block {
 	struct block *next;
