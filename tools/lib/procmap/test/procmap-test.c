@@ -16,6 +16,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#if __has_include(<linux/procmap_scan.h>)
+#include <linux/procmap_scan.h>
+#endif
+
 #include <procmap.h>
 #include <valgrind/memcheck.h>
 
