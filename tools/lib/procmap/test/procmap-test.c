@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libprocmap by the ioctl and by the text: both must say what sscanf(3) finds in
- * the text of the same process.
+ * libprocmap by the ioctls and by the text: all must return what sscanf(3) finds
+ * in the text of the same process.
  *
  * The calls of the library to ioctl(2), pread(2) and the allocator come here
- * first (the linker's --wrap), to be counted, or to fail on demand.
+ * first (the linker's --wrap), to be counted, or to fail on demand. So do those
+ * to open(2) and openat(2), which this program defines itself.
  */
 #include "proc/procmap-query.h"
 
 #include <linux/memfd.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+
+#if __has_include(<linux/procmap_scan.h>)
+#include <linux/procmap_scan.h>
+#endif
 
 #include <procmap.h>
 #include <valgrind/memcheck.h>
@@ -30,7 +37,9 @@ static struct {
 	int scan_errno;		/* each scan */
 	uint64_t answered_end;	/* let each answer, or its first record, end there */
 	long allocations;	/* let all fail that come after so many */
-} calls = { .allocations = -1 };
+	long opens;		/* the same, with ENFILE */
+	unsigned int interruptions;	/* let so many calls fail with EINTR */
+} calls = { .allocations = -1, .opens = -1 };
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
@@ -41,12 +50,24 @@ void *__wrap_calloc(size_t nr, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 
+/* Fails with EINTR if that is still to happen. */
+static bool is_interrupted(void)
+{
+	if (!calls.interruptions)
+		return false;
+	calls.interruptions--;
+	errno = EINTR;
+	return true;
+}
+
 /* Valgrind does not know what these ioctls write. */
 static int wrapped_query(int fd, struct procmap_query *query)
 {
 	int ret;
 
 	calls.queries++;
+	if (is_interrupted())
+		return -1;
 	if (calls.query_errno) {
 		errno = calls.query_errno;
 		return -1;
@@ -70,6 +91,12 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 	int nr;
 
 	calls.scans++;
+	if (is_interrupted()) {
+		/* As the kernel does before the first record. */
+		arg->walk_end = arg->start;
+		arg->data_used = 0;
+		return -1;
+	}
 	if (calls.scan_errno) {
 		errno = calls.scan_errno;
 		return -1;
@@ -103,6 +130,8 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos)
 {
 	calls.preads++;
+	if (is_interrupted())
+		return -1;
 	return __real_pread64(fd, to, size, pos);
 }
 
@@ -113,6 +142,41 @@ static bool may_allocate(void)
 	if (calls.allocations > 0)
 		calls.allocations--;
 	return true;
+}
+
+static int open_unless_full(int dir, const char *path, int flags, va_list args)
+{
+	const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+
+	if (!calls.opens) {
+		errno = ENFILE;
+		return -1;
+	}
+	if (calls.opens > 0)
+		calls.opens--;
+	return syscall(SYS_openat, dir, path, flags | O_LARGEFILE, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	va_list args;
+	int fd;
+
+	va_start(args, flags);
+	fd = open_unless_full(AT_FDCWD, path, flags, args);
+	va_end(args);
+	return fd;
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+	va_list args;
+	int fd;
+
+	va_start(args, flags);
+	fd = open_unless_full(dir, path, flags, args);
+	va_end(args);
+	return fd;
 }
 
 void *__wrap_calloc(size_t nr, size_t size)
@@ -249,6 +313,7 @@ FIXTURE_TEARDOWN(scene)
 	char command[64];
 
 	calls.allocations = -1;
+	calls.opens = -1;
 	calls.query_errno = 0;
 	procmap_close(self->procmap);
 	stop_child(&self->child);
@@ -727,6 +792,143 @@ TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
 	free(addrs);
 }
 
+/* Let this process open @nr files and no more. */
+static bool limit_files(unsigned int nr, struct rlimit *before)
+{
+	unsigned int nr_free = 0;
+	struct rlimit limit;
+	int fd;
+
+	if (getrlimit(RLIMIT_NOFILE, before))
+		return false;
+	for (fd = 0; nr_free <= nr; fd++)
+		nr_free += fcntl(fd, F_GETFD) < 0;
+	limit = *before;
+	limit.rlim_cur = fd - 1;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/*
+ * A handle needs its directory and its maps file; by text, the latter once more.
+ * Whichever cannot be opened, the error is open(2)'s and nothing stays open.
+ */
+TEST_F(scene, opening_without_a_free_descriptor)
+{
+	const int needed = variant->way == PROCMAP_BY_TEXT ? 3 : 2;
+	const int before = count_fds();
+	struct procmap *procmap;
+	struct rlimit limit;
+	int nr, err;
+
+	if (!self->procmap)
+		return;
+	for (nr = 0; nr <= needed; nr++) {
+		procmap = NULL;
+		ASSERT_TRUE(limit_files(nr, &limit));
+		err = procmap_open_pid(self->child.pid, variant->way, &procmap);
+		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+		EXPECT_EQ(nr < needed ? -EMFILE : 0, err);
+		EXPECT_EQ(nr == needed, !!procmap);
+		procmap_close(procmap);
+		EXPECT_EQ(before, count_fds());
+	}
+}
+
+/* By text, the file that was opened is used a second time instead. */
+TEST_F(scene, opening_while_the_system_has_no_file)
+{
+	const int before = count_fds();
+	struct procmap *procmap;
+	int nr, err;
+
+	if (!self->procmap)
+		return;
+	for (nr = 0; nr <= 2; nr++) {
+		procmap = NULL;
+		calls.opens = nr;
+		err = procmap_open_pid(self->child.pid, variant->way, &procmap);
+		calls.opens = -1;
+		EXPECT_EQ(nr < 2 ? -ENFILE : 0, err);
+		EXPECT_EQ(nr == 2, !!procmap);
+		procmap_close(procmap);
+		EXPECT_EQ(before, count_fds());
+	}
+}
+
+/* What is open goes on; the mapped file needs two more for a moment. */
+TEST_F(scene, mapped_file_without_a_free_descriptor)
+{
+	const struct maps_line *const line = line_named(&self->maps, "plain");
+	const bool by_text = variant->way == PROCMAP_BY_TEXT;
+	const int before = count_fds();
+	struct procmap_mapping found;
+	struct rlimit limit;
+	int nr, fd, err;
+
+	if (!self->procmap)
+		return;
+	ASSERT_TRUE(!!line);
+	for (nr = 0; nr < 2; nr++) {
+		ASSERT_TRUE(limit_files(nr, &limit));
+		err = procmap_find(self->procmap, line->start,
+				   PROCMAP_WANT_BUILD_ID, &found);
+		fd = procmap_open_file(self->procmap, &found);
+		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+		ASSERT_EQ(0, err);
+		EXPECT_TRUE(is_as_line(&found, line));
+		EXPECT_EQ(by_text ? -EMFILE : 20, found.build_id_size);
+		EXPECT_EQ(-EMFILE, fd);
+		EXPECT_EQ(before, count_fds());
+	}
+	for (nr = 0; nr < 2; nr++) {
+		calls.opens = nr;
+		fd = procmap_open_file(self->procmap, &found);
+		calls.opens = -1;
+		EXPECT_EQ(-ENFILE, fd);
+		EXPECT_EQ(before, count_fds());
+	}
+	fd = procmap_open_file(self->procmap, &found);
+	EXPECT_LE(0, fd);
+	close(fd);
+}
+
+/* An interrupted call is repeated, so that no function returns EINTR. */
+TEST_F(scene, interrupted_calls_are_repeated)
+{
+	const struct maps_line *const line = &self->maps.lines[1];
+	const uint64_t addr = line->start;
+	struct procmap_resolved *resolved;
+	struct procmap_mapping found;
+	uint64_t cursor = addr;
+	struct procmap *procmap;
+
+	if (!self->procmap)
+		return;
+	calls.interruptions = 3;
+	ASSERT_EQ(0, procmap_find(self->procmap, addr, 0, &found));
+	EXPECT_EQ(0, calls.interruptions);
+	EXPECT_TRUE(is_as_line(&found, line));
+
+	calls.interruptions = 3;
+	ASSERT_EQ(0, procmap_resolve(self->procmap, &addr, 1, 0, &resolved));
+	EXPECT_EQ(0, calls.interruptions);
+	EXPECT_TRUE(is_as_line(&resolved->mappings[0], line));
+	procmap_free_resolved(resolved);
+
+	calls.interruptions = 1;
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->way, &procmap));
+	EXPECT_EQ(0, calls.interruptions);
+	calls.interruptions = 3;
+	ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
+	EXPECT_TRUE(is_as_line(&found, line));
+	EXPECT_EQ(line->end, cursor);
+	/* Text that has been read already is not read again. */
+	if (variant->way != PROCMAP_BY_TEXT)
+		EXPECT_EQ(0, calls.interruptions);
+	calls.interruptions = 0;
+	procmap_close(procmap);
+}
+
 static void *use_a_handle(void *arg)
 {
 	const struct maps *const maps = arg;
@@ -890,8 +1092,9 @@ TEST_F_TIMEOUT(change, what_stays_is_told_once, SLOW)
 }
 
 /*
- * Where most of the mappings are wanted, few ioctls do; where few are, scans are
- * tried now and then.
+ * By scan, few ioctls are enough where most of the mappings are wanted; where
+ * few are, a scan is tried only now and then. By query there is one for each
+ * mapping, and by text none.
  */
 TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 {
@@ -900,7 +1103,7 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 	uint64_t addrs[3000];
 	size_t i, j;
 
-	if (!self->procmap || variant->way != PROCMAP_BY_SCAN)
+	if (!self->procmap)
 		return;
 	ASSERT_TRUE(split(self->area, 3000));
 	for (i = 0; i < 2; i++) {
@@ -915,8 +1118,14 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 		ASSERT_EQ(nr, resolved->nr_mappings);
 		for (j = 0; j < nr; j++)
 			ASSERT_EQ(addrs[j], resolved->mappings[j].start);
-		EXPECT_GT(i ? nr + 1 : 100, calls.queries);
-		EXPECT_GT(i ? 3 : 20, calls.scans);
+		if (variant->way == PROCMAP_BY_SCAN) {
+			EXPECT_GT(i ? nr + 1 : 100, calls.queries);
+			EXPECT_GT(i ? 3 : 20, calls.scans);
+		} else {
+			EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL ? nr : 0,
+				  calls.queries);
+			EXPECT_EQ(0, calls.scans);
+		}
 		procmap_free_resolved(resolved);
 	}
 }
@@ -1055,7 +1264,7 @@ TEST(kernel_thread_has_no_mappings)
 	fd = open("/proc/2/comm", O_RDONLY);
 	if (fd < 0 || read(fd, comm, sizeof(comm)) < 0 ||
 	    strcmp(comm, "kthreadd\n") || geteuid())
-		SKIP(return, "process 2 is no kernel thread, or not to be read");
+		SKIP(return, "no kernel thread can be looked at");
 	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_ANY_WAY, &procmap));
 	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_BY_TEXT, &procmap));
 	close(fd);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test the lifetimes of the live module, of the files that are opened before,
- * under and after it, and that it changes nothing else about them.
+ * Test how long the live module stays, what becomes of files that are opened
+ * before it is loaded, while it is and after that, and that it changes nothing
+ * else about them.
  *
- * The module is not to be loaded when it begins, and its path is in
- * PROCMAP_QUERY_KO.
+ * The module must not be loaded yet. PROCMAP_QUERY_KO is its path.
  */
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,12 +13,13 @@
 
 #include "../kselftest_harness.h"
 #include "../proc/procmap-query.h"
+#include "../proc/procmap-race.h"
 
 #define MODULE		"/sys/module/procmap_query"
 #define PATCH		"/sys/kernel/livepatch/procmap_query"
 
-/* A transition takes seconds at most, unless a task can not be moved over. */
-#define PATIENCE	3000	/* times 10 ms */
+/* Seconds. A transition takes a few, unless a task cannot be moved over. */
+#define TRANSITION_MAX	30
 
 #define NR_WORKERS	3
 #define NOBODY		65534
@@ -65,14 +66,15 @@ static int enable(const char *value)
 /* Wait until a file holds a number, or is not there (-ENOENT). */
 static bool wait_for(const char *path, int number)
 {
-	int i;
+	const long end = seconds_now() + TRANSITION_MAX;
+	int seen;
 
-	for (i = 0; i < PATIENCE; i++) {
-		if (read_number(path) == number)
-			return true;
-		usleep(10000);
-	}
-	return false;
+	while ((seen = read_number(path)) != number && seconds_now() < end)
+		sched_yield();
+	if (seen != number)
+		ksft_print_msg("%s is %d, not %d, after %d seconds\n", path,
+			       seen, number, TRANSITION_MAX);
+	return seen == number;
 }
 
 static bool is_loaded(void)
@@ -94,17 +96,20 @@ static int disable_and_wait(void)
 	return err ?: wait_for(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
 }
 
-/* Somebody may be about to close a file, livepatch itself be about to let go. */
+/*
+ * Try again while the module is in use: a process may be about to close a file,
+ * and livepatch drops its own reference only after the transition.
+ */
 static int unload_and_wait(void)
 {
-	int i, err;
+	const long end = seconds_now() + TRANSITION_MAX;
+	int err;
 
-	for (i = 0; i < PATIENCE; i++) {
-		err = unload();
-		if (err != -EAGAIN)
-			break;
-		usleep(10000);
-	}
+	while ((err = unload()) == -EAGAIN && seconds_now() < end)
+		sched_yield();
+	if (err == -EAGAIN)
+		ksft_print_msg("the module is still in use after %d seconds\n",
+			       TRANSITION_MAX);
 	return err;
 }
 
@@ -115,7 +120,7 @@ static int take_out(void)
 	return err ?: unload_and_wait();
 }
 
-/* Ask for the mapping of this code. */
+/* Query the mapping of this code. */
 static int query(int fd)
 {
 	struct procmap_query answer;
@@ -168,7 +173,7 @@ static void __attribute__((constructor)) need_module(void)
 		ksft_exit_skip("PROCMAP_QUERY_KO is not set\n");
 	ko = open(path, O_RDONLY | O_CLOEXEC);
 	if (ko < 0)
-		ksft_exit_skip("cannot read %s\n", path);
+		ksft_exit_skip("PROCMAP_QUERY_KO cannot be read\n");
 }
 
 FIXTURE(live)
@@ -380,7 +385,7 @@ static void log_smaps(FILE *log, const char *path)
 		fclose(file);
 }
 
-/* Everything that can be seen of a process' mappings but for the query. */
+/* All that is visible of the mappings of a process, except by query. */
 static char *observe(pid_t pid)
 {
 	char path[64], *text = NULL;
@@ -397,7 +402,7 @@ static char *observe(pid_t pid)
 	return text;
 }
 
-/* The first line of the one that the other has not so; "" if there is none. */
+/* The first line of @one that differs in @other, or "". */
 static char *difference(const char *one, const char *other)
 {
 	const char *line = one;
@@ -435,7 +440,7 @@ static int open_as_nobody(const char *proc, pid_t pid)
 	if (!child) {
 		if (setresgid(NOBODY, NOBODY, NOBODY) ||
 		    setresuid(NOBODY, NOBODY, NOBODY))
-			_exit(255);
+			_exit(255);	/* no errno */
 		_exit(open(path, O_RDONLY) < 0 ? errno : 0);
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child ||
@@ -446,7 +451,7 @@ static int open_as_nobody(const char *proc, pid_t pid)
 
 TEST_F(live, access_is_checked_as_before)
 {
-	ASSERT_EQ(NULL, mount_scratch());
+	ASSERT_TRUE(!mount_scratch());
 	ASSERT_EQ(0, mkdir(SCRATCH "/proc", 0755));
 	ASSERT_EQ(0, mount("proc", SCRATCH "/proc", "proc", 0, "hidepid=2"));
 
@@ -515,7 +520,7 @@ static unsigned int nr_rounds(void)
 	return rounds ? atoi(rounds) : 100;
 }
 
-/* What there is to see of the target, from the text and from a first query. */
+/* Record the text of the target, and the answer to one query. */
 static void prepare(struct __test_metadata *const _metadata, struct work *work,
 		    pid_t target)
 {
@@ -545,7 +550,7 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 	unsigned int i;
 	int status;
 
-	ASSERT_NE(MAP_FAILED, work);
+	ASSERT_TRUE(work != MAP_FAILED);
 	prepare(_metadata, work, self->still.pid);
 	for (i = 0; i < NR_WORKERS; i++) {
 		workers[i] = fork();

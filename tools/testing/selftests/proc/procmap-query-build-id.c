@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test the build IDs that PROCMAP_QUERY tells: of ELF files of every shape,
- * sound and hostile, wherever they live, held against what the specification
- * of ELF says of their bytes.
+ * Test the build IDs that PROCMAP_QUERY returns: for ELF files of every shape,
+ * sound and hostile, on each kind of file system. They are compared with what
+ * the specification of ELF says of the bytes of the file.
  */
 #include <asm/posix_types.h>
 #include <elf.h>
 #include <glob.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/fanotify.h>
 #include <sys/mman.h>
@@ -17,7 +16,9 @@
 #include <sys/vfs.h>
 
 #include "../kselftest_harness.h"
+#include "procmap-huge.h"
 #include "procmap-query.h"
+#include "procmap-race.h"
 
 #define ID_MAX		20
 
@@ -31,10 +32,9 @@
 #define MANY_NOTES	1000
 #define MANY_PHDRS_SIZE	(64u << 10)
 
+/* Queries of a file that changes, and how many must meet a change. */
 #define ROUNDS		200
-
-#define HUGE_PAGE_SIZE	(2u << 20)
-#define HUGE_PAGES_FILE	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+#define OVERLAPS	20
 
 #ifndef __NR_memfd_secret
 #define __NR_memfd_secret 447
@@ -606,6 +606,20 @@ TEST_F(shape, notes_before_it_are_passed_over)
 	expect_id(_metadata, &self->subject, 5, 20);
 }
 
+/* The first note is no build ID; one behind it is found all the same. */
+static void expect_passed_over(struct __test_metadata *const _metadata,
+			       struct _test_data_shape *self)
+{
+	struct note *const second = &self->elf.segments[0].notes[1];
+
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_none(_metadata, &self->subject);
+	*second = (struct note)BUILD_ID(3, 8);
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 3, 8);
+	second->owner = NULL;
+}
+
 TEST_F(shape, wrong_owner_is_passed_over)
 {
 	static const char *const owners[] = {
@@ -615,12 +629,7 @@ TEST_F(shape, wrong_owner_is_passed_over)
 
 	for (i = 0; i < ARRAY_SIZE(owners); i++) {
 		self->elf.segments[0].notes[0].owner = owners[i];
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_none(_metadata, &self->subject);
-		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, 3, 8);
-		self->elf.segments[0].notes[1].owner = NULL;
+		expect_passed_over(_metadata, self);
 	}
 }
 
@@ -633,12 +642,7 @@ TEST_F(shape, wrong_type_is_passed_over)
 
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		self->elf.segments[0].notes[0].type = types[i];
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_none(_metadata, &self->subject);
-		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, 3, 8);
-		self->elf.segments[0].notes[1].owner = NULL;
+		expect_passed_over(_metadata, self);
 	}
 }
 
@@ -766,7 +770,7 @@ TEST_F(no_build_id, device)
 	void *addr;
 
 	if (fd < 0)
-		SKIP(return, "no /dev/zero");
+		SKIP(return, "no zero device");
 	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
 		    0);
 	ASSERT_TRUE(addr != MAP_FAILED);
@@ -790,7 +794,7 @@ TEST_F(no_build_id, pseudo_file)
 	}
 	globfree(&found);
 	if (addr == MAP_FAILED)
-		SKIP(return, "no PCI resource in /sys that can be mapped");
+		SKIP(return, "no PCI resource can be mapped");
 	expect_none_at(_metadata, self->maps, addr);
 }
 
@@ -800,7 +804,7 @@ TEST_F(no_build_id, secret_memory)
 	void *addr;
 
 	if (fd < 0)
-		SKIP(return, "no memfd_secret(2), CONFIG_SECRETMEM and secretmem.enable=1");
+		SKIP(return, "no memfd_secret, CONFIG_SECRETMEM and its boot option");
 	ASSERT_EQ(0, ftruncate(fd, page_size()));
 	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);
@@ -809,40 +813,22 @@ TEST_F(no_build_id, secret_memory)
 	expect_none_at(_metadata, self->maps, addr);
 }
 
-/* A huge page: one more than there are, while the test runs. */
 FIXTURE(huge_page)
 {
-	unsigned long before;	/* pages that the system had */
-	bool added;
+	struct huge_pool pool;
 	uint8_t *addr;
 	int maps;
 };
 
-static bool set_huge_pages(unsigned long nr)
-{
-	FILE *const file = fopen(HUGE_PAGES_FILE, "w");
-	bool done;
-
-	if (!file)
-		return false;
-	done = fprintf(file, "%lu\n", nr) > 0;
-	return !fclose(file) && done;
-}
-
 FIXTURE_SETUP(huge_page)
 {
-	FILE *const file = fopen(HUGE_PAGES_FILE, "r");
 	int fd;
 
 	self->addr = MAP_FAILED;
 	self->maps = open_maps(0);
-	if (!file)
+	if (!add_huge_page(&self->pool))
 		return;
-	ASSERT_EQ(1, fscanf(file, "%lu", &self->before));
-	fclose(file);
-	self->added = set_huge_pages(self->before + 1);
-	fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB |
-			  (21 << MAP_HUGE_SHIFT));
+	fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | HUGE_PAGE_FLAG);
 	self->addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED, fd, 0);
 	close(fd);
@@ -852,8 +838,7 @@ FIXTURE_TEARDOWN(huge_page)
 {
 	if (self->addr != MAP_FAILED)
 		munmap(self->addr, HUGE_PAGE_SIZE);
-	if (self->added)
-		EXPECT_TRUE(set_huge_pages(self->before));
+	EXPECT_TRUE(remove_huge_page(&self->pool));
 }
 
 TEST_F(huge_page, has_none)
@@ -868,7 +853,7 @@ TEST_F(huge_page, has_none)
 	};
 
 	if (self->addr == MAP_FAILED)
-		SKIP(return, "no huge page of 2 MiB to be had");
+		SKIP(return, "no huge page is available");
 	make_image(&image, &elf);
 	memcpy(self->addr, image.bytes, image.size);
 	expect_none_at(_metadata, self->maps, self->addr);
@@ -955,7 +940,7 @@ static const char *go_to(enum place place)
 	case TMPFS:
 		if (chdir("/dev/shm") || statfs(".", &fs) ||
 		    fs.f_type != TMPFS_MAGIC)
-			return "/dev/shm is no tmpfs";
+			return "the shared memory directory is no tmpfs";
 		return NULL;
 	case EXT4:
 		if (!ext4_missing && fchdir(ext4_directory))
@@ -1271,15 +1256,19 @@ static int query_then_read(int control, void *arg)
 	return pread(subject->fd, id, 1, 0) == 1 ? 0 : 2;
 }
 
-/* Wait for a permission event, or for the child if that comes first. */
-static bool event_comes_first(int notify, int control)
+enum first { NOBODY, CHILD, EVENT };
+
+/* Who comes first: a permission event, or the child; NOBODY if time is up. */
+static enum first who_comes_first(int notify, int control)
 {
 	struct pollfd fds[2] = {
 		{ .fd = notify, .events = POLLIN },
 		{ .fd = control, .events = POLLIN },
 	};
 
-	return poll(fds, 2, -1) > 0 && fds[0].revents;
+	if (poll(fds, 2, PATIENCE * 1000) <= 0)
+		return NOBODY;
+	return fds[0].revents ? EVENT : CHILD;
 }
 
 static bool allow(int notify)
@@ -1294,10 +1283,10 @@ static bool allow(int notify)
 		       sizeof(response) && !close(event.fd);
 }
 
-TEST_F(place, query_makes_no_fanotify_permission_event)
+TEST_F_TIMEOUT(place, query_makes_no_fanotify_permission_event, RACE_TIMEOUT)
 {
 	struct child child;
-	bool asked;
+	enum first first;
 	int notify;
 
 	if (self->missing)
@@ -1311,14 +1300,14 @@ TEST_F(place, query_makes_no_fanotify_permission_event)
 		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
 
 	ASSERT_TRUE(start_child(&child, query_then_read, &self->subject));
-	asked = event_comes_first(notify, child.control);
-	if (asked)
+	first = who_comes_first(notify, child.control);
+	if (first != CHILD)
 		stop_child(&child);
-	ASSERT_FALSE(asked);
+	ASSERT_EQ(CHILD, first);
 	/* The mark works: reading the file itself does make one. */
-	tell(child.control);
 	hear(child.control);
-	EXPECT_TRUE(event_comes_first(notify, child.control));
+	tell(child.control);
+	EXPECT_EQ(EVENT, who_comes_first(notify, child.control));
 	EXPECT_TRUE(allow(notify));
 	EXPECT_EQ(0, end_of_child(&child));
 }
@@ -1680,25 +1669,42 @@ static bool is_id_of(const struct image *image, const uint8_t *id, size_t size)
 	return size == reading.size && !memcmp(id, reading.id, size);
 }
 
-/* Each answer is one of the versions, or none where there may be none. */
+static unsigned int rounds_of(const struct rewriter *rewriter)
+{
+	return __atomic_load_n(&rewriter->rounds, __ATOMIC_RELAXED);
+}
+
+static bool has_two_cpus(void)
+{
+	cpu_set_t set;
+
+	return !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) > 1;
+}
+
+/*
+ * Each answer is one of the versions, or none where there may be none. Queries
+ * and rewrites must overlap, or nothing has been tested.
+ */
 static void query_meanwhile(struct __test_metadata *const _metadata,
 			    const struct subject *subject,
 			    struct rewriter *rewriter, bool may_have_none)
 {
+	unsigned int round, before, overlaps = 0;
 	struct procmap_query query;
-	unsigned int round;
 	uint8_t id[ID_MAX];
 	pthread_t thread;
 
 	rewriter->fd = subject->fd;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped,
 				    rewriter));
-	for (round = 0; round < ROUNDS ||
-	     __atomic_load_n(&rewriter->rounds, __ATOMIC_RELAXED) < ROUNDS;
+	for (round = 0; (round < ROUNDS || overlaps < OVERLAPS) && !is_late();
 	     round++) {
+		before = rounds_of(rewriter);
 		ASSERT_EQ(0, query_build_id(subject->maps,
 					    (uintptr_t)subject->addr, &query,
 					    id, sizeof(id)));
+		/* A rewrite has ended since: it was going on meanwhile. */
+		overlaps += rounds_of(rewriter) != before;
 		if (may_have_none && !query.build_id_size)
 			continue;
 		ASSERT_TRUE(is_id_of(&rewriter->versions[0], id,
@@ -1709,14 +1715,20 @@ static void query_meanwhile(struct __test_metadata *const _metadata,
 	__atomic_store_n(&rewriter->stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	ASSERT_FALSE(rewriter->failed);
+	EXPECT_LE((unsigned int)OVERLAPS, overlaps) {
+		TH_LOG("too few rewrites during a query in %d seconds",
+		       PATIENCE);
+	}
 }
 
-TEST_F(place, truncated_and_rewritten_meanwhile)
+TEST_F_TIMEOUT(place, truncated_and_rewritten_meanwhile, RACE_TIMEOUT)
 {
 	struct rewriter rewriter = { .rewrite = rewrite_all };
 
 	if (self->missing)
 		SKIP(return, "%s", self->missing);
+	if (!has_two_cpus())
+		SKIP(return, "two CPUs are needed");
 	make_image(&rewriter.versions[0], &self->elf);
 	self->elf.segments[0].notes[0].seed = 77;
 	self->elf.segments[0].notes[0].size = 12;
@@ -1725,7 +1737,7 @@ TEST_F(place, truncated_and_rewritten_meanwhile)
 }
 
 /* Which of two program headers there is follows from one byte. */
-TEST_F(place, changed_in_one_byte_meanwhile)
+TEST_F_TIMEOUT(place, changed_in_one_byte_meanwhile, RACE_TIMEOUT)
 {
 	struct rewriter rewriter = { .rewrite = rewrite_byte };
 	const struct segment other = {
@@ -1737,6 +1749,8 @@ TEST_F(place, changed_in_one_byte_meanwhile)
 
 	if (self->missing)
 		SKIP(return, "%s", self->missing);
+	if (!has_two_cpus())
+		SKIP(return, "two CPUs are needed");
 	self->elf.segments[1] = other;
 	for (i = 0; i < 2; i++) {
 		image = &rewriter.versions[i];

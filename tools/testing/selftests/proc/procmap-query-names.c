@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that PROCMAP_QUERY tells the name of every kind of mapping, as the text
- * of the same file does, and that smaps tells the same mappings as maps.
+ * Test that PROCMAP_QUERY returns the name of every kind of mapping as the text
+ * of the same file shows it, and that maps and smaps show the same mappings.
  */
 #include <dirent.h>
 #include <linux/prctl.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "../kselftest_harness.h"
+#include "procmap-huge.h"
 #include "procmap-query.h"
 
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
@@ -20,9 +21,6 @@
 
 /* The longest name that prctl(PR_SET_VMA) takes. */
 #define ANON_NAME_MAX	79
-
-#define HUGE_PAGE_SIZE	(2u << 20)
-#define HUGE_PAGES_FILE	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA		0x53564d41
@@ -56,33 +54,42 @@ static void *map_new_file(const char *path)
 	return addr;
 }
 
-/* What covers @addr is called @name, by the ioctl and by the text. */
-static void expect_name(struct __test_metadata *const _metadata,
-			const void *addr, const char *name)
+/*
+ * What covers @addr has one name, by the ioctl and in the text of @fd: @name, or
+ * any if that is NULL.
+ */
+static void expect_name_in(struct __test_metadata *const _metadata, int fd,
+			   const void *addr, const char *name)
 {
-	char seen[PATH_MAX], escaped[ESCAPED_MAX];
+	char seen[PATH_MAX] = "", escaped[ESCAPED_MAX];
 	const struct maps_line *line;
 	struct procmap_query query;
 	struct maps maps;
-	int fd;
 
-	ASSERT_NE(MAP_FAILED, addr);
-	fd = open_maps(0);
-	ASSERT_LE(0, fd);
-	seen[0] = '\0';
+	ASSERT_TRUE(addr != MAP_FAILED);
 	ASSERT_EQ(0, query_name(fd, (uintptr_t)addr, 0, &query, seen,
 				sizeof(seen)));
-	EXPECT_STREQ(name, seen);
-	EXPECT_EQ(*name ? strlen(name) + 1 : 0, query.vma_name_size);
+	if (name)
+		EXPECT_STREQ(name, seen);
+	EXPECT_EQ(*seen ? strlen(seen) + 1 : 0, query.vma_name_size);
 
 	ASSERT_EQ(0, read_maps(fd, &maps));
 	line = line_at(&maps, (uintptr_t)addr);
-	ASSERT_NE(NULL, line);
+	ASSERT_TRUE(!!line);
 	escape_name(seen, escaped, sizeof(escaped));
 	EXPECT_STREQ(line->name, escaped);
 	/* The heap may have grown since. */
 	EXPECT_EQ(line->start, query.vma_start);
 	free_maps(&maps);
+}
+
+static void expect_name(struct __test_metadata *const _metadata,
+			const void *addr, const char *name)
+{
+	const int fd = open_maps(0);
+
+	ASSERT_LE(0, fd);
+	expect_name_in(_metadata, fd, addr, name);
 	close(fd);
 }
 
@@ -133,7 +140,7 @@ TEST_F(memory, private_anonymous_memory_has_no_name)
 
 TEST_F(memory, heap)
 {
-	ASSERT_NE((void *)-1, sbrk(page_size()));
+	ASSERT_TRUE(sbrk(page_size()) != (void *)-1);
 	expect_name(_metadata, (uint8_t *)sbrk(0) - 1, "[heap]");
 	EXPECT_TRUE(expect_shown(_metadata, "[heap]"));
 }
@@ -226,7 +233,7 @@ TEST_F(memory, posix_shared_memory)
 	fd = shm_open(path + strlen("/dev/shm"), O_RDWR | O_CREAT | O_EXCL,
 		      0600);
 	if (fd < 0)
-		SKIP(return, "no POSIX shared memory, /dev/shm");
+		SKIP(return, "no POSIX shared memory");
 	addr = map_file(fd, MAP_SHARED);
 	expect_name(_metadata, addr, path);
 	EXPECT_EQ(0, shm_unlink(path + strlen("/dev/shm")));
@@ -239,7 +246,7 @@ TEST_F(memory, device)
 	const int fd = open("/dev/zero", O_RDONLY);
 
 	if (fd < 0)
-		SKIP(return, "no /dev/zero");
+		SKIP(return, "no zero device");
 	expect_name(_metadata, map_file(fd, MAP_PRIVATE), "/dev/zero");
 }
 
@@ -285,7 +292,7 @@ FIXTURE_SETUP(anon_name)
 		self->name[i] = "name and :"[i % 10];
 	sprintf(self->shown, "[anon:%s]", self->name);
 	self->addr = map_anonymous(MAP_PRIVATE);
-	ASSERT_NE(MAP_FAILED, self->addr);
+	ASSERT_TRUE(self->addr != MAP_FAILED);
 	err = set_name(self->addr, self->name);
 	self->unsupported = err == -EINVAL;
 	ASSERT_EQ(self->unsupported ? -EINVAL : 0, err);
@@ -331,58 +338,39 @@ TEST_F(anon_name, is_not_for_a_file)
 	void *const addr = map_file(memfd_create("file", MFD_CLOEXEC),
 				    MAP_PRIVATE);
 
-	ASSERT_NE(MAP_FAILED, addr);
+	ASSERT_TRUE(addr != MAP_FAILED);
 	EXPECT_EQ(self->unsupported ? -EINVAL : -EBADF,
 		  set_name(addr, self->name));
 	expect_name(_metadata, addr, "/memfd:file" DELETED);
 }
 
-/* Huge pages: one more than there are, while the test runs. */
 FIXTURE(huge_page)
 {
-	unsigned long before;	/* pages that the system had */
-	bool added;
+	struct huge_pool pool;
 	void *addr;
 };
 
-static bool set_huge_pages(unsigned long nr)
-{
-	FILE *file = fopen(HUGE_PAGES_FILE, "w");
-	bool done;
-
-	if (!file)
-		return false;
-	done = fprintf(file, "%lu\n", nr) > 0;
-	return !fclose(file) && done;
-}
-
 FIXTURE_SETUP(huge_page)
 {
-	FILE *file = fopen(HUGE_PAGES_FILE, "r");
-
 	self->addr = MAP_FAILED;
-	if (!file)
+	if (!add_huge_page(&self->pool))
 		return;
-	ASSERT_EQ(1, fscanf(file, "%lu", &self->before));
-	fclose(file);
-	self->added = set_huge_pages(self->before + 1);
 	self->addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
-			  (21 << MAP_HUGE_SHIFT), -1, 0);
+			  HUGE_PAGE_FLAG, -1, 0);
 }
 
 FIXTURE_TEARDOWN(huge_page)
 {
 	if (self->addr != MAP_FAILED)
 		munmap(self->addr, HUGE_PAGE_SIZE);
-	if (self->added)
-		EXPECT_TRUE(set_huge_pages(self->before));
+	EXPECT_TRUE(remove_huge_page(&self->pool));
 }
 
 TEST_F(huge_page, name)
 {
 	if (self->addr == MAP_FAILED)
-		SKIP(return, "no huge page of 2 MiB to be had");
+		SKIP(return, "no huge page is available");
 	expect_name(_metadata, self->addr, "/anon_hugepage" DELETED);
 	expect_name(_metadata, (uint8_t *)self->addr + HUGE_PAGE_SIZE - 1,
 		    "/anon_hugepage" DELETED);
@@ -397,7 +385,7 @@ TEST_F(huge_page, page_size)
 	size_t i;
 
 	if (self->addr == MAP_FAILED)
-		SKIP(return, "no huge page of 2 MiB to be had");
+		SKIP(return, "no huge page is available");
 	ASSERT_EQ(0, query_fields(fd, (uintptr_t)self->addr, 0, &query));
 	EXPECT_EQ(HUGE_PAGE_SIZE, query.vma_page_size);
 	ASSERT_EQ(0, read_smaps(0, &smaps, &sizes));
@@ -536,6 +524,36 @@ TEST_F(file, with_bytes_of_any_kind)
 	expect_path(_metadata, &self->directory, name);
 }
 
+/*
+ * A path is shown as the reader sees it, from the root directory that the reader
+ * has at that moment: neither the opener's nor the target's root counts. What is
+ * not below it is shown from the root of all mounts, which may be another one
+ * than that of this test.
+ */
+TEST_F(file, seen_from_another_root_directory)
+{
+	const int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int fd = open_maps(0);
+	char path[PATH_MAX];
+	void *outside, *inside;
+
+	ASSERT_LE(0, root);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, mkdir("root", 0700));
+	outside = map_new_file("outside");
+	inside = map_new_file("root/inside");
+	snprintf(path, sizeof(path), "%s/root/inside", self->directory.path);
+	expect_name_in(_metadata, fd, inside, path);
+
+	if (chroot("root"))
+		SKIP(return, "only root can change its root directory");
+	expect_name_in(_metadata, fd, inside, "/inside");
+	expect_name_in(_metadata, fd, outside, NULL);
+	/* Back again: the teardown needs the whole path. */
+	ASSERT_EQ(0, fchdir(root));
+	ASSERT_EQ(0, chroot("."));
+}
+
 /* A path of a given length, made of directories with long names. */
 FIXTURE(path)
 {
@@ -639,7 +657,7 @@ FIXTURE_SETUP(path)
 	ASSERT_TRUE(make_directory(&self->directory));
 	strcpy(self->shown, self->directory.path);
 	self->addr = map_long_path(self->shown, variant->length - suffix);
-	ASSERT_NE(MAP_FAILED, self->addr);
+	ASSERT_TRUE(self->addr != MAP_FAILED);
 	if (variant->deleted) {
 		ASSERT_EQ(0, unlink(strrchr(self->shown, '/') + 1));
 		strcat(self->shown, DELETED);

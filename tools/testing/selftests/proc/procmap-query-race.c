@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that PROCMAP_QUERY tells only what was mapped before or after a change
+ * Test that PROCMAP_QUERY returns only what was mapped before or after a change
  * while the mappings of the target change.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-#include "../kselftest_harness.h"
-#include "procmap-query.h"
+#include "procmap-race.h"
 
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 #define W	PROCMAP_QUERY_VMA_WRITABLE
@@ -16,11 +11,7 @@
 #define S	PROCMAP_QUERY_VMA_SHARED
 #define F	PROCMAP_QUERY_FILE_BACKED_VMA
 
-/*
- * The slot, where all changes happen and all questions are asked. It is where
- * the kernel places nothing by itself, in 32 bits as in 64.
- */
-#define SLOT		0x20000000
+/* The slot: the pages where all changes happen and all queries look. */
 #define SLOT_PAGES	10
 
 /* A mapping that stays, and passes the filters of a search, which ends here. */
@@ -58,7 +49,7 @@ struct race {
 	atomic_uint changes;
 	atomic_uint texts;
 	atomic_bool stop;
-	struct maps states[MAX_STATES];		/* what the text tells of each */
+	struct maps states[MAX_STATES];		/* the text of each */
 	uint8_t build_id[20];
 	uint32_t build_id_size;
 };
@@ -78,16 +69,11 @@ struct querier {
 	pthread_t thread;
 	struct race *race;
 	unsigned int seen[MAX_STATES];	/* answers of this state alone */
-	bool failed;
+	bool failed;	/* by the answer in @last */
 	struct exchange last;
 };
 
 static int program = -1;
-
-static char *page_at(unsigned int page)
-{
-	return (char *)SLOT + page * page_size();
-}
 
 static bool map_anon(unsigned int page, unsigned int nr, int flags)
 {
@@ -182,12 +168,12 @@ static bool grow_stack(unsigned int to)
 	}
 }
 
-/* Ask about the start of the slot, as somebody who has just been born. */
+/* Query the start of the slot through a file that is opened only now. */
 static void query_self(struct exchange *self)
 {
 	const int fd = open_maps(0);
 
-	self->err = query_fields(fd, SLOT, NEXT, &self->query);
+	self->err = query_fields(fd, AREA, NEXT, &self->query);
 	close(fd);
 }
 
@@ -236,7 +222,7 @@ static struct race *make_race(void)
 	return !make_program() || race == MAP_FAILED ? NULL : race;
 }
 
-/* Go through all states, one when it is told, then without a pause. */
+/* Go through all states: one step for each byte heard, then without pause. */
 static int be_changer(int control, void *arg)
 {
 	struct race *const race = arg;
@@ -256,7 +242,7 @@ static int be_changer(int control, void *arg)
 	return ok ? 0 : 1;
 }
 
-/* Ask one of many questions, all of which take turns as @n counts. */
+/* Send one of many queries, which take turns as @n counts. */
 static void ask(int fd, unsigned int n, struct exchange *x)
 {
 	const uint64_t flags[] = { 0, X, NEXT, NEXT | W, NEXT | F };
@@ -301,7 +287,7 @@ static bool same_build_id(const struct race *race,
 	       !memcmp(x->build_id, race->build_id, race->build_id_size);
 }
 
-/* Is this what has to be answered as long as the state lasts? */
+/* Is this the right answer as long as the state lasts? */
 static bool is_answer(const struct race *race, unsigned int state,
 		      const struct exchange *x)
 {
@@ -318,7 +304,7 @@ static bool is_answer(const struct race *race, unsigned int state,
 	return x->what != BUILD_ID || same_build_id(race, line, x);
 }
 
-/* Find the states with that answer, and count it if there is but one. */
+/* Find the states with that answer; count it if there is only one. */
 static bool check(struct querier *querier)
 {
 	unsigned int i, state = 0, nr = 0;
@@ -356,7 +342,7 @@ static void *be_querier(void *arg)
 	     race->texts < race->kind->texts; n++) {
 		ask(race->fd, n, &querier->last);
 		querier->failed = !check(querier);
-		if (querier->failed)
+		if (querier->failed || is_late())
 			race->stop = true;
 		if (race->stop)
 			break;
@@ -382,7 +368,7 @@ static bool is_line(const struct race *race, const struct maps_line *line)
 	return false;
 }
 
-/* Returns false if the text tells what never was. */
+/* Returns false if the text shows a mapping that never was. */
 static bool read_text(const struct race *race)
 {
 	const uint64_t end = (uintptr_t)page_at(SLOT_PAGES);
@@ -393,7 +379,7 @@ static bool read_text(const struct race *race)
 	if (read_maps(race->fd, &maps))
 		return false;
 	for (i = 0; ok && i < maps.nr; i++)
-		if (maps.lines[i].end > SLOT && maps.lines[i].start < end)
+		if (maps.lines[i].end > AREA && maps.lines[i].start < end)
 			ok = is_line(race, &maps.lines[i]);
 	free_maps(&maps);
 	return ok;
@@ -418,10 +404,9 @@ static void prepare(struct __test_metadata *const _metadata, struct race *race,
 	unsigned int i;
 
 	race->kind = kind;
-	ASSERT_TRUE(start_worker(&race->changer, be_changer, race, process));
-	ASSERT_TRUE(hear(race->changer.child.control));
-	race->fd = open_maps(race->changer.child.pid);
-	ASSERT_EQ(0, query_build_id(race->fd, SLOT, &query, race->build_id,
+	race->fd = start_changer(&race->changer, be_changer, race, process);
+	ASSERT_LE(0, race->fd);
+	ASSERT_EQ(0, query_build_id(race->fd, AREA, &query, race->build_id,
 				    sizeof(race->build_id)));
 	race->build_id_size = query.build_id_size;
 	ASSERT_NE(0u, race->build_id_size);
@@ -463,7 +448,9 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	EXPECT_EQ(0, end_of_worker(&race->changer));
 
 	for (i = 0; i < NR_QUERIERS; i++) {
-		EXPECT_TRUE(has_seen_all(&queriers[i]));
+		EXPECT_TRUE(has_seen_all(&queriers[i])) {
+			TH_LOG("a state was not seen in %d seconds", PATIENCE);
+		}
 		EXPECT_FALSE(queriers[i].failed)
 			log_wrong(_metadata, &queriers[i].last);
 	}
@@ -491,7 +478,7 @@ FIXTURE_VARIANT_ADD(race, with_another_process) {
 FIXTURE_SETUP(race)
 {
 	self->race = make_race();
-	ASSERT_NE(NULL, self->race);
+	ASSERT_TRUE(!!self->race);
 }
 
 FIXTURE_TEARDOWN(race)
@@ -499,42 +486,42 @@ FIXTURE_TEARDOWN(race)
 	stop_child(&self->race->changer.child);
 }
 
-TEST_F(race, mmap_munmap)
+TEST_F_TIMEOUT(race, mmap_munmap, RACE_TIMEOUT)
 {
 	const struct kind kind = { mmap_or_munmap, .nr_states = 4, .changes = 150 };
 
 	run_race(_metadata, self->race, &kind, variant->process);
 }
 
-TEST_F(race, mprotect_splits)
+TEST_F_TIMEOUT(race, mprotect_splits, RACE_TIMEOUT)
 {
 	const struct kind kind = { mprotect_parts, .nr_states = 3, .changes = 150 };
 
 	run_race(_metadata, self->race, &kind, variant->process);
 }
 
-TEST_F(race, mremap_moves)
+TEST_F_TIMEOUT(race, mremap_moves, RACE_TIMEOUT)
 {
 	const struct kind kind = { mremap_all, .nr_states = 3, .changes = 150 };
 
 	run_race(_metadata, self->race, &kind, variant->process);
 }
 
-TEST_F(race, stack_grows)
+TEST_F_TIMEOUT(race, stack_grows, RACE_TIMEOUT)
 {
 	const struct kind kind = { grow_stack, .nr_states = 4, .changes = 150 };
 
 	run_race(_metadata, self->race, &kind, variant->process);
 }
 
-TEST_F(race, fork_while_queried)
+TEST_F_TIMEOUT(race, fork_while_queried, RACE_TIMEOUT)
 {
 	const struct kind kind = { change_and_fork, .nr_states = 4, .changes = 30 };
 
 	run_race(_metadata, self->race, &kind, variant->process);
 }
 
-TEST_F(race, reader_of_the_text_meanwhile)
+TEST_F_TIMEOUT(race, reader_of_the_text_meanwhile, RACE_TIMEOUT)
 {
 	const struct kind kind = { mmap_or_munmap, .nr_states = 4,
 				   .changes = 150, .texts = 100 };
@@ -548,7 +535,7 @@ static bool keep(unsigned int to)
 	return !to;
 }
 
-/* Kill the target. Returns how often it answered after that. */
+/* Kill the target. Returns how many queries succeeded after that. */
 static unsigned int kill_and_query(struct __test_metadata *const _metadata,
 				   const struct race *race)
 {
@@ -557,7 +544,7 @@ static unsigned int kill_and_query(struct __test_metadata *const _metadata,
 
 	EXPECT_EQ(0, kill(race->changer.child.pid, SIGKILL));
 	ask(race->fd, 0, &x);
-	for (n = 0; is_answer(race, 0, &x); n++)
+	for (n = 0; is_answer(race, 0, &x) && !is_late(); n++)
 		ask(race->fd, n + 1, &x);
 	EXPECT_EQ(-ESRCH, x.err)
 		log_wrong(_metadata, &x);
@@ -566,13 +553,28 @@ static unsigned int kill_and_query(struct __test_metadata *const _metadata,
 	return n;
 }
 
-TEST(target_exits_while_queried)
+FIXTURE(target)
+{
+	struct race *race;
+};
+
+FIXTURE_SETUP(target)
+{
+	self->race = make_race();
+	ASSERT_TRUE(!!self->race);
+}
+
+FIXTURE_TEARDOWN(target)
+{
+	stop_child(&self->race->changer.child);
+}
+
+TEST_F_TIMEOUT(target, exits_while_queried, RACE_TIMEOUT)
 {
 	const struct kind kind = { keep, .nr_states = 1 };
-	struct race *const race = make_race();
+	struct race *const race = self->race;
 	unsigned int i, answers = 0;
 
-	ASSERT_NE(NULL, race);
 	for (i = 0; i < EXITS; i++) {
 		prepare(_metadata, race, &kind, true);
 		answers += kill_and_query(_metadata, race);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that PROCMAP_SCAN misses nothing that stays and tells nothing twice while
- * the mappings of the target change, its files are renamed, signals arrive, and
- * the target forks, exits and becomes another program.
+ * Test that PROCMAP_SCAN misses nothing that stays and returns nothing twice
+ * while the mappings of the target change, its files are renamed, signals
+ * arrive, and the target forks, exits and executes another program.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "procmap-race.h"
 #include "procmap-scan.h"
 
 #define R	PROCMAP_QUERY_VMA_READABLE
@@ -16,12 +15,10 @@
 #define ALL	(NAMES | BUILD_IDS)
 
 /*
- * The area, where all changes happen. It is where the kernel places nothing by
- * itself, in 32 bits as in 64. At each multiple of so many pages stands one that
- * is mapped and readable at all times, whatever becomes of the mapping that has
- * it: they are what no scan may miss.
+ * The area, where all changes happen. Every PILLAR_STEP-th page of it is mapped
+ * and readable at all times, although the mapping that covers it changes: no
+ * scan may miss one.
  */
-#define AREA		0x20000000
 #define NR_PAGES	400
 #define PILLAR_STEP	8
 
@@ -40,7 +37,7 @@
 #define SCANS		192
 #define DISTURBED	30
 
-/* Of the process that signals interrupt a scan of. */
+/* Mappings of the process whose scan is interrupted, and how often. */
 #define NR_MAPPINGS	6000
 #define INTERRUPTIONS	50
 
@@ -49,16 +46,6 @@
 
 #define EXITS		60
 #define FORKS		300
-
-static uint64_t addr_of(unsigned int page)
-{
-	return AREA + (uint64_t)page * page_size();
-}
-
-static char *page_at(unsigned int page)
-{
-	return (char *)(uintptr_t)addr_of(page);
-}
 
 /* In memory that a forked changer shares. */
 struct race {
@@ -69,15 +56,6 @@ struct race {
 	atomic_uint changes;
 	atomic_bool stop;
 };
-
-/* Random numbers, the same for the same seed. */
-static uint64_t any(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
 
 static bool map_pages(const struct race *race, unsigned int page,
 		      unsigned int nr, int prot, int flags)
@@ -170,7 +148,7 @@ static bool grow_stack(unsigned int n)
 
 static bool change(struct race *race, unsigned int n)
 {
-	const uint64_t random = any(&race->seed);
+	const uint64_t random = next_random(&race->seed);
 
 	switch (n % 8) {
 	case 0:
@@ -199,7 +177,7 @@ static int be_changer(int control, void *arg)
 	return ok ? 0 : 1;
 }
 
-/* A scan of the area, and what it has told. */
+/* What one scan of the area has returned. */
 struct told {
 	uint64_t pos;		/* all records that follow are above this */
 	bool pages[END_PAGE];
@@ -233,7 +211,7 @@ static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
 	return record->build_id_size == 20 ? "" : "build ID";
 }
 
-/* What of the area stays, and is not in what has been told? */
+/* Returns which part of the area stays and was not returned, or "". */
 static const char *wrong_whole(const struct told *told)
 {
 	unsigned int page;
@@ -244,7 +222,7 @@ static const char *wrong_whole(const struct told *told)
 	return told->pages[STACK_PAGE] ? "" : "the stack is missed";
 }
 
-/* Scan the area once. Returns what is wrong with what it tells, or "". */
+/* Scan the area once. Returns what is wrong with the records, or "". */
 static const char *wrong_scan_of_area(int fd, struct procmap_scan_arg arg,
 				      struct told *told)
 {
@@ -305,7 +283,7 @@ FIXTURE_TEARDOWN(race)
 	stop_child(&self->race->changer.child);
 }
 
-TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
+TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
 {
 	static const uint32_t vec_lens[] = { 1, 2, 7, 63, 64, 65, 200, 1000 };
 	static const uint32_t data_sizes[] = { 65536, 42 };
@@ -315,10 +293,8 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
 	struct told told;
 	const char *wrong = "";
 
-	ASSERT_TRUE(start_worker(&race->changer, be_changer, race,
-				 variant->process));
-	ASSERT_TRUE(hear(race->changer.child.control));
-	race->fd = open_maps(race->changer.child.pid);
+	race->fd = start_changer(&race->changer, be_changer, race,
+				 variant->process);
 	ASSERT_LE(0, race->fd);
 	ASSERT_TRUE(tell(race->changer.child.control));
 
@@ -335,7 +311,7 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
 		wrong = wrong_scan_of_area(race->fd, arg, &told);
 		disturbed += race->changes != before;
 		calls += told.calls;
-		if (*wrong || race->stop)
+		if (*wrong || race->stop || is_late())
 			break;
 	}
 	EXPECT_STREQ("", wrong) {
@@ -343,6 +319,10 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, 300)
 	}
 	race->stop = true;
 	EXPECT_EQ(0, end_of_worker(&race->changer));
+	EXPECT_LE((unsigned int)CHANGES, atomic_load(&race->changes));
+	EXPECT_LE((unsigned int)DISTURBED, disturbed) {
+		TH_LOG("too few changes during a scan in %d seconds", PATIENCE);
+	}
 	/* Most take more than one call. */
 	EXPECT_LT((unsigned int)SCANS, calls);
 }
@@ -418,7 +398,10 @@ FIXTURE(renamed)
 
 FIXTURE_VARIANT(renamed)
 {
-	/* The file is known by its name where nothing of it can be held. */
+	/*
+	 * A copy to pages that nobody has touched faults: the kernel drops its
+	 * references to the file first and must look up the name again.
+	 */
 	bool untouched;
 };
 
@@ -442,7 +425,7 @@ FIXTURE_TEARDOWN(renamed)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 300)
+TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, RACE_TIMEOUT)
 {
 	const size_t size = self->room.vec_len * sizeof(struct procmap_vma);
 	struct renamer *const renamer = &self->renamer;
@@ -452,7 +435,8 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 300)
 	ASSERT_TRUE(map_renamed(renamer, dir));
 	ASSERT_EQ(0, pthread_create(&renamer->thread, NULL, be_renamer,
 				    renamer));
-	while (renamer->renames < RENAMES && !renamer->stop && !others) {
+	while (renamer->renames < RENAMES && !renamer->stop && !others &&
+	       !is_late()) {
 		struct procmap_scan_arg arg =
 			ask(&self->room, AREA, addr_of(RENAMED_PAGES), ALL);
 
@@ -471,14 +455,34 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, 300)
 	EXPECT_EQ(0, rmdir(dir));
 }
 
-/* A process with many mappings, none of which changes. */
+/* A process with many mappings, none of which changes, and how it ends. */
+struct plan {
+	unsigned int nr;
+	bool executes;		/* another program; else it exits */
+};
+
+/* The exit status of a target that exits as planned. */
+#define EXITED	42
+
+/*
+ * Become a program that sends back what it hears: nothing but the new program
+ * can do that, so the test knows that this is what ended the address space.
+ */
+static int execute_echo(int control)
+{
+	if (dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0)
+		return 1;
+	execlp("cat", "cat", NULL);
+	return 1;
+}
+
 static int be_target(int control, void *arg)
 {
+	const struct plan *const plan = arg;
 	const int fd = memfd_create("file", MFD_CLOEXEC);
-	const unsigned int nr = *(const unsigned int *)arg;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < plan->nr; i++) {
 		const bool is_file = i % 100 == 0;
 
 		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE,
@@ -487,11 +491,9 @@ static int be_target(int control, void *arg)
 			 0) != page_at(i))
 			return 1;
 	}
-	tell(control);
-	if (!hear(control))
-		return 0;
-	execlp("sleep", "sleep", "1000", NULL);
-	return 1;
+	if (!tell(control) || !hear(control))
+		return 1;
+	return plan->executes ? execute_echo(control) : EXITED;
 }
 
 FIXTURE(target)
@@ -515,10 +517,12 @@ FIXTURE_TEARDOWN(target)
 	close(self->fd);
 }
 
+static const struct plan many = { .nr = NR_MAPPINGS };
+
 static void start_target(struct __test_metadata *const _metadata,
-			 struct _test_data_target *self, unsigned int nr)
+			 struct _test_data_target *self, struct plan plan)
 {
-	ASSERT_TRUE(start_child(&self->child, be_target, &nr));
+	ASSERT_TRUE(start_child(&self->child, be_target, &plan));
 	ASSERT_TRUE(hear(self->child.control));
 	self->fd = open_maps(self->child.pid);
 	ASSERT_LE(0, self->fd);
@@ -568,7 +572,9 @@ static const char *wrong_interrupted_scan(const struct _test_data_target *self,
 		nr = procmap_scan(self->fd, &arg);
 		if (nr < 0 && nr != -EINTR)
 			return strerror(-nr);
-		/* The data of an error is told for ENOSPC only. */
+		if (is_late())
+			return "still interrupted when time was up";
+		/* An error other than ENOSPC does not set data_used. */
 		if (nr < 0)
 			arg.data_used = 0;
 		wrong = wrong_part(&self->truth, &arg, nr < 0 ? 0 : nr);
@@ -612,19 +618,23 @@ static void scan_interrupted(struct __test_metadata *const _metadata,
 	const char *wrong;
 	unsigned int i;
 
-	for (i = 0; !is_enough(&interrupted); i++) {
+	for (i = 0; !is_enough(&interrupted) && !is_late(); i++) {
 		wrong = wrong_interrupted_scan(self, flags[i % 4],
 					       &interrupted);
 		ASSERT_STREQ("", wrong);
 	}
+	EXPECT_TRUE(is_enough(&interrupted)) {
+		TH_LOG("only %u errors and %u parts in %d seconds",
+		       interrupted.errors, interrupted.parts, PATIENCE);
+	}
 }
 
-TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_timer, 300)
+TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_timer, RACE_TIMEOUT)
 {
 	const struct itimerval interval = { { 0, 100 }, { 0, 100 } };
 	const struct itimerval never = {};
 
-	start_target(_metadata, self, NR_MAPPINGS);
+	start_target(_metadata, self, many);
 	ASSERT_TRUE(catch_signal(SIGALRM));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &interval, NULL));
 	scan_interrupted(_metadata, self);
@@ -647,11 +657,11 @@ static void *be_sender(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_thread, 300)
+TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_thread, RACE_TIMEOUT)
 {
 	struct sender sender = { .tid = syscall(SYS_gettid) };
 
-	start_target(_metadata, self, NR_MAPPINGS);
+	start_target(_metadata, self, many);
 	ASSERT_TRUE(catch_signal(SIGUSR1));
 	ASSERT_EQ(0, pthread_create(&sender.thread, NULL, be_sender, &sender));
 	scan_interrupted(_metadata, self);
@@ -659,12 +669,12 @@ TEST_F_TIMEOUT(target, scan_is_interrupted_by_a_thread, 300)
 	ASSERT_EQ(0, pthread_join(sender.thread, NULL));
 }
 
-TEST_F_TIMEOUT(target, scan_is_not_interrupted_by_what_is_blocked, 300)
+TEST_F_TIMEOUT(target, scan_is_not_interrupted_by_what_is_blocked, RACE_TIMEOUT)
 {
 	struct interrupted interrupted = {};
 	sigset_t set;
 
-	start_target(_metadata, self, NR_MAPPINGS);
+	start_target(_metadata, self, many);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
@@ -675,8 +685,9 @@ TEST_F_TIMEOUT(target, scan_is_not_interrupted_by_what_is_blocked, 300)
 }
 
 /*
- * Scan on and on a target that is about to go. What it tells is right to the end,
- * and then ESRCH for ever. Counts the calls until that.
+ * Scan a target again and again whose address space is about to go. All results
+ * are right until the first ESRCH, and then it is ESRCH for ever. Counts the
+ * calls before that.
  */
 static const char *wrong_until_gone(const struct _test_data_target *self,
 				    unsigned int *calls)
@@ -690,6 +701,8 @@ static const char *wrong_until_gone(const struct _test_data_target *self,
 		nr = procmap_scan(self->fd, &arg);
 		if (nr == -ESRCH)
 			break;
+		if (is_late())
+			return "still no ESRCH when time was up";
 		if (nr < 0)
 			return strerror(-nr);
 		wrong = wrong_part(&self->truth, &arg, nr);
@@ -700,32 +713,43 @@ static const char *wrong_until_gone(const struct _test_data_target *self,
 	return procmap_scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
 }
 
-TEST_F_TIMEOUT(target, process_exits_while_scanned, 300)
+/* The target has gone: get ready for the next one. */
+static void forget_target(struct _test_data_target *self)
 {
+	stop_child(&self->child);
+	free_truth(&self->truth);
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(target, process_exits_while_scanned, RACE_TIMEOUT)
+{
+	static const struct plan plan = { .nr = 300 };
 	unsigned int i, calls = 0;
 
 	for (i = 0; i < EXITS; i++) {
-		start_target(_metadata, self, 300);
-		ASSERT_EQ(0, kill(self->child.pid, SIGKILL));
+		start_target(_metadata, self, plan);
+		ASSERT_TRUE(tell(self->child.control));
 		ASSERT_STREQ("", wrong_until_gone(self, &calls));
-		stop_child(&self->child);
-		free_truth(&self->truth);
-		close(self->fd);
+		ASSERT_EQ(EXITED, end_of_child(&self->child));
+		forget_target(self);
 	}
 	EXPECT_LT(0u, calls);
 }
 
-TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned, 300)
+TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned,
+	       RACE_TIMEOUT)
 {
+	static const struct plan plan = { .nr = 300, .executes = true };
 	unsigned int i, calls = 0;
 
 	for (i = 0; i < EXITS; i++) {
-		start_target(_metadata, self, 300);
+		start_target(_metadata, self, plan);
 		ASSERT_TRUE(tell(self->child.control));
 		ASSERT_STREQ("", wrong_until_gone(self, &calls));
-		stop_child(&self->child);
-		free_truth(&self->truth);
-		close(self->fd);
+		/* The process goes on: the new program sends this back. */
+		ASSERT_TRUE(tell(self->child.control));
+		ASSERT_TRUE(hear(self->child.control));
+		forget_target(self);
 	}
 	EXPECT_LT(0u, calls);
 }
@@ -773,7 +797,7 @@ static const char *wrong_newborn(pid_t pid, struct _test_data_target *self,
 	return wrong;
 }
 
-TEST_F_TIMEOUT(target, process_forks_while_scanned, 300)
+TEST_F_TIMEOUT(target, process_forks_while_scanned, RACE_TIMEOUT)
 {
 	struct forks *const forks = mmap(NULL, sizeof(*forks),
 					 PROT_READ | PROT_WRITE,
@@ -787,13 +811,15 @@ TEST_F_TIMEOUT(target, process_forks_while_scanned, 300)
 	self->fd = open_maps(self->child.pid);
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
 	ASSERT_TRUE(tell(self->child.control));
-	while (forks->nr < FORKS || !calls) {
+	while ((forks->nr < FORKS || !calls) && !is_late()) {
 		ASSERT_STREQ("", wrong_interrupted_scan(self, ALL,
 							&interrupted));
 		if (forks->newborn)
 			ASSERT_STREQ("", wrong_newborn(forks->newborn, self,
 						       &calls));
 	}
+	EXPECT_LE((unsigned int)FORKS, atomic_load(&forks->nr));
+	EXPECT_LT(0u, calls);
 	EXPECT_EQ(0u, interrupted.errors + interrupted.parts);
 }
 

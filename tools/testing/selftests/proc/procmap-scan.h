@@ -41,6 +41,15 @@ struct truth {
 	struct extra *extras;
 };
 
+/* Random numbers, the same for the same seed, which is not 0. */
+static inline uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
 /* Run a scan and return the number of records or -errno. */
 static inline int procmap_scan(int fd, struct procmap_scan_arg *arg)
 {

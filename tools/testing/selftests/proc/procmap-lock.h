@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests share whose ioctl waits for the mmap_lock of another process.
+ * The module in procmap-hold/ holds that lock.
+ */
+#ifndef PROCMAP_LOCK_TEST_H
+#define PROCMAP_LOCK_TEST_H
+
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include "procmap-race.h"
+
+#define HOLD_DEVICE	"/dev/procmap_hold"
+
+/* Seconds until a killed process must be gone. */
+#define DEATH_PATIENCE	60
+
+/**
+ * struct waiting - a process that waits in an ioctl
+ * @target: the process whose lock is held.
+ * @reader: the process that waits for it.
+ * @hold: the opened device, or -1. Closing it releases the lock.
+ * @fd: the maps file of @target, which @reader has, too.
+ * @request: the ioctl.
+ * @call: runs the ioctl once on @fd. Returns a result or -errno.
+ */
+struct waiting {
+	struct child target;
+	struct child reader;
+	int hold;
+	int fd;
+	unsigned long request;
+	int (*call)(int fd);
+};
+
+/* What the reader reports when its ioctl returns. */
+struct report {
+	int result;
+	int signals;	/* caught meanwhile */
+};
+
+static atomic_int nr_signals;
+
+static inline void count_signal(int signal)
+{
+	(void)signal;
+	nr_signals++;
+}
+
+static inline int be_waiting_target(int control, void *arg)
+{
+	(void)arg;
+	tell(control);
+	hear(control);
+	return 0;
+}
+
+static inline int be_waiting_reader(int control, void *arg)
+{
+	const struct sigaction action = { .sa_handler = count_signal };
+	const struct waiting *const waiting = arg;
+	struct report report;
+
+	if (sigaction(SIGUSR1, &action, NULL) || !tell(control) ||
+	    !hear(control))
+		return 1;
+	report.result = waiting->call(waiting->fd);
+	report.signals = nr_signals;
+	if (write(control, &report, sizeof(report)) != sizeof(report))
+		return 1;
+	hear(control);
+	return 0;
+}
+
+/* Is the process blocked in that ioctl? Its second argument is the request. */
+static inline bool is_blocked_in(pid_t pid, unsigned long request)
+{
+	unsigned long nr, fd, seen;
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	return read_file(path, text, sizeof(text)) &&
+	       sscanf(text, "%lu %lx %lx", &nr, &fd, &seen) == 3 &&
+	       seen == request;
+}
+
+/*
+ * Hold the target's lock and let the reader wait for it. Returns NULL, or why
+ * that cannot be done here.
+ */
+static inline const char *start_waiting(struct __test_metadata *const _metadata,
+					struct waiting *waiting)
+{
+	char pid[16];
+
+	waiting->hold = -1;
+	if (access(HOLD_DEVICE, F_OK))
+		return "the module procmap_hold is not loaded";
+	ASSERT_TRUE(start_child(&waiting->target, be_waiting_target, NULL));
+	ASSERT_TRUE(hear(waiting->target.control));
+	waiting->fd = open_maps(waiting->target.pid);
+	ASSERT_LE(0, waiting->fd);
+	ASSERT_TRUE(start_child(&waiting->reader, be_waiting_reader, waiting));
+	ASSERT_TRUE(hear(waiting->reader.control));
+
+	/* Only now: a child would have the file, and the lock with it. */
+	waiting->hold = open(HOLD_DEVICE, O_WRONLY | O_CLOEXEC);
+	if (waiting->hold < 0)
+		return "only root can hold a lock";
+	snprintf(pid, sizeof(pid), "%d", waiting->target.pid);
+	ASSERT_EQ((ssize_t)strlen(pid),
+		  write(waiting->hold, pid, strlen(pid)));
+	ASSERT_TRUE(tell(waiting->reader.control));
+	while (!is_blocked_in(waiting->reader.pid, waiting->request) &&
+	       !is_late())
+		sched_yield();
+	ASSERT_TRUE(is_blocked_in(waiting->reader.pid, waiting->request)) {
+		TH_LOG("the ioctl did not wait in %d seconds", PATIENCE);
+	}
+	return NULL;
+}
+
+static inline void release_lock(struct waiting *waiting)
+{
+	if (waiting->hold >= 0)
+		close(waiting->hold);
+	waiting->hold = -1;
+}
+
+/* The lock first: a process cannot exit while its own is held. */
+static inline void stop_waiting(struct waiting *waiting)
+{
+	release_lock(waiting);
+	stop_child(&waiting->reader);
+	stop_child(&waiting->target);
+}
+
+/* Wait for a child to end, so long and no longer. */
+static inline bool ends_in_time(const struct child *child)
+{
+	struct pollfd end = {
+		.fd = syscall(SYS_pidfd_open, child->pid, 0),
+		.events = POLLIN,
+	};
+	const bool ended = end.fd >= 0 &&
+			   poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
+
+	close(end.fd);
+	return ended;
+}
+
+/* The lock is killable: the reader dies while it is still held. */
+static inline void expect_death(struct __test_metadata *const _metadata,
+				struct waiting *waiting)
+{
+	int status;
+
+	ASSERT_EQ(0, kill(waiting->reader.pid, SIGKILL));
+	ASSERT_TRUE(ends_in_time(&waiting->reader)) {
+		TH_LOG("a killed reader waits on for the lock");
+	}
+	ASSERT_EQ(waiting->reader.pid,
+		  waitpid(waiting->reader.pid, &status, 0));
+	waiting->reader.pid = 0;
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGKILL, WTERMSIG(status));
+}
+
+/*
+ * A signal that is caught does not end the wait: when kill(2) returns, it has
+ * woken whom it can wake. The result comes once the lock is released.
+ */
+static inline void expect_no_interruption(struct __test_metadata *const _metadata,
+					  struct waiting *waiting, int result)
+{
+	struct report report;
+
+	ASSERT_EQ(0, kill(waiting->reader.pid, SIGUSR1));
+	EXPECT_TRUE(is_blocked_in(waiting->reader.pid, waiting->request));
+	release_lock(waiting);
+	ASSERT_EQ((ssize_t)sizeof(report),
+		  read(waiting->reader.control, &report, sizeof(report)));
+	EXPECT_EQ(result, report.result);
+	EXPECT_EQ(1, report.signals);
+}
+
+#endif /* PROCMAP_LOCK_TEST_H */

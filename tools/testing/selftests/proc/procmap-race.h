@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests share whose target changes while it is looked at: where it
+ * changes, how it is started, and how long they wait for anything.
+ */
+#ifndef PROCMAP_RACE_TEST_H
+#define PROCMAP_RACE_TEST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "../kselftest_harness.h"
+#include "procmap-query.h"
+
+/* Where the kernel places nothing by itself, in 32 bits as in 64. */
+#define AREA		0x20000000
+
+/* Seconds: the limit of the harness, and one below it for loops that wait. */
+#define RACE_TIMEOUT	300
+#define PATIENCE	200
+
+static inline uint64_t addr_of(unsigned int page)
+{
+	return AREA + (uint64_t)page * page_size();
+}
+
+static inline char *page_at(unsigned int page)
+{
+	return (char *)(uintptr_t)addr_of(page);
+}
+
+static inline long seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/*
+ * Loops that wait for something to happen end when this returns true, and then
+ * the test fails. It counts from the first call in a test, which is a process.
+ */
+static inline bool is_late(void)
+{
+	static atomic_long first;
+	const long now = seconds_now();
+	long unset = 0;
+
+	atomic_compare_exchange_strong(&first, &unset, now);
+	return now - first > PATIENCE;
+}
+
+/*
+ * Start a thread or another process, which changes its own mappings once it is
+ * told to. Returns its maps file, or a negative number.
+ */
+static inline int start_changer(struct worker *changer,
+				int (*run)(int control, void *arg), void *arg,
+				bool process)
+{
+	if (!start_worker(changer, run, arg, process) ||
+	    !hear(changer->child.control))
+		return -1;
+	return open_maps(changer->child.pid);
+}
+
+#endif /* PROCMAP_RACE_TEST_H */
