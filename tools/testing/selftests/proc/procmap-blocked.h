@@ -61,7 +61,7 @@ static bool is_gone(int fd)
 			    &query) == -ESRCH;
 }
 
-/* Map the file, and each time when told to, something else for a moment. */
+/* Map the file. Each time it hears, map and unmap a page: this takes mmap_lock. */
 static int be_mapper(int control, void *arg)
 {
 	const int fd = open(MAPPED_FILE, O_RDONLY);
@@ -115,7 +115,7 @@ static bool map_pages_of_call(struct blocked_call *call)
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (call->pages == MAP_FAILED)
 		return false;
-	/* A page that nobody has touched cannot be protected from writing. */
+	/* Only a page that is in memory can be protected from writing. */
 	memset(call->pages, 0, size);
 	call->copies = call->pages + size;
 	return true;
@@ -259,7 +259,7 @@ TEST_F(blocked, reader_lets_the_address_space_go_at_exit)
 	unblock(_metadata, &self->call, variant->least);
 }
 
-/* A file system can be unmounted once nobody holds a file of it. */
+/* A file system can be unmounted only if no file of it is held. */
 TEST_F(blocked, reader_lets_the_file_system_go_at_exit)
 {
 	ASSERT_EQ(-1, umount2(SCRATCH, 0));

@@ -20,7 +20,10 @@ struct attempt {
 	enum place place;
 	size_t known_size;	/* of the structure */
 	size_t least_size;	/* that the kernel takes */
-	uint8_t arg[ATTEMPT_SIZE] __attribute__((aligned(8)));
+	union {
+		uint64_t size;	/* both structures begin with it */
+		uint8_t bytes[ATTEMPT_SIZE];
+	} arg;
 };
 
 struct fault {
@@ -30,12 +33,6 @@ struct fault {
 };
 
 #define FAULT(function, err)	{ #function, function, err }
-
-/* Both structures begin with their size. */
-static uint64_t *size_in(struct attempt *attempt)
-{
-	return (uint64_t *)attempt->arg;
-}
 
 static void another_command(struct attempt *attempt)
 {
@@ -49,12 +46,12 @@ static void no_struct(struct attempt *attempt)
 
 static void size_over_a_page(struct attempt *attempt)
 {
-	*size_in(attempt) = page_size() + 1;
+	attempt->arg.size = page_size() + 1;
 }
 
 static void size_too_small(struct attempt *attempt)
 {
-	*size_in(attempt) = attempt->least_size - 1;
+	attempt->arg.size = attempt->least_size - 1;
 }
 
 static void half_a_struct(struct attempt *attempt)
@@ -64,9 +61,9 @@ static void half_a_struct(struct attempt *attempt)
 
 static void byte_past_the_struct(struct attempt *attempt)
 {
-	attempt->arg[attempt->known_size] = 1;
-	if (*size_in(attempt) == attempt->known_size)
-		*size_in(attempt) += 8;
+	attempt->arg.bytes[attempt->known_size] = 1;
+	if (attempt->arg.size == attempt->known_size)
+		attempt->arg.size += 8;
 }
 
 static void exited_process(struct attempt *attempt)
@@ -90,7 +87,7 @@ static struct attempt make_attempt(int fd, unsigned int command,
 		.least_size = least_size,
 	};
 
-	memcpy(attempt.arg, arg, attempt.known_size);
+	memcpy(&attempt.arg, arg, attempt.known_size);
 	return attempt;
 }
 
@@ -107,7 +104,7 @@ static int try(const struct attempt *attempt)
 		size = sizeof(uint64_t);
 	if (attempt->place != NOWHERE) {
 		arg = map_to_page_end(size, PROT_READ | PROT_WRITE);
-		memcpy(arg, attempt->arg, size);
+		memcpy(arg, &attempt->arg, size);
 		mprotect(arg + size - page_size(), page_size(), prot);
 	}
 	ret = ioctl(attempt->fd, attempt->command, arg);

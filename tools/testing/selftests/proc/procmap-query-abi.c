@@ -840,7 +840,7 @@ TEST(exited_process_is_esrch)
 
 static struct procmap_query *query_in(struct attempt *attempt)
 {
-	return (struct procmap_query *)attempt->arg;
+	return (struct procmap_query *)&attempt->arg;
 }
 
 static void unknown_flag(struct attempt *attempt)

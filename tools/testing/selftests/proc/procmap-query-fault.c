@@ -131,7 +131,7 @@ FIXTURE_TEARDOWN(fault)
 /* What a query of the fixture's kind returns. */
 struct answer {
 	int err;
-	/* The place in which it was to fail was there. */
+	/* There was a place to fail, and it did. */
 	bool failed;
 	unsigned int name_size;
 	unsigned int build_id_size;
@@ -168,7 +168,7 @@ static void query_failing_at(unsigned int nth, struct answer *answer,
 	answer->build_id_size = query.build_id_size;
 }
 
-/* What became of the queries in which one place failed. */
+/* How many queries ended in EFAULT, in anything else, and in ENOMEM. */
 struct outcomes {
 	int copies;
 	int others;
@@ -221,6 +221,7 @@ static void fail_each_place(struct __test_metadata *const _metadata,
 	EXPECT_EQ(self->fds, count_fds());
 }
 
+/* A copy that fails is EFAULT, whichever it is. */
 TEST_F(fault, each_copy_can_fail)
 {
 	const bool is_long = variant->path_size || variant->want_build_id;
@@ -235,6 +236,7 @@ TEST_F(fault, each_copy_can_fail)
 		EXPECT_EQ(0, outcomes.others);
 }
 
+/* Without memory for the path, ENOMEM; without memory for the build ID, none. */
 TEST_F(fault, each_allocation_can_fail)
 {
 	struct outcomes outcomes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test who may query whom with PROCMAP_QUERY, what a target that exits or
- * executes another program answers, and that a reader which blocks holds
- * nothing of its target.
+ * Test who may query whom with PROCMAP_QUERY; that a target's address space is
+ * gone once it exits or executes another program; and that a reader which blocks
+ * holds nothing of its target.
  */
 #include <poll.h>
 
@@ -27,7 +27,7 @@ static bool map_mark(void)
 		    0) == mark;
 }
 
-/* Returns 0 if the mark is told, or -errno. */
+/* Returns 0 if the query finds the mark, or -errno. */
 static int query_mark(int fd)
 {
 	struct procmap_query query;
@@ -39,7 +39,7 @@ static int query_mark(int fd)
 	       query.vma_end == MARK + page_size() ? 0 : -EBADMSG;
 }
 
-/* Open and query, and return what went wrong first: 0 or -errno. */
+/* Open and query. Returns 0, or the first error. */
 static int open_and_query(pid_t pid)
 {
 	const int fd = open_maps(pid);
@@ -76,7 +76,7 @@ static int be_target(int control, void *arg)
 	return 0;
 }
 
-/* A target that executes @arg when it is told. */
+/* A target that executes @arg as soon as it hears. */
 static int be_target_that_executes(int control, void *arg)
 {
 	if (!map_mark())
@@ -89,7 +89,7 @@ static int be_target_that_executes(int control, void *arg)
 /* The same, as another user. */
 static int be_nobody_that_executes(int control, void *arg)
 {
-	/* A process that has changed its uid is no longer open to its own. */
+	/* After a change of user, even that user could not open its maps. */
 	if (!become(NOBODY) || prctl(PR_SET_DUMPABLE, 1))
 		return 1;
 	return be_target_that_executes(control, arg);
@@ -128,7 +128,7 @@ TEST_F(reader, may_be_another_process)
 	EXPECT_EQ(0, query_mark(fd));
 }
 
-/* Open the maps file of the process @arg as another user, and fail. */
+/* Try to open the maps file of the process @arg as another user. */
 static int be_refused(int control, void *arg)
 {
 	const pid_t *const pid = arg;
@@ -141,7 +141,7 @@ static int be_refused(int control, void *arg)
 		return 2;
 	tell(control);
 
-	/* What was opened by somebody else answers all the same. */
+	/* Access is checked at open: a file opened by root can be queried. */
 	fd = recv_fd(control);
 	if (fd < 0)
 		return 0;
@@ -215,6 +215,7 @@ TEST_F(exit, by_a_signal_gives_esrch)
 	EXPECT_TRUE(is_gone(self->fd));
 }
 
+/* A zombie has no address space, though its directory in /proc is there. */
 TEST_F(exit, of_a_zombie_gives_esrch)
 {
 	siginfo_t info;
@@ -254,7 +255,7 @@ TEST_F(exec, gives_esrch)
 	ASSERT_TRUE(tell(self->target.control));
 	ASSERT_EQ(geteuid(), hear_executed(self->target.control));
 	EXPECT_TRUE(is_gone(self->fd));
-	/* It lives, for those who open anew, and has no mark. */
+	/* The process lives: opened anew, its file has other mappings. */
 	EXPECT_EQ(0, open_and_query(self->target.pid));
 	EXPECT_EQ(-ENOENT, query_mark(open_maps(self->target.pid)));
 }
@@ -276,6 +277,7 @@ static bool copy_program(const char *to, mode_t mode)
 	return !n && !fchmod(out, mode) && !close(out);
 }
 
+/* A reader who could open the target before must not see the new program. */
 TEST_F(exec, of_a_setuid_program_gives_esrch)
 {
 	const char *const missing = mount_scratch();
@@ -302,7 +304,10 @@ TEST_F(exec, of_a_setuid_program_gives_esrch)
 	EXPECT_EQ(0, open_and_query(self->target.pid));
 }
 
-/* A target whose address space is also that of another process. */
+/*
+ * A target that shares its address space with another process (CLONE_VM): its
+ * file stays valid until the last of the two exits.
+ */
 struct shared {
 	int keep[2];		/* a pipe that the sharer waits at */
 	const char *program;	/* what the target executes, or NULL */
@@ -324,7 +329,7 @@ static int share(void *arg)
 	return read(keep[0], &byte, 1) == 1 ? 0 : 1;
 }
 
-/* A target that has a sharer, and exits or executes a program when told. */
+/* A target that has a sharer, and then exits or executes a program. */
 static int be_shared(int control, void *arg)
 {
 	struct shared *shared = arg;
@@ -389,7 +394,9 @@ TEST_F(sharer, keeps_the_address_space)
 
 	EXPECT_EQ(0, query_mark(self->fd));
 	ASSERT_EQ(1, write(self->shared.keep[1], "", 1));
-	ASSERT_EQ(1, poll(&end, 1, -1));
+	ASSERT_EQ(1, poll(&end, 1, 20000)) {
+		TH_LOG("the sharer does not exit");
+	}
 	EXPECT_TRUE(is_gone(self->fd));
 }
 

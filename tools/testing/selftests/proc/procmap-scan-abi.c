@@ -506,7 +506,7 @@ TEST_F(process, longer_record_has_zeros_past_what_is_known)
 }
 
 /* Where a page has to be faulted in, the kernel copies by another method. */
-TEST_F(process, longer_record_is_zeroed_in_pages_that_nobody_has_touched)
+TEST_F(process, longer_record_is_zeroed_in_pages_not_in_memory)
 {
 	struct procmap_scan_arg arg = ask_scene(ALL);
 
@@ -933,7 +933,7 @@ TEST_F(process, scan_of_another_file_is_enotty)
 
 static struct procmap_scan_arg *arg_in(struct attempt *attempt)
 {
-	return (struct procmap_scan_arg *)attempt->arg;
+	return (struct procmap_scan_arg *)&attempt->arg;
 }
 
 static void unknown_flag(struct attempt *attempt)
@@ -1293,18 +1293,18 @@ TEST_F(neighbours, of_one_file_share_name_and_build_id)
  * The kernel drops its references to files before a page is faulted in, since
  * that may block, and remembers the last file by its name alone.
  */
-TEST_F(neighbours, share_in_pages_that_nobody_has_touched)
+TEST_F(neighbours, share_in_pages_not_in_memory)
 {
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_an_array_that_nobody_has_touched)
+TEST_F(neighbours, share_in_an_array_not_in_memory)
 {
 	memset(self->files.room.data, FILL, 4096);
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_data_that_nobody_has_touched)
+TEST_F(neighbours, share_in_data_not_in_memory)
 {
 	memset(self->files.room.vec, FILL, 1024 * sizeof(struct procmap_vma));
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
@@ -1660,9 +1660,9 @@ TEST(page_size_of_huge_pages_is_that_of_smaps)
 }
 
 /*
- * A writer of the target waits for one hold of mmap_lock, so a hold looks at a
- * bounded number of VMAs, filters or not. The kernel's own trace events say how
- * often the lock was taken.
+ * A writer in the target waits as long as one hold of mmap_lock lasts. So a scan
+ * looks at 64 VMAs under one hold, no more, whether they pass its filters or not:
+ * for 65 it has to take the lock twice. Trace events count how often it does.
  */
 #define VMAS_PER_HOLD	64
 #define NR_LOCK_PAGES	300
@@ -1791,6 +1791,8 @@ TEST_F(lock, is_dropped_after_a_bounded_number_of_vmas)
 		ASSERT_EQ(variant->passes ? nr[i] : 0,
 			  procmap_scan(self->fd, &arg));
 		holds = count_holds();
+		if (!holds)
+			SKIP(return, "a scan takes no mmap_lock here");
 		EXPECT_LE((nr[i] + VMAS_PER_HOLD - 1) / VMAS_PER_HOLD, holds) {
 			TH_LOG("%d VMAs", nr[i]);
 		}

@@ -32,7 +32,7 @@ FIXTURE_VARIANT(fault)
 	unsigned int nr_pages;	/* each is a mapping */
 	uint64_t flags;
 	uint32_t vma_size;
-	/* Nobody has touched the buffers, which makes for more copies. */
+	/* The buffers are not in memory, so more copies are tried twice. */
 	bool untouched;
 	/* Nothing of the file is in memory. */
 	bool evicted;
@@ -82,7 +82,7 @@ FIXTURE_VARIANT_ADD(fault, evicted) {
 	.evicted = true,
 };
 
-/* Neighbours differ, or they would be one mapping. */
+/* Neighbours differ, or the kernel would merge them. */
 static bool map_pages(int fd, unsigned int nr)
 {
 	unsigned int i;
@@ -127,7 +127,7 @@ FIXTURE_TEARDOWN(fault)
 	EXPECT_TRUE(restore_settings(&self->injection));
 }
 
-/* Build IDs of a file that cannot be read are none: then they are not compared. */
+/* A file that cannot be read has no build ID: then do not expect one. */
 static void forget_build_ids(struct truth *truth,
 			     const struct procmap_scan_arg *arg, int nr)
 {
@@ -142,7 +142,7 @@ static void forget_build_ids(struct truth *truth,
 	}
 }
 
-/* What became of the scans in which one place failed. */
+/* How many scans were complete, and how many ended in EFAULT and in ENOMEM. */
 struct outcomes {
 	int good;
 	int copies;
@@ -162,7 +162,7 @@ ask_scene(const struct _test_data_fault *self,
 	return arg;
 }
 
-/* Touch the buffers or let them be untouched, and the file in memory or not. */
+/* Bring the buffers and the file into memory, or remove them from there. */
 static void prepare(const struct _test_data_fault *self,
 		    const struct _fixture_variant_fault *variant)
 {
@@ -267,6 +267,7 @@ static unsigned int count_places(struct __test_metadata *const _metadata,
 	return 10 * FAULTS_MAX - atoi(text);
 }
 
+/* A copy that fails is EFAULT, unless it is tried again without a fault. */
 TEST_F_TIMEOUT(fault, each_copy_can_fail, 120)
 {
 	struct outcomes outcomes;
@@ -281,6 +282,7 @@ TEST_F_TIMEOUT(fault, each_copy_can_fail, 120)
 		EXPECT_LE(1, outcomes.good);
 }
 
+/* An allocation that fails is ENOMEM, or the scan does without it. */
 TEST_F_TIMEOUT(fault, each_allocation_can_fail, 120)
 {
 	struct outcomes outcomes;
@@ -296,6 +298,7 @@ TEST_F_TIMEOUT(fault, each_allocation_can_fail, 120)
 	EXPECT_LE(1, outcomes.good);
 }
 
+/* Here no allocation succeeds, however it is tried. */
 TEST_F(fault, all_allocations_can_fail)
 {
 	struct procmap_scan_arg arg = ask_scene(self, variant);
