@@ -4,10 +4,9 @@
  * fields, filters and errors.
  */
 #include <assert.h>
-#include <sys/mman.h>
 
-#include "../kselftest_harness.h"
-#include "procmap-query.h"
+#include "procmap-order.h"
+#include "procmap-scene.h"
 
 #define ASSERT_OFFSET(field, bytes) \
 	static_assert(offsetof(struct procmap_query, field) == (bytes), "")
@@ -57,194 +56,26 @@ static_assert(PROCMAP_QUERY_COVERING_OR_NEXT_VMA == 0x10, "");
 static_assert(PROCMAP_QUERY_FILE_BACKED_VMA == 0x20, "");
 
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
-#define R	PROCMAP_QUERY_VMA_READABLE
-#define W	PROCMAP_QUERY_VMA_WRITABLE
-#define X	PROCMAP_QUERY_VMA_EXECUTABLE
-#define S	PROCMAP_QUERY_VMA_SHARED
-#define F	PROCMAP_QUERY_FILE_BACKED_VMA
-
-/* Where the kernel places nothing by itself, in 32 bits as in 64. */
-#define SCENE_START	0x20000000
-
-/* Each mapping has so many pages, and as many that are free follow. */
-#define MAPPING_PAGES	2
-
-/* An offset of more than 32 bits. */
-#define FAR_OFFSET	0x10fedcba000
-
-#define FILE_NAME	"/memfd:procmap-query (deleted)"
-
-enum mappings {
-	PRIVATE_NONE,
-	PRIVATE_R,
-	PRIVATE_RW,
-	PRIVATE_RX,
-	SHARED_RW,
-	FILE_NONE,
-	FILE_R,
-	FILE_RW,
-	FILE_RX,
-	FILE_SHARED_RW,
-	FILE_SHARED_RX,
-	READONLY_FILE_SHARED_R,
-	FILE_FAR,
-	NR_MAPPINGS,
-};
-
-enum backing { NO_FILE, FILE_READ_WRITE, FILE_READ_ONLY };
-
-/* The scene: what is mapped, and with what flags it must answer. */
-static const struct {
-	int prot;
-	int flags;
-	enum backing backing;
-	uint64_t offset;
-	uint64_t answer;
-} scene[NR_MAPPINGS] = {
-	[PRIVATE_NONE] = { PROT_NONE, MAP_PRIVATE, NO_FILE, 0, 0 },
-	[PRIVATE_R] = { PROT_READ, MAP_PRIVATE, NO_FILE, 0, R },
-	[PRIVATE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, NO_FILE, 0,
-			 R | W },
-	[PRIVATE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, NO_FILE, 0,
-			 R | X },
-	/* The kernel puts a file behind it. */
-	[SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE, 0,
-			R | W | S | F },
-	[FILE_NONE] = { PROT_NONE, MAP_PRIVATE, FILE_READ_WRITE, 0, F },
-	[FILE_R] = { PROT_READ, MAP_PRIVATE, FILE_READ_WRITE, 0, R | F },
-	[FILE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, FILE_READ_WRITE,
-		      0x1000, R | W | F },
-	[FILE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, FILE_READ_WRITE,
-		      0x2000, R | X | F },
-	[FILE_SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED,
-			     FILE_READ_WRITE, 0x3000, R | W | S | F },
-	[FILE_SHARED_RX] = { PROT_READ | PROT_EXEC, MAP_SHARED,
-			     FILE_READ_WRITE, 0, R | X | S | F },
-	/* The kernel lets VM_SHARED go here, yet the text shows an s. */
-	[READONLY_FILE_SHARED_R] = { PROT_READ, MAP_SHARED, FILE_READ_ONLY, 0,
-				     R | S | F },
-	[FILE_FAR] = { PROT_READ, MAP_PRIVATE, FILE_READ_WRITE, FAR_OFFSET,
-		       R | F },
-};
-
-static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
-
-static uint64_t start_of(unsigned int mapping)
-{
-	return SCENE_START + (uint64_t)mapping * 2 * MAPPING_PAGES *
-			     page_size();
-}
-
-static uint64_t end_of(unsigned int mapping)
-{
-	return start_of(mapping) + MAPPING_PAGES * page_size();
-}
-
-static bool map_page(uintptr_t addr)
-{
-	return mmap((void *)addr, page_size(), PROT_READ,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		    0) == (void *)addr;
-}
-
-/* The last page that a process can have. */
-static uintptr_t last_page;
-
-/* Find it by bisection, before the tests start. */
-static void __attribute__((constructor)) find_last_page(void)
-{
-	uintptr_t good = SCENE_START / page_size();
-	uintptr_t bad = UINTPTR_MAX / page_size();
-
-	while (bad - good > 1) {
-		const uintptr_t middle = good + (bad - good) / 2;
-		const bool mapped = map_page(middle * page_size());
-
-		if (mapped)
-			munmap((void *)(middle * page_size()), page_size());
-		if (mapped || errno == EEXIST)
-			good = middle;
-		else
-			bad = middle;
-	}
-	last_page = good * page_size();
-}
-
-/* Make and open the file of the scene: its fd for each kind of backing. */
-static bool open_files(int fds[3])
-{
-	char path[64];
-
-	fds[NO_FILE] = -1;
-	fds[FILE_READ_WRITE] = memfd_create("procmap-query", MFD_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[FILE_READ_WRITE]);
-	fds[FILE_READ_ONLY] = open(path, O_RDONLY | O_CLOEXEC);
-	return fds[FILE_READ_WRITE] >= 0 && fds[FILE_READ_ONLY] >= 0 &&
-	       write_elf(fds[FILE_READ_WRITE], build_id);
-}
-
-static bool map_scene(void)
-{
-	unsigned int i;
-	int fds[3];
-
-	if (!open_files(fds) || (!map_page(last_page) && errno != EEXIST))
-		return false;
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		void *const addr = (void *)(uintptr_t)start_of(i);
-		int flags = scene[i].flags | MAP_FIXED_NOREPLACE;
-
-		if (scene[i].backing == NO_FILE)
-			flags |= MAP_ANONYMOUS;
-		if (mmap64(addr, MAPPING_PAGES * page_size(), scene[i].prot,
-			   flags, fds[scene[i].backing],
-			   scene[i].offset) != addr)
-			return false;
-	}
-	return true;
-}
-
-/* Map the scene, and pass on the own maps file, opened. */
-static int be_target(int control, void *arg)
-{
-	const int fd = open_maps(0);
-
-	(void)arg;
-	if (!map_scene() || fd < 0 || !send_fd(control, fd))
-		return 1;
-	hear(control);
-	return 0;
-}
-
-/* A buffer of @size bytes that ends with its page, before one without access. */
-static void *map_to_page_end(size_t size, int prot)
-{
-	uint8_t *pages;
-
-	pages = mmap(NULL, 2 * page_size(), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pages == MAP_FAILED ||
-	    mprotect(pages + page_size(), page_size(), PROT_NONE) ||
-	    mprotect(pages, page_size(), prot))
-		abort();
-	return pages + page_size() - size;
-}
-
-/* What a query that asks for everything writes to. */
-struct buffers {
+/* What a query for everything writes to. Each test is a process of its own. */
+static struct {
 	char name[256];
 	uint8_t build_id[20];
-};
+} buffers;
 
-static struct procmap_query ask_all(uint64_t addr, struct buffers *buffers)
+static void make_buffers(struct __test_metadata *const _metadata, int fd)
+{
+	memset(&buffers, FILL, sizeof(buffers));
+}
+
+static struct procmap_query ask_all(uint64_t addr)
 {
 	return (struct procmap_query) {
 		.size = sizeof(struct procmap_query),
 		.query_addr = addr,
-		.vma_name_addr = (uintptr_t)buffers->name,
-		.vma_name_size = sizeof(buffers->name),
-		.build_id_addr = (uintptr_t)buffers->build_id,
-		.build_id_size = sizeof(buffers->build_id),
+		.vma_name_addr = (uintptr_t)buffers.name,
+		.vma_name_size = sizeof(buffers.name),
+		.build_id_addr = (uintptr_t)buffers.build_id,
+		.build_id_size = sizeof(buffers.build_id),
 	};
 }
 
@@ -257,74 +88,6 @@ static struct procmap_query ask_fields(uint64_t addr, uint64_t flags)
 	};
 }
 
-/* A process with known mappings, and one that reads them. */
-FIXTURE(process)
-{
-	struct child target;
-	int fd;			/* the target's maps file */
-	struct maps maps;	/* what its text says */
-	struct buffers buffers;
-};
-
-FIXTURE_VARIANT(process)
-{
-	bool forked;		/* the target is another process */
-	bool passed;		/* which opens its file and passes it on */
-};
-
-FIXTURE_VARIANT_ADD(process, self) {
-};
-
-FIXTURE_VARIANT_ADD(process, other_process) {
-	.forked = true,
-};
-
-FIXTURE_VARIANT_ADD(process, passed_fd) {
-	.forked = true,
-	.passed = true,
-};
-
-FIXTURE_SETUP(process)
-{
-	if (variant->forked) {
-		ASSERT_TRUE(start_child(&self->target, be_target, NULL));
-		self->fd = recv_fd(self->target.control);
-		ASSERT_LE(0, self->fd);
-	} else {
-		ASSERT_TRUE(map_scene());
-	}
-	if (!variant->passed)
-		self->fd = open_maps(self->target.pid);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, read_maps(self->fd, &self->maps));
-}
-
-FIXTURE_TEARDOWN(process)
-{
-	stop_child(&self->target);
-	free_maps(&self->maps);
-	close(self->fd);
-}
-
-/* The scene itself: without it, the tests below would prove nothing. */
-
-TEST_F(process, text_shows_the_scene)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *line = line_at(&self->maps,
-						       start_of(i));
-
-		ASSERT_NE(NULL, line);
-		EXPECT_EQ(start_of(i), line->start);
-		EXPECT_EQ(end_of(i), line->end);
-		EXPECT_EQ(scene[i].answer & ~(uint64_t)F, line->flags);
-		EXPECT_EQ(scene[i].offset, line->offset);
-		EXPECT_EQ(!(scene[i].answer & F), !line->inode);
-	}
-}
-
 /* Each field of the answer. */
 
 TEST_F(process, range_is_that_of_the_text)
@@ -333,8 +96,7 @@ TEST_F(process, range_is_that_of_the_text)
 	size_t i;
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *line = line_at(&self->maps,
-						       start_of(i));
+		const struct maps_line *line = line_of(&self->maps, i);
 
 		ASSERT_EQ(0, query_fields(self->fd, start_of(i), 0, &query));
 		EXPECT_EQ(line->start, query.vma_start);
@@ -349,9 +111,8 @@ TEST_F(process, vma_flags_are_those_of_the_text)
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
 		ASSERT_EQ(0, query_fields(self->fd, start_of(i), 0, &query));
-		EXPECT_EQ(line_at(&self->maps, start_of(i))->flags,
-			  query.vma_flags);
-		EXPECT_EQ(scene[i].answer & ~(uint64_t)F, query.vma_flags);
+		EXPECT_EQ(line_of(&self->maps, i)->flags, query.vma_flags);
+		EXPECT_EQ(scene[i].passes & ~(uint64_t)F, query.vma_flags);
 	}
 }
 
@@ -382,13 +143,12 @@ TEST_F(process, offset_is_that_of_the_text)
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
 		ASSERT_EQ(0, query_fields(self->fd, start_of(i), 0, &query));
-		EXPECT_EQ(line_at(&self->maps, start_of(i))->offset,
-			  query.vma_offset);
+		EXPECT_EQ(line_of(&self->maps, i)->offset, query.vma_offset);
 		EXPECT_EQ(scene[i].offset, query.vma_offset);
 	}
 }
 
-TEST_F(process, offset_is_that_of_the_start_wherever_one_asks)
+TEST_F(process, offset_is_that_of_the_start_for_every_address)
 {
 	const uint64_t addr = end_of(FILE_RW) - 1;
 	struct procmap_query query;
@@ -403,8 +163,7 @@ TEST_F(process, inode_and_device_are_those_of_the_text)
 	unsigned int i;
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *line = line_at(&self->maps,
-						       start_of(i));
+		const struct maps_line *line = line_of(&self->maps, i);
 
 		ASSERT_EQ(0, query_fields(self->fd, start_of(i), 0, &query));
 		EXPECT_EQ(line->inode, query.inode);
@@ -419,14 +178,12 @@ TEST_F(process, name_is_that_of_the_text)
 	unsigned int i;
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *line = line_at(&self->maps,
-						       start_of(i));
+		const struct maps_line *line = line_of(&self->maps, i);
 
-		self->buffers.name[0] = '\0';
+		buffers.name[0] = '\0';
 		ASSERT_EQ(0, query_name(self->fd, start_of(i), 0, &query,
-					self->buffers.name,
-					sizeof(self->buffers.name)));
-		EXPECT_STREQ(line->name, self->buffers.name);
+					buffers.name, sizeof(buffers.name)));
+		EXPECT_STREQ(line->name, buffers.name);
 		EXPECT_EQ(line->name[0] ? strlen(line->name) + 1 : 0,
 			  query.vma_name_size);
 	}
@@ -435,34 +192,35 @@ TEST_F(process, name_is_that_of_the_text)
 TEST_F(process, build_id_is_that_of_the_file)
 {
 	struct procmap_query query;
+	unsigned int i;
 
-	ASSERT_EQ(0, query_build_id(self->fd, start_of(FILE_RX), &query,
-				    self->buffers.build_id,
-				    sizeof(self->buffers.build_id)));
-	EXPECT_EQ(sizeof(build_id), query.build_id_size);
-	EXPECT_EQ(0, memcmp(build_id, self->buffers.build_id,
-			    sizeof(build_id)));
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		memset(buffers.build_id, 0, sizeof(buffers.build_id));
+		ASSERT_EQ(0, query_build_id(self->fd, start_of(i), &query,
+					    buffers.build_id,
+					    sizeof(buffers.build_id)));
+		EXPECT_EQ(is_elf(i) ? sizeof(build_id) : 0,
+			  query.build_id_size);
+		EXPECT_EQ(is_elf(i), !memcmp(build_id, buffers.build_id,
+					     sizeof(build_id)));
+	}
 }
 
-TEST_F(process, everything_can_be_asked_at_once)
+TEST_F(process, everything_can_be_queried_at_once)
 {
-	struct procmap_query query = ask_all(start_of(FILE_FAR),
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_FAR));
 
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
-	EXPECT_TRUE(same_fields(line_at(&self->maps, start_of(FILE_FAR)),
-				&query));
-	EXPECT_STREQ(FILE_NAME, self->buffers.name);
+	EXPECT_TRUE(same_fields(line_of(&self->maps, FILE_FAR), &query));
+	EXPECT_STREQ(FILE_NAME, buffers.name);
 	EXPECT_EQ(sizeof(FILE_NAME), query.vma_name_size);
 	EXPECT_EQ(sizeof(build_id), query.build_id_size);
-	EXPECT_EQ(0, memcmp(build_id, self->buffers.build_id,
-			    sizeof(build_id)));
+	EXPECT_EQ(0, memcmp(build_id, buffers.build_id, sizeof(build_id)));
 }
 
 TEST_F(process, fields_of_a_file_are_zero_without_one)
 {
-	struct procmap_query query = ask_all(start_of(PRIVATE_RW),
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(PRIVATE_RW));
 
 	query.vma_offset = ~0ull;
 	query.inode = ~0ull;
@@ -477,8 +235,7 @@ TEST_F(process, fields_of_a_file_are_zero_without_one)
 
 TEST_F(process, sizes_are_zero_without_name_and_build_id)
 {
-	struct procmap_query query = ask_all(start_of(PRIVATE_RW),
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(PRIVATE_RW));
 
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
 	EXPECT_EQ(0u, query.vma_name_size);
@@ -487,8 +244,7 @@ TEST_F(process, sizes_are_zero_without_name_and_build_id)
 
 TEST_F(process, build_id_size_is_zero_for_a_file_that_is_no_elf)
 {
-	struct procmap_query query = ask_all(start_of(SHARED_RW),
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(SHARED_RW));
 
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
 	EXPECT_EQ(0u, query.build_id_size);
@@ -510,18 +266,18 @@ TEST_F(process, what_the_caller_left_in_output_fields_does_not_matter)
 
 TEST_F(process, input_fields_stay)
 {
-	struct procmap_query query = ask_all(start_of(FILE_RW) + 5,
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_RW) + 5);
 
 	query.query_flags = NEXT | F | W;
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
 	EXPECT_EQ(sizeof(query), query.size);
 	EXPECT_EQ((uint64_t)(NEXT | F | W), query.query_flags);
 	EXPECT_EQ(start_of(FILE_RW) + 5, query.query_addr);
-	EXPECT_EQ((uintptr_t)self->buffers.name, query.vma_name_addr);
-	EXPECT_EQ((uintptr_t)self->buffers.build_id, query.build_id_addr);
+	EXPECT_EQ((uintptr_t)buffers.name, query.vma_name_addr);
+	EXPECT_EQ((uintptr_t)buffers.build_id, query.build_id_addr);
 }
 
+/* A reader may mix read() and queries on one file. */
 TEST_F(process, file_position_stays)
 {
 	struct procmap_query query;
@@ -537,7 +293,7 @@ TEST_F(process, file_position_stays)
 	EXPECT_EQ(0, memcmp(before, after, sizeof(before)));
 }
 
-/* The filters, and what is next. */
+/* Filters, and the next mapping. */
 
 TEST_F(process, each_filter_lets_through_what_has_it)
 {
@@ -547,7 +303,7 @@ TEST_F(process, each_filter_lets_through_what_has_it)
 
 	for (i = 0; i < ARRAY_SIZE(filters); i++) {
 		for (j = 0; j < NR_MAPPINGS; j++) {
-			const int err = scene[j].answer & filters[i] ?
+			const int err = scene[j].passes & filters[i] ?
 					0 : -ENOENT;
 
 			ASSERT_EQ(err, query_fields(self->fd, start_of(j),
@@ -568,7 +324,7 @@ TEST_F(process, all_filters_that_are_given_must_hold)
 		if (flags & ~(uint64_t)FILTERS)
 			continue;
 		for (i = 0; i < NR_MAPPINGS; i++) {
-			const int err = flags & ~scene[i].answer ?
+			const int err = flags & ~scene[i].passes ?
 					-ENOENT : 0;
 
 			ASSERT_EQ(err, query_fields(self->fd, start_of(i),
@@ -591,9 +347,9 @@ TEST_F(process, next_is_the_first_above_that_passes_all_filters)
 			continue;
 		for (i = 0; i < NR_MAPPINGS; i++) {
 			for (next = i; next < NR_MAPPINGS; next++)
-				if (!(flags & ~scene[next].answer))
+				if (!(flags & ~scene[next].passes))
 					break;
-			/* What lies beyond the scene is not known here. */
+			/* The mappings above the scene are not known here. */
 			if (next == NR_MAPPINGS)
 				continue;
 			ASSERT_EQ(0, query_fields(self->fd, start_of(i),
@@ -720,7 +476,7 @@ TEST_F(process, nothing_is_at_the_highest_addresses)
 	}
 }
 
-/* That is where a program of 32 bits would show it. */
+/* A kernel that cuts the address to 32 bits would find FILE_R. */
 TEST_F(process, address_is_not_cut_to_32_bits)
 {
 	const uint64_t addr = start_of(FILE_R) + (1ull << 32);
@@ -731,6 +487,10 @@ TEST_F(process, address_is_not_cut_to_32_bits)
 
 /* The size of the structure. */
 
+/*
+ * A caller built against another version of the structure gets the fields it
+ * knows; a longer structure has zeros in those that the kernel does not know.
+ */
 TEST_F(process, every_size_writes_the_fields_that_fit_and_no_more)
 {
 	const size_t max = page_size();
@@ -739,10 +499,10 @@ TEST_F(process, every_size_writes_the_fields_that_fit_and_no_more)
 	size_t size;
 
 	bytes = calloc(4, max);
-	ASSERT_NE(NULL, bytes);
+	ASSERT_TRUE(!!bytes);
 	zeros = bytes + 2 * max;
 	guard = bytes + 3 * max;
-	memset(guard, 0xa5, max);
+	memset(guard, FILL, max);
 	ASSERT_EQ(0, query_fields(self->fd, start_of(FILE_RW), 0, &full));
 
 	for (size = 24; size <= max; size++) {
@@ -764,6 +524,7 @@ TEST_F(process, every_size_writes_the_fields_that_fit_and_no_more)
 	}
 }
 
+/* The page after the structure is not accessible: reading it would be EFAULT. */
 TEST_F(process, nothing_past_the_size_is_touched)
 {
 	uint8_t *end = map_to_page_end(0, PROT_READ | PROT_WRITE);
@@ -784,12 +545,12 @@ TEST_F(process, nothing_past_the_size_is_touched)
 
 TEST_F(process, struct_without_build_id_field_can_have_a_name)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
 	query.size = offsetof(struct procmap_query, build_id_addr);
 	query.build_id_size = 0;
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
-	EXPECT_STREQ(FILE_NAME, self->buffers.name);
+	EXPECT_STREQ(FILE_NAME, buffers.name);
 }
 
 TEST_F(process, longer_struct_can_have_name_and_build_id)
@@ -798,12 +559,12 @@ TEST_F(process, longer_struct_can_have_name_and_build_id)
 		struct procmap_query query;
 		uint8_t zero[64];
 	} longer = {
-		.query = ask_all(start_of(FILE_R), &self->buffers),
+		.query = ask_all(start_of(FILE_R)),
 	};
 
 	longer.query.size = sizeof(longer);
 	ASSERT_EQ(0, procmap_query(self->fd, &longer.query));
-	EXPECT_STREQ(FILE_NAME, self->buffers.name);
+	EXPECT_STREQ(FILE_NAME, buffers.name);
 	EXPECT_EQ(sizeof(build_id), longer.query.build_id_size);
 }
 
@@ -820,14 +581,14 @@ TEST_F(process, no_buffers_means_none_wanted)
 
 TEST_F(process, name_buffer_can_be_just_as_long_as_the_name)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
-	memset(self->buffers.name, 0xa5, sizeof(self->buffers.name));
+	memset(buffers.name, FILL, sizeof(buffers.name));
 	query.vma_name_size = sizeof(FILE_NAME);
 	ASSERT_EQ(0, procmap_query(self->fd, &query));
 	EXPECT_EQ(sizeof(FILE_NAME), query.vma_name_size);
-	EXPECT_STREQ(FILE_NAME, self->buffers.name);
-	EXPECT_EQ((char)0xa5, self->buffers.name[sizeof(FILE_NAME)]);
+	EXPECT_STREQ(FILE_NAME, buffers.name);
+	EXPECT_EQ((char)FILL, buffers.name[sizeof(FILE_NAME)]);
 }
 
 TEST_F(process, build_id_buffer_can_be_longer_than_the_build_id)
@@ -841,11 +602,12 @@ TEST_F(process, build_id_buffer_can_be_longer_than_the_build_id)
 	EXPECT_EQ(0, memcmp(build_id, id, sizeof(build_id)));
 }
 
+/* The size given is a limit: the kernel must not check that all of it is there. */
 TEST_F(process, only_the_bytes_of_the_name_need_to_be_writable)
 {
 	char *name = map_to_page_end(sizeof(FILE_NAME),
 				     PROT_READ | PROT_WRITE);
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
 	query.vma_name_addr = (uintptr_t)name;
 	query.vma_name_size = 0xffffffff;
@@ -858,7 +620,7 @@ TEST_F(process, only_the_bytes_of_the_build_id_need_to_be_writable)
 {
 	uint8_t *id = map_to_page_end(sizeof(build_id),
 				      PROT_READ | PROT_WRITE);
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
 	query.build_id_addr = (uintptr_t)id;
 	query.build_id_size = 0xffffffff;
@@ -867,10 +629,10 @@ TEST_F(process, only_the_bytes_of_the_build_id_need_to_be_writable)
 	EXPECT_EQ(0, memcmp(build_id, id, sizeof(build_id)));
 }
 
+/* An address is checked by writing to it, so a bad one is no error here. */
 TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 {
-	struct procmap_query query = ask_all(start_of(PRIVATE_RW),
-					     &self->buffers);
+	struct procmap_query query = ask_all(start_of(PRIVATE_RW));
 
 	query.vma_name_addr = 1;
 	query.build_id_addr = 1;
@@ -888,7 +650,7 @@ TEST_F(process, size_over_a_page_is_e2big)
 	struct procmap_query query = ask_fields(start_of(FILE_R), 0);
 	unsigned int i;
 
-	ASSERT_NE(NULL, bytes);
+	ASSERT_TRUE(!!bytes);
 	for (i = 0; i < ARRAY_SIZE(over); i++) {
 		query.size = page_size() + over[i];
 		memcpy(bytes, &query, sizeof(query));
@@ -905,7 +667,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	uint8_t *bytes = calloc(1, page_size());
 	size_t i;
 
-	ASSERT_NE(NULL, bytes);
+	ASSERT_TRUE(!!bytes);
 	query.size = page_size();
 	memcpy(bytes, &query, sizeof(query));
 	for (i = sizeof(query); i < page_size(); i++) {
@@ -936,44 +698,15 @@ TEST_F(process, unknown_flag_is_einval)
 						1ull << bit, &query));
 }
 
-TEST_F(process, name_address_without_size_is_einval)
+/* An address beyond the size is 0, whatever follows the structure in memory. */
+TEST_F(process, buffer_size_without_field_for_address_is_einval)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
-	query.vma_name_size = 0;
+	query.size = offsetof(struct procmap_query, build_id_addr);
 	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(process, name_size_without_address_is_einval)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(process, name_size_without_field_for_address_is_einval)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
 	query.size = offsetof(struct procmap_query, vma_name_addr);
 	query.build_id_size = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(process, build_id_address_without_size_is_einval)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.build_id_size = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(process, build_id_size_without_address_is_einval)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.build_id_addr = 0;
 	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
 }
 
@@ -985,9 +718,10 @@ TEST_F(process, address_that_nothing_covers_is_enoent)
 					&query));
 }
 
+/* The buffer has to hold the NUL, too. */
 TEST_F(process, name_longer_than_its_buffer_is_enametoolong)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 	uint32_t size;
 
 	for (size = 1; size < sizeof(FILE_NAME); size++) {
@@ -998,7 +732,7 @@ TEST_F(process, name_longer_than_its_buffer_is_enametoolong)
 
 TEST_F(process, build_id_longer_than_its_buffer_is_enametoolong)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 	uint32_t size;
 
 	for (size = 1; size < sizeof(build_id); size++) {
@@ -1042,7 +776,7 @@ TEST_F(process, struct_that_cannot_be_written_is_efault)
 
 TEST_F(process, name_buffer_that_cannot_be_written_is_efault)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
 	query.vma_name_addr = (uintptr_t)map_to_page_end(256, PROT_READ);
 	EXPECT_EQ(-EFAULT, procmap_query(self->fd, &query));
@@ -1054,7 +788,7 @@ TEST_F(process, name_buffer_that_cannot_be_written_is_efault)
 
 TEST_F(process, build_id_buffer_that_cannot_be_written_is_efault)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
+	struct procmap_query query = ask_all(start_of(FILE_R));
 
 	query.build_id_addr = (uintptr_t)map_to_page_end(20, PROT_READ);
 	EXPECT_EQ(-EFAULT, procmap_query(self->fd, &query));
@@ -1064,6 +798,7 @@ TEST_F(process, build_id_buffer_that_cannot_be_written_is_efault)
 	EXPECT_EQ(-EFAULT, procmap_query(self->fd, &query));
 }
 
+/* The size and the direction are part of the command's number. */
 TEST_F(process, another_command_is_enotty)
 {
 	static const unsigned int commands[] = {
@@ -1086,219 +821,119 @@ TEST_F(process, another_command_is_enotty)
 
 TEST_F(process, query_of_another_file_is_enotty)
 {
-	static const char *const names[] = { "smaps", "smaps_rollup", "stat" };
 	struct procmap_query query = ask_fields(start_of(FILE_R), 0);
-	char path[64];
-	unsigned int i;
-	int fd;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "/proc/%d/%s",
-			 variant->forked ? self->target.pid : getpid(),
-			 names[i]);
-		fd = open(path, O_RDONLY);
-		ASSERT_LE(0, fd);
-		EXPECT_EQ(-ENOTTY, procmap_query(fd, &query));
-		close(fd);
-	}
+	expect_enotty(_metadata, &self->target, PROCMAP_QUERY, &query);
 }
 
-/* Of two faults, the one that is checked first is told. */
-
-TEST_F(process, size_is_checked_before_the_rest_is_read)
+TEST(exited_process_is_esrch)
 {
-	uint64_t *size = map_to_page_end(sizeof(*size),
-					 PROT_READ | PROT_WRITE);
-
-	*size = page_size() + 1;
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, (void *)size));
-	*size = 23;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, (void *)size));
-}
-
-TEST_F(process, size_is_checked_before_flags)
-{
-	struct procmap_query query = ask_fields(start_of(FILE_R), 1 << 6);
-
-	query.size = page_size() + 1;
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, &query));
-}
-
-TEST_F(process, bytes_past_the_struct_are_checked_before_flags)
-{
-	struct procmap_query queries[2] = {
-		ask_fields(start_of(FILE_R), 1 << 6),
-		{ .size = 1 },
-	};
-
-	queries[0].size = sizeof(queries);
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, &queries[0]));
-	queries[1].size = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &queries[0]));
-}
-
-TEST_F(process, bytes_past_the_struct_are_checked_before_buffers)
-{
-	struct procmap_query queries[2] = {
-		ask_all(start_of(FILE_R), &self->buffers),
-		{ .size = 1 },
-	};
-
-	queries[0].size = sizeof(queries);
-	queries[0].vma_name_size = 0;
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, &queries[0]));
-	queries[1].size = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &queries[0]));
-}
-
-TEST_F(process, flags_are_checked_before_the_mapping)
-{
+	const int fd = open_maps_of_exited();
 	struct procmap_query query;
 
-	EXPECT_EQ(-EINVAL, query_fields(self->fd, end_of(FILE_R), 1 << 6,
-					&query));
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-ESRCH, query_fields(fd, start_of(FILE_R), 0, &query));
+	EXPECT_EQ(-ESRCH, query_fields(fd, 0, NEXT, &query));
 }
 
-TEST_F(process, buffers_are_checked_before_the_mapping)
-{
-	struct procmap_query query = ask_all(end_of(FILE_R), &self->buffers);
+/* The order of the errors. */
 
-	query.build_id_size = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
+static struct procmap_query *query_in(struct attempt *attempt)
+{
+	return (struct procmap_query *)&attempt->arg;
 }
 
-TEST_F(process, mapping_is_checked_before_name_and_build_id)
+static void unknown_flag(struct attempt *attempt)
 {
-	struct procmap_query query = ask_all(end_of(FILE_R), &self->buffers);
-
-	query.vma_name_size = 1;
-	query.build_id_size = 1;
-	EXPECT_EQ(-ENOENT, procmap_query(self->fd, &query));
+	query_in(attempt)->query_flags |= 1 << 6;
 }
 
-TEST_F(process, mapping_is_checked_before_buffers_are_written)
+static void set_name(struct attempt *attempt, uint64_t addr, uint32_t size)
 {
-	struct procmap_query query = ask_all(end_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 1;
-	query.build_id_addr = 1;
-	EXPECT_EQ(-ENOENT, procmap_query(self->fd, &query));
+	query_in(attempt)->vma_name_addr = addr;
+	query_in(attempt)->vma_name_size = size;
 }
 
-TEST_F(process, name_is_checked_before_buffers_are_written)
+static void set_build_id(struct attempt *attempt, uint64_t addr, uint32_t size)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 1;
-	query.vma_name_size = 1;
-	query.build_id_addr = 1;
-	EXPECT_EQ(-ENAMETOOLONG, procmap_query(self->fd, &query));
+	query_in(attempt)->build_id_addr = addr;
+	query_in(attempt)->build_id_size = size;
 }
 
-TEST_F(process, build_id_is_checked_before_the_name_is_written)
+static void name_without_size(struct attempt *attempt)
 {
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 1;
-	query.build_id_size = 1;
-	EXPECT_EQ(-ENAMETOOLONG, procmap_query(self->fd, &query));
+	set_name(attempt, (uintptr_t)buffers.name, 0);
 }
 
-/* A process that has exited after its file was opened. */
-FIXTURE(exited)
+static void name_size_without_name(struct attempt *attempt)
 {
-	int fd;
-	struct buffers buffers;
+	set_name(attempt, 0, sizeof(buffers.name));
+}
+
+static void build_id_without_size(struct attempt *attempt)
+{
+	set_build_id(attempt, (uintptr_t)buffers.build_id, 0);
+}
+
+static void build_id_size_without_build_id(struct attempt *attempt)
+{
+	set_build_id(attempt, 0, sizeof(buffers.build_id));
+}
+
+static void address_in_a_gap(struct attempt *attempt)
+{
+	query_in(attempt)->query_addr = end_of(FILE_R);
+}
+
+static void name_too_long(struct attempt *attempt)
+{
+	query_in(attempt)->vma_name_size = sizeof(FILE_NAME) - 1;
+}
+
+static void build_id_too_long(struct attempt *attempt)
+{
+	query_in(attempt)->build_id_size = sizeof(build_id) - 1;
+}
+
+static void bad_name_address(struct attempt *attempt)
+{
+	query_in(attempt)->vma_name_addr = 1;
+}
+
+static void bad_build_id_address(struct attempt *attempt)
+{
+	query_in(attempt)->build_id_addr = 1;
+}
+
+/* EINTR and ENOMEM cannot be made here. */
+static const struct fault faults[] = {
+	FAULT(another_command, -ENOTTY),
+	FAULT(no_struct, -EFAULT),
+	FAULT(size_over_a_page, -E2BIG),
+	FAULT(size_too_small, -EINVAL),
+	FAULT(half_a_struct, -EFAULT),
+	FAULT(byte_past_the_struct, -E2BIG),
+	FAULT(unknown_flag, -EINVAL),
+	FAULT(name_without_size, -EINVAL),
+	FAULT(name_size_without_name, -EINVAL),
+	FAULT(build_id_without_size, -EINVAL),
+	FAULT(build_id_size_without_build_id, -EINVAL),
+	FAULT(exited_process, -ESRCH),
+	FAULT(address_in_a_gap, -ENOENT),
+	FAULT(name_too_long, -ENAMETOOLONG),
+	FAULT(build_id_too_long, -ENAMETOOLONG),
+	FAULT(bad_name_address, -EFAULT),
+	FAULT(bad_build_id_address, -EFAULT),
+	FAULT(read_only_struct, -EFAULT),
 };
 
-FIXTURE_SETUP(exited)
+TEST_F(process, earlier_of_two_faults_is_reported)
 {
-	struct child target;
+	const struct procmap_query query = ask_all(start_of(FILE_R));
+	const struct attempt good = make_attempt(self->fd, PROCMAP_QUERY, 24,
+						 &query);
 
-	ASSERT_TRUE(start_child(&target, be_target, NULL));
-	self->fd = recv_fd(target.control);
-	ASSERT_LE(0, self->fd);
-	stop_child(&target);
-}
-
-FIXTURE_TEARDOWN(exited)
-{
-	close(self->fd);
-}
-
-TEST_F(exited, process_is_esrch)
-{
-	struct procmap_query query;
-
-	EXPECT_EQ(-ESRCH, query_fields(self->fd, start_of(FILE_R), 0, &query));
-	EXPECT_EQ(-ESRCH, query_fields(self->fd, 0, NEXT, &query));
-}
-
-TEST_F(exited, size_is_checked_before_the_process)
-{
-	struct procmap_query query = ask_fields(start_of(FILE_R), 0);
-
-	query.size = page_size() + 1;
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, &query));
-	query.size = 23;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(exited, bytes_past_the_struct_are_checked_before_the_process)
-{
-	struct procmap_query queries[2] = {
-		ask_fields(start_of(FILE_R), 0),
-		{ .size = 1 },
-	};
-
-	queries[0].size = sizeof(queries);
-	EXPECT_EQ(-E2BIG, procmap_query(self->fd, &queries[0]));
-}
-
-TEST_F(exited, flags_are_checked_before_the_process)
-{
-	struct procmap_query query;
-
-	EXPECT_EQ(-EINVAL, query_fields(self->fd, start_of(FILE_R), 1 << 6,
-					&query));
-}
-
-TEST_F(exited, buffers_are_checked_before_the_process)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 0;
-	EXPECT_EQ(-EINVAL, procmap_query(self->fd, &query));
-}
-
-TEST_F(exited, struct_is_read_before_the_process_is_checked)
-{
-	EXPECT_EQ(-EFAULT, procmap_query(self->fd, NULL));
-}
-
-TEST_F(exited, process_is_checked_before_the_mapping)
-{
-	struct procmap_query query;
-
-	EXPECT_EQ(-ESRCH, query_fields(self->fd, end_of(FILE_R), 0, &query));
-}
-
-TEST_F(exited, process_is_checked_before_name_and_build_id)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_size = 1;
-	query.build_id_size = 1;
-	EXPECT_EQ(-ESRCH, procmap_query(self->fd, &query));
-}
-
-TEST_F(exited, process_is_checked_before_buffers_are_written)
-{
-	struct procmap_query query = ask_all(start_of(FILE_R), &self->buffers);
-
-	query.vma_name_addr = 1;
-	query.build_id_addr = 1;
-	EXPECT_EQ(-ESRCH, procmap_query(self->fd, &query));
+	check_order(_metadata, &good, faults, ARRAY_SIZE(faults));
 }
 
 TEST_HARNESS_MAIN

@@ -3,41 +3,19 @@
  * Let each allocation and each copy of a query fail once: the error is a clean
  * one, and the next query works.
  */
-#include "procmap-query.h"
-
 #include <sys/mman.h>
-#include <sys/stat.h>
 
-#include "../kselftest_harness.h"
-
-#define DEBUGFS	"/sys/kernel/debug/"
+#include "procmap-fail.h"
 
 /* No query has as many places that can fail. */
 #define FAULTS_MAX	200
 
-/* Settings of the kernel that let faults hit a query, by fail-nth alone. */
-static const struct {
-	const char *path;
-	const char *value;
-} settings[] = {
-	{ DEBUGFS "failslab/ignore-gfp-wait", "N" },
-	{ DEBUGFS "failslab/verbose", "0" },
-	/* Pages are for the page cache alone: a slab's come when they will. */
-	{ DEBUGFS "fail_page_alloc/ignore-gfp-wait", "Y" },
-	{ DEBUGFS "fail_page_alloc/min-order", "0" },
-	{ DEBUGFS "fail_page_alloc/verbose", "0" },
-	{ DEBUGFS "fail_usercopy/verbose", "0" },
-};
-
-#define NR_SETTINGS	(sizeof(settings) / sizeof(*settings))
-
 FIXTURE(fault)
 {
-	char saved[NR_SETTINGS][16];
+	struct injection injection;
 	char *dir;
 	char path[PATH_MAX];
 	void *map;
-	int fail_nth;
 	int maps;
 	int file;
 	int fds;
@@ -115,15 +93,10 @@ static void remove_file(char path[PATH_MAX], size_t dir_len)
 FIXTURE_SETUP(fault)
 {
 	char dir[] = "/tmp/procmap-fault-XXXXXX";
-	size_t i;
+	const char *const missing = open_injection(&self->injection);
 
-	self->fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
-	if (self->fail_nth < 0)
-		SKIP(return, "faults: needs root and CONFIG_FAULT_INJECTION");
-	for (i = 0; i < NR_SETTINGS; i++)
-		if (!read_file(settings[i].path, self->saved[i],
-			       sizeof(self->saved[i])))
-			SKIP(return, "faults: no %s", settings[i].path);
+	if (missing)
+		SKIP_SETUP(missing);
 
 	ASSERT_TRUE(!!mkdtemp(dir));
 	self->dir = strdup(dir);
@@ -138,22 +111,16 @@ FIXTURE_SETUP(fault)
 	self->maps = open_maps(0);
 	ASSERT_LE(0, self->maps);
 
-	for (i = 0; i < NR_SETTINGS; i++)
-		ASSERT_TRUE(write_file(settings[i].path, settings[i].value));
-	if (variant->evicted)
-		ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/ignore-gfp-wait",
-				       "N"));
+	ASSERT_TRUE(let_everything_fail());
+	/* Slabs take pages when they need some, which the tests cannot foresee. */
+	if (!variant->evicted)
+		ASSERT_TRUE(set(PAGE_WAIT, "Y"));
 	self->fds = count_fds();
 }
 
 FIXTURE_TEARDOWN(fault)
 {
-	size_t i;
-
-	if (!self->dir)
-		return;
-	for (i = 0; i < NR_SETTINGS; i++)
-		EXPECT_TRUE(write_file(settings[i].path, self->saved[i]));
+	EXPECT_TRUE(restore_settings(&self->injection));
 	munmap(self->map, 4096);
 	if (!variant->want_build_id)
 		remove_file(self->path, strlen(self->dir));
@@ -161,10 +128,10 @@ FIXTURE_TEARDOWN(fault)
 	free(self->dir);
 }
 
-/* What a query of the fixture's kind tells. */
+/* What a query of the fixture's kind returns. */
 struct answer {
 	int err;
-	/* The place in which it was to fail was there. */
+	/* There was a place to fail, and it did. */
 	bool failed;
 	unsigned int name_size;
 	unsigned int build_id_size;
@@ -193,15 +160,15 @@ static void query_failing_at(unsigned int nth, struct answer *answer,
 	if (variant->evicted)
 		posix_fadvise(self->file, 0, 0, POSIX_FADV_DONTNEED);
 
-	if (!arm(self->fail_nth, nth))
+	if (!arm(self->injection.fail_nth, nth))
 		abort();
 	answer->err = procmap_query(self->maps, &query);
-	answer->failed = disarm(self->fail_nth);
+	answer->failed = disarm(self->injection.fail_nth);
 	answer->name_size = query.vma_name_size;
 	answer->build_id_size = query.build_id_size;
 }
 
-/* What became of the queries in which one place failed. */
+/* How many queries ended in EFAULT, in anything else, and in ENOMEM. */
 struct outcomes {
 	int copies;
 	int others;
@@ -210,8 +177,8 @@ struct outcomes {
 
 /*
  * Let the first place fail, then the second, and so on. An allocation that only
- * some queries make shifts the count of those behind it: not each place is hit
- * once, then.
+ * some queries make shifts the places after it, so a place can be hit twice or
+ * not at all.
  */
 static void fail_each_place(struct __test_metadata *const _metadata,
 			    const struct _test_data_fault *self,
@@ -238,10 +205,10 @@ static void fail_each_place(struct __test_metadata *const _metadata,
 			outcomes->others++;
 		if (answer.err == -ENOMEM)
 			outcomes->no_memory++;
-		/* A build ID that cannot be read is none, and no error. */
+		/* A build ID that cannot be read is no error. */
 		if (variant->want_build_id && answer.err != -EFAULT)
 			EXPECT_EQ(0, answer.err);
-		/* The allocator's own aids can do without. */
+		/* Some allocations are not needed: then the answer is the same. */
 		if (!answer.err && answer.build_id_size == good.build_id_size)
 			EXPECT_EQ(0, memcmp(&good.name, &answer.name,
 					    sizeof(good.name)));
@@ -254,33 +221,25 @@ static void fail_each_place(struct __test_metadata *const _metadata,
 	EXPECT_EQ(self->fds, count_fds());
 }
 
+/* A copy that fails is EFAULT, whichever it is. */
 TEST_F(fault, each_copy_can_fail)
 {
 	const bool is_long = variant->path_size || variant->want_build_id;
 	struct outcomes outcomes;
 
-	/*
-	 * This harness goes on after a setup that skips. And a page that has to
-	 * be read makes no difference to what is copied.
-	 */
-	if (!self->dir || variant->evicted)
-		return;
-
-	ASSERT_TRUE(write_file(DEBUGFS "failslab/ignore-gfp-wait", "Y"));
-	/* A slab that is used up takes its pages without waiting. */
-	ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/min-order", "10"));
+	ASSERT_TRUE(let_only_copies_fail());
 	fail_each_place(_metadata, self, variant, &outcomes);
-	/* In, the name or the build ID out, and out. */
+	/* The structure in, the name or the build ID out, the structure out. */
 	EXPECT_EQ(is_long ? 3 : 2, outcomes.copies);
-	EXPECT_EQ(0, outcomes.others);
+	/* Reading a page takes memory from pools, which cannot run out. */
+	if (!variant->evicted)
+		EXPECT_EQ(0, outcomes.others);
 }
 
+/* Without memory for the path, ENOMEM; without memory for the build ID, none. */
 TEST_F(fault, each_allocation_can_fail)
 {
 	struct outcomes outcomes;
-
-	if (!self->dir)
-		return;
 
 	fail_each_place(_metadata, self, variant, &outcomes);
 	EXPECT_EQ(variant->allocates, outcomes.others > 0);

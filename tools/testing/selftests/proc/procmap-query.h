@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of PROCMAP_QUERY share: the call itself, and the truth it is
- * held against, which is the text of the same file.
+ * What the tests of PROCMAP_QUERY share: the call itself, and the truth, to which
+ * its answer is compared: the text of the same file.
  */
 #ifndef PROCMAP_QUERY_TEST_H
 #define PROCMAP_QUERY_TEST_H
@@ -30,9 +30,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../kselftest_harness.h"
+
 #define FILTERS	(PROCMAP_QUERY_VMA_READABLE | PROCMAP_QUERY_VMA_WRITABLE | \
 		 PROCMAP_QUERY_VMA_EXECUTABLE | PROCMAP_QUERY_VMA_SHARED | \
 		 PROCMAP_QUERY_FILE_BACKED_VMA)
+
+/*
+ * Skip a test in its setup. Older harnesses would go on with the test, so its
+ * process exits, with the status that the harness knows as a skip: KSFT_SKIP
+ * since there is XFAIL_ADD(), 255 before. The reason is a fixed string, by which
+ * a runner can recognize the skip.
+ */
+#ifdef XFAIL_ADD
+#define SKIP_STATUS	KSFT_SKIP
+#else
+#define SKIP_STATUS	255
+#endif
+#define SKIP_SETUP(reason)	SKIP(_exit(SKIP_STATUS), "%s", reason)
 
 /* One line of the text. The name is as printed, a newline in it as \012. */
 struct maps_line {
@@ -62,7 +77,7 @@ static inline int procmap_query(int fd, struct procmap_query *query)
 	return ioctl(fd, PROCMAP_QUERY, query) ? -errno : 0;
 }
 
-/* Ask for the fields alone. */
+/* Query the fields alone. */
 static inline int query_fields(int fd, uint64_t addr, uint64_t flags,
 			       struct procmap_query *query)
 {
@@ -73,7 +88,7 @@ static inline int query_fields(int fd, uint64_t addr, uint64_t flags,
 	return procmap_query(fd, query);
 }
 
-/* Ask for the fields and the name. */
+/* Query the fields and the name. */
 static inline int query_name(int fd, uint64_t addr, uint64_t flags,
 			     struct procmap_query *query, char *name,
 			     size_t size)
@@ -87,7 +102,7 @@ static inline int query_name(int fd, uint64_t addr, uint64_t flags,
 	return procmap_query(fd, query);
 }
 
-/* Ask for the fields and the build ID. */
+/* Query the fields and the build ID. */
 static inline int query_build_id(int fd, uint64_t addr,
 				 struct procmap_query *query, void *id,
 				 size_t size)
@@ -247,8 +262,8 @@ static inline bool passes(const struct maps_line *line, uint64_t flags)
 }
 
 /*
- * What the ABI says must answer: the line that covers the address, or with
- * COVERING_OR_NEXT_VMA the first at or above it, that passes every filter.
+ * The line that the ABI says a query must return: the one that covers the address,
+ * or with COVERING_OR_NEXT_VMA the first at or above it that passes every filter.
  */
 static inline const struct maps_line *
 expected_line(const struct maps *maps, uint64_t addr, uint64_t flags)
@@ -409,8 +424,8 @@ static inline int count_fds(void)
 }
 
 /*
- * Let the nth place from here on that can fail do so, by /proc/self/fail-nth,
- * which is open.
+ * Let the nth place that can fail from now on do so. @fail_nth: the file of that
+ * name in /proc, opened.
  */
 static inline bool arm(int fail_nth, unsigned int nth)
 {
@@ -420,15 +435,20 @@ static inline bool arm(int fail_nth, unsigned int nth)
 	return pwrite(fail_nth, text, len, 0) == len;
 }
 
-/* Was there an nth place? The calls made here can fail as well. */
+/*
+ * Was there an nth place? The calls made here can be hit by the fault as well,
+ * but only once.
+ */
 static inline bool disarm(int fail_nth)
 {
 	char text[16] = "";
 	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
 			    !strcmp(text, "0\n");
 
-	while (!arm(fail_nth, 0))
-		;
+	if (!arm(fail_nth, 0) && !arm(fail_nth, 0)) {
+		fprintf(stderr, "# fail-nth cannot be reset\n");
+		abort();
+	}
 	return failed;
 }
 
@@ -488,8 +508,8 @@ static inline bool is_child(const struct child *children, size_t nr, pid_t pid)
 }
 
 /*
- * A child, or a thread that is told the same way: then the pid is 0. It may stand
- * in memory that a child shares.
+ * A child, or a thread with the same socket: then the pid is 0. It may be in
+ * memory that is shared with a child.
  */
 struct worker {
 	struct child child;
@@ -531,7 +551,7 @@ static inline bool start_worker(struct worker *worker,
 	return !pthread_create(&worker->thread, NULL, run_worker, worker);
 }
 
-/* Wait for a worker, which has been told to stop. Returns its status, or -1. */
+/* Wait for a worker to end by itself. Returns its status, or -1. */
 static inline int end_of_worker(struct worker *worker)
 {
 	void *status;
@@ -543,13 +563,13 @@ static inline int end_of_worker(struct worker *worker)
 	return (intptr_t)status;
 }
 
-/* Tell the other end of a socket to go on. */
+/* Let the other end of a socket go on. */
 static inline bool tell(int control)
 {
 	return send(control, "", 1, MSG_NOSIGNAL) == 1;
 }
 
-/* Wait until the other end tells, or has gone. */
+/* Wait for tell() at the other end. Returns false if that end is closed. */
 static inline bool hear(int control)
 {
 	char byte;
@@ -695,8 +715,8 @@ static inline int open_loop(const char *image, char *path, size_t size)
 #define SCRATCH_EXT4	SCRATCH "/ext4"
 
 /*
- * Leave the mounts of all others, and mount a tmpfs for this process alone,
- * which goes when it ends. Returns NULL, or why that cannot be.
+ * Mount a tmpfs in a mount namespace of this process alone: it is gone when the
+ * process ends. Returns NULL, or why it cannot be mounted.
  */
 static inline const char *mount_scratch(void)
 {

@@ -5,7 +5,10 @@
  */
 #include <assert.h>
 
+#include "procmap-exec.h"
+#include "procmap-order.h"
 #include "procmap-scan.h"
+#include "procmap-scene.h"
 
 #define ASSERT_OFFSET(type, field, bytes) \
 	static_assert(offsetof(struct type, field) == (bytes), "")
@@ -69,242 +72,50 @@ static_assert(PROCMAP_SCAN == 0xc04866e0, "");
 static_assert(PROCMAP_SCAN_NAMES == 0x10000, "");
 static_assert(PROCMAP_SCAN_BUILD_IDS == 0x20000, "");
 
-#define R	PROCMAP_QUERY_VMA_READABLE
-#define W	PROCMAP_QUERY_VMA_WRITABLE
-#define X	PROCMAP_QUERY_VMA_EXECUTABLE
-#define S	PROCMAP_QUERY_VMA_SHARED
-#define F	PROCMAP_QUERY_FILE_BACKED_VMA
-
 #define ALL	(NAMES | BUILD_IDS)
 
-/* Where the kernel places nothing by itself, in 32 bits as in 64. */
-#define SCENE_START	0x20000000
+#define NR_ROOM		64
+#define DATA_SIZE	4096
 
-/* Each mapping has so many pages, and as many that are free follow. */
-#define MAPPING_PAGES	2
+/* What a scan writes to, and the truth. Each test is a process of its own. */
+static struct room room;
+static struct truth truth;
 
-/* An offset of more than 32 bits. */
-#define FAR_OFFSET	0x10fedcba000
-
-#define FILE_NAME	"/memfd:procmap-scan (deleted)"
-
-/* What the buffers are filled with. */
-#define FILL		0xa5
-
-enum mappings {
-	PRIVATE_NONE,
-	PRIVATE_RW,
-	PRIVATE_RX,
-	SHARED_RW,
-	FILE_NONE,
-	FILE_R,
-	FILE_RW,
-	PRIVATE_R,
-	FILE_RX,
-	FILE_SHARED_RW,
-	OTHER_FILE,
-	FILE_FAR,
-	NR_MAPPINGS,
-};
-
-enum backing { NO_FILE, ELF_FILE, EMPTY_FILE };
-
-/* The scene: what is mapped, and with what flags it must answer. */
-static const struct {
-	int prot;
-	int flags;
-	enum backing backing;
-	uint64_t offset;
-	uint64_t answer;
-} scene[NR_MAPPINGS] = {
-	[PRIVATE_NONE] = { PROT_NONE, MAP_PRIVATE, NO_FILE, 0, 0 },
-	[PRIVATE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, NO_FILE, 0,
-			 R | W },
-	[PRIVATE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, NO_FILE, 0,
-			 R | X },
-	/* The kernel puts a file behind it. */
-	[SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE, 0,
-			R | W | S | F },
-	[FILE_NONE] = { PROT_NONE, MAP_PRIVATE, ELF_FILE, 0, F },
-	[FILE_R] = { PROT_READ, MAP_PRIVATE, ELF_FILE, 0, R | F },
-	[FILE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, ELF_FILE, 0x1000,
-		      R | W | F },
-	[PRIVATE_R] = { PROT_READ, MAP_PRIVATE, NO_FILE, 0, R },
-	[FILE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, ELF_FILE, 0x2000,
-		      R | X | F },
-	[FILE_SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, ELF_FILE,
-			     0x3000, R | W | S | F },
-	[OTHER_FILE] = { PROT_READ, MAP_PRIVATE, EMPTY_FILE, 0, R | F },
-	[FILE_FAR] = { PROT_READ, MAP_PRIVATE, ELF_FILE, FAR_OFFSET, R | F },
-};
-
-static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
-
-static uint64_t start_of(unsigned int mapping)
-{
-	return SCENE_START + (uint64_t)mapping * 2 * MAPPING_PAGES *
-			     page_size();
-}
-
-static uint64_t end_of(unsigned int mapping)
-{
-	return start_of(mapping) + MAPPING_PAGES * page_size();
-}
-
-static uint64_t scene_end(void)
-{
-	return start_of(NR_MAPPINGS);
-}
-
-static bool map_scene(void)
-{
-	const int elf = memfd_create("procmap-scan", MFD_CLOEXEC);
-	const int empty = memfd_create("empty", MFD_CLOEXEC);
-	const int fds[] = {
-		[NO_FILE] = -1, [ELF_FILE] = elf, [EMPTY_FILE] = empty,
-	};
-	unsigned int i;
-
-	if (elf < 0 || empty < 0 || !write_elf(elf, build_id))
-		return false;
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		void *const addr = (void *)(uintptr_t)start_of(i);
-		int flags = scene[i].flags | MAP_FIXED_NOREPLACE;
-
-		if (scene[i].backing == NO_FILE)
-			flags |= MAP_ANONYMOUS;
-		if (mmap64(addr, MAPPING_PAGES * page_size(), scene[i].prot,
-			   flags, fds[scene[i].backing],
-			   scene[i].offset) != addr)
-			return false;
-	}
-	return true;
-}
-
-/* Map the scene, and pass on the own maps file, opened. */
-static int be_target(int control, void *arg)
-{
-	const int fd = open_maps(0);
-
-	(void)arg;
-	if (!map_scene() || fd < 0 || !send_fd(control, fd))
-		return 1;
-	hear(control);
-	return 0;
-}
-
-/* A buffer of @size bytes that ends with its page, before one without access. */
-static void *map_to_page_end(size_t size, int prot)
-{
-	const size_t bytes = (size + page_size() - 1) & -page_size();
-	uint8_t *const pages = map_room(bytes + page_size());
-
-	if (!pages || mprotect(pages + bytes, page_size(), PROT_NONE) ||
-	    (bytes && mprotect(pages, bytes, prot)))
-		abort();
-	return pages + bytes - size;
-}
-
-/* A process with known mappings, and one that scans them. */
-FIXTURE(process)
-{
-	struct child target;
-	int fd;			/* the target's maps file */
-	struct truth truth;
-	struct room room;
-};
-
-FIXTURE_VARIANT(process)
-{
-	bool forked;		/* the target is another process */
-	bool passed;		/* which opens its file and passes it on */
-};
-
-FIXTURE_VARIANT_ADD(process, self) {
-};
-
-FIXTURE_VARIANT_ADD(process, other_process) {
-	.forked = true,
-};
-
-FIXTURE_VARIANT_ADD(process, passed_fd) {
-	.forked = true,
-	.passed = true,
-};
-
-FIXTURE_SETUP(process)
+static void make_buffers(struct __test_metadata *const _metadata, int fd)
 {
 	skip_without_scan(_metadata);
-	if (variant->forked) {
-		ASSERT_TRUE(start_child(&self->target, be_target, NULL));
-		self->fd = recv_fd(self->target.control);
-		ASSERT_LE(0, self->fd);
-	} else {
-		ASSERT_TRUE(map_scene());
-	}
-	if (!variant->passed)
-		self->fd = open_maps(self->target.pid);
-	ASSERT_LE(0, self->fd);
-	ASSERT_TRUE(make_room(&self->room, 64, 4096));
-	memset(self->room.vec, FILL, 64 * sizeof(*self->room.vec));
-	memset(self->room.data, FILL, 4096);
-	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
+	ASSERT_TRUE(make_room(&room, NR_ROOM, DATA_SIZE));
+	memset(room.vec, FILL, NR_ROOM * sizeof(*room.vec));
+	memset(room.data, FILL, DATA_SIZE);
+	ASSERT_EQ(0, read_truth(fd, &truth));
 }
 
-FIXTURE_TEARDOWN(process)
+static struct procmap_scan_arg ask_scene(uint64_t flags)
 {
-	stop_child(&self->target);
-	free_truth(&self->truth);
-	free_room(&self->room);
-	close(self->fd);
-}
-
-static struct procmap_scan_arg ask_scene(const struct _test_data_process *self,
-					 uint64_t flags)
-{
-	return ask(&self->room, SCENE_START, scene_end(), flags);
-}
-
-/* The scene itself: without it, the tests below would prove nothing. */
-
-TEST_F(process, text_shows_the_scene)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *line = line_at(&self->truth.maps,
-						       start_of(i));
-
-		ASSERT_NE(NULL, line);
-		EXPECT_EQ(start_of(i), line->start);
-		EXPECT_EQ(end_of(i), line->end);
-		EXPECT_EQ(scene[i].answer & ~(uint64_t)F, line->flags);
-		EXPECT_EQ(scene[i].offset, line->offset);
-		EXPECT_EQ(!(scene[i].answer & F), !line->inode);
-	}
+	return ask(&room, SCENE_START, scene_end(), flags);
 }
 
 /* Each field of the answer. */
 
 TEST_F(process, all_is_as_in_the_scene)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 	unsigned int i;
 
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(scene_end(), arg.walk_end);
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct procmap_vma *const vma = &self->room.vec[i];
-		const char *const data = self->room.data;
+		const struct procmap_vma *const vma = &room.vec[i];
+		const char *const data = room.data;
 
 		EXPECT_EQ(start_of(i), vma->start);
 		EXPECT_EQ(end_of(i), vma->end);
-		EXPECT_EQ(scene[i].answer & ~(uint64_t)F, vma->flags);
+		EXPECT_EQ(scene[i].passes & ~(uint64_t)F, vma->flags);
 		EXPECT_EQ(page_size(), vma->page_size);
 		EXPECT_EQ(scene[i].offset, vma->offset);
-		EXPECT_EQ(!(scene[i].answer & F), !vma->inode);
-		EXPECT_EQ(!(scene[i].answer & F), !vma->name_size);
-		if (scene[i].backing != ELF_FILE) {
+		EXPECT_EQ(!(scene[i].passes & F), !vma->inode);
+		EXPECT_EQ(!(scene[i].passes & F), !vma->name_size);
+		if (!is_elf(i)) {
 			EXPECT_EQ(0u, vma->build_id_size);
 			continue;
 		}
@@ -314,12 +125,12 @@ TEST_F(process, all_is_as_in_the_scene)
 		EXPECT_EQ(0, memcmp(build_id, data + vma->build_id_offset,
 				    sizeof(build_id)));
 	}
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
 TEST_F(process, page_size_is_that_of_smaps)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	struct maps smaps;
 	uint64_t *sizes;
 	size_t i, found = 0;
@@ -327,29 +138,29 @@ TEST_F(process, page_size_is_that_of_smaps)
 	ASSERT_EQ(0, read_smaps(self->target.pid, &smaps, &sizes));
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	for (i = 0; i < smaps.nr; i++) {
-		if (smaps.lines[i].start != self->room.vec[found].start)
+		if (smaps.lines[i].start != room.vec[found].start)
 			continue;
-		EXPECT_EQ(sizes[i], self->room.vec[found].page_size);
+		EXPECT_EQ(sizes[i], room.vec[found].page_size);
 		found++;
 	}
 	EXPECT_EQ((size_t)NR_MAPPINGS, found);
 }
 
-TEST_F(process, names_and_build_ids_are_told_if_wanted)
+TEST_F(process, names_and_build_ids_are_returned_if_wanted)
 {
 	const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
 	unsigned int i, n;
 
 	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		struct procmap_scan_arg arg = ask_scene(self, wanted[i]);
+		struct procmap_scan_arg arg = ask_scene(wanted[i]);
 
 		ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-		EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+		EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 		for (n = 0; n < NR_MAPPINGS; n++) {
 			if (!(wanted[i] & NAMES))
-				EXPECT_EQ(0u, self->room.vec[n].name_size);
+				EXPECT_EQ(0u, room.vec[n].name_size);
 			if (!(wanted[i] & BUILD_IDS))
-				EXPECT_EQ(0u, self->room.vec[n].build_id_size);
+				EXPECT_EQ(0u, room.vec[n].build_id_size);
 		}
 		EXPECT_EQ(!wanted[i], !arg.data_used);
 	}
@@ -357,7 +168,7 @@ TEST_F(process, names_and_build_ids_are_told_if_wanted)
 
 TEST_F(process, no_data_is_needed_where_there_is_no_name)
 {
-	struct procmap_scan_arg arg = ask(&self->room, start_of(PRIVATE_NONE),
+	struct procmap_scan_arg arg = ask(&room, start_of(PRIVATE_NONE),
 					  end_of(PRIVATE_RX), ALL);
 
 	arg.data = 0;
@@ -369,7 +180,7 @@ TEST_F(process, no_data_is_needed_where_there_is_no_name)
 
 TEST_F(process, input_fields_stay)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL | R);
+	struct procmap_scan_arg arg = ask_scene(ALL | R);
 	const struct procmap_scan_arg before = arg;
 
 	ASSERT_LT(0, procmap_scan(self->fd, &arg));
@@ -382,17 +193,17 @@ TEST_F(process, input_fields_stay)
 
 TEST_F(process, what_the_caller_left_in_output_fields_does_not_matter)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	arg.walk_end = ~0ull;
 	arg.data_used = ~0u;
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
 TEST_F(process, file_position_stays)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	ASSERT_EQ(7, lseek(self->fd, 7, SEEK_SET));
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
@@ -412,23 +223,23 @@ static bool is_filled(const void *bytes, size_t size)
 
 TEST_F(process, what_is_past_the_answer_stays)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_TRUE(is_filled(self->room.vec + NR_MAPPINGS,
-			      (64 - NR_MAPPINGS) * sizeof(*self->room.vec)));
-	EXPECT_TRUE(is_filled(self->room.data + arg.data_used,
-			      4096 - arg.data_used));
+	EXPECT_TRUE(is_filled(room.vec + NR_MAPPINGS,
+			      (NR_ROOM - NR_MAPPINGS) * sizeof(*room.vec)));
+	EXPECT_TRUE(is_filled(room.data + arg.data_used,
+			      DATA_SIZE - arg.data_used));
 }
 
 TEST_F(process, nothing_is_written_without_a_record)
 {
-	struct procmap_scan_arg arg = ask(&self->room, end_of(FILE_R),
+	struct procmap_scan_arg arg = ask(&room, end_of(FILE_R),
 					  start_of(FILE_RW), ALL);
 
 	ASSERT_EQ(0, procmap_scan(self->fd, &arg));
-	EXPECT_TRUE(is_filled(self->room.vec, 64 * sizeof(*self->room.vec)));
-	EXPECT_TRUE(is_filled(self->room.data, 4096));
+	EXPECT_TRUE(is_filled(room.vec, NR_ROOM * sizeof(*room.vec)));
+	EXPECT_TRUE(is_filled(room.data, DATA_SIZE));
 	EXPECT_EQ(0u, arg.data_used);
 }
 
@@ -442,10 +253,10 @@ TEST_F(process, every_range_is_that_of_the_text)
 	for (start = SCENE_START - page; start <= scene_end(); start += page) {
 		for (end = start; end <= scene_end(); end += page) {
 			struct procmap_scan_arg arg =
-				ask(&self->room, start, end, ALL);
+				ask(&room, start, end, ALL);
 			const int nr = procmap_scan(self->fd, &arg);
 
-			ASSERT_STREQ("", wrong_scan(&self->truth, &arg, nr)) {
+			ASSERT_STREQ("", wrong_scan(&truth, &arg, nr)) {
 				TH_LOG("%#llx to %#llx", (long long)start,
 				       (long long)end);
 			}
@@ -465,45 +276,47 @@ TEST_F(process, end_need_not_be_aligned)
 
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		struct procmap_scan_arg arg =
-			ask(&self->room, end_of(FILE_NONE), ends[i], ALL);
+			ask(&room, end_of(FILE_NONE), ends[i], ALL);
 
 		ASSERT_EQ(nr[i], procmap_scan(self->fd, &arg));
-		EXPECT_STREQ("", wrong_scan(&self->truth, &arg, nr[i]));
+		EXPECT_STREQ("", wrong_scan(&truth, &arg, nr[i]));
 		EXPECT_EQ(ends[i], arg.walk_end);
 	}
 }
 
+/* A record begins at the start of the scan, and its offset is that of the cut. */
 TEST_F(process, file_is_cut_off_at_the_start_with_its_offset_moved)
 {
 	const uint64_t start = start_of(FILE_FAR) + page_size();
-	struct procmap_scan_arg arg = ask(&self->room, start, start + 1, ALL);
+	struct procmap_scan_arg arg = ask(&room, start, start + 1, ALL);
 
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start, self->room.vec->start);
-	EXPECT_EQ(end_of(FILE_FAR), self->room.vec->end);
-	EXPECT_EQ(FAR_OFFSET + (uint64_t)page_size(), self->room.vec->offset);
+	EXPECT_EQ(start, room.vec->start);
+	EXPECT_EQ(end_of(FILE_FAR), room.vec->end);
+	EXPECT_EQ(FAR_OFFSET + (uint64_t)page_size(), room.vec->offset);
 }
 
 TEST_F(process, memory_is_cut_off_at_the_start_without_an_offset)
 {
 	const uint64_t start = start_of(PRIVATE_RW) + page_size();
-	struct procmap_scan_arg arg = ask(&self->room, start, start + 1, ALL);
+	struct procmap_scan_arg arg = ask(&room, start, start + 1, ALL);
 
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start, self->room.vec->start);
-	EXPECT_EQ(end_of(PRIVATE_RW), self->room.vec->end);
-	EXPECT_EQ(0u, self->room.vec->offset);
+	EXPECT_EQ(start, room.vec->start);
+	EXPECT_EQ(end_of(PRIVATE_RW), room.vec->end);
+	EXPECT_EQ(0u, room.vec->offset);
 }
 
-TEST_F(process, mapping_is_told_whole_at_the_end)
+/* So the next scan begins past the mapping, and does not return it again. */
+TEST_F(process, mapping_is_not_cut_off_at_the_end)
 {
 	const uint64_t end = start_of(FILE_R) + page_size();
-	struct procmap_scan_arg arg = ask(&self->room, end_of(FILE_NONE), end,
+	struct procmap_scan_arg arg = ask(&room, end_of(FILE_NONE), end,
 					  ALL);
 
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start_of(FILE_R), self->room.vec->start);
-	EXPECT_EQ(end_of(FILE_R), self->room.vec->end);
+	EXPECT_EQ(start_of(FILE_R), room.vec->start);
+	EXPECT_EQ(end_of(FILE_R), room.vec->end);
 	EXPECT_EQ(end, arg.walk_end);
 }
 
@@ -517,7 +330,7 @@ TEST_F(process, range_can_be_empty_anywhere)
 
 	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
 		struct procmap_scan_arg arg =
-			ask(&self->room, addrs[i], addrs[i], ALL);
+			ask(&room, addrs[i], addrs[i], ALL);
 
 		EXPECT_EQ(0, procmap_scan(self->fd, &arg));
 		EXPECT_EQ(addrs[i], arg.walk_end);
@@ -525,30 +338,34 @@ TEST_F(process, range_can_be_empty_anywhere)
 	}
 }
 
+/* The sum of two addresses must not wrap around. */
 TEST_F(process, range_can_reach_to_the_largest_number)
 {
 	const uint64_t last = -(uint64_t)page_size();
-	struct procmap_scan_arg arg = ask(&self->room, last, NO_END, ALL);
+	struct procmap_scan_arg arg = ask(&room, last, NO_END, ALL);
 
 	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(NO_END, arg.walk_end);
 
-	arg = ask(&self->room, start_of(FILE_FAR), NO_END, 0);
+	arg = ask(&room, start_of(FILE_FAR), NO_END, 0);
 	arg.vec_len = 1;
 	EXPECT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start_of(FILE_FAR), self->room.vec->start);
+	EXPECT_EQ(start_of(FILE_FAR), room.vec->start);
 	EXPECT_LE(end_of(FILE_FAR), arg.walk_end);
 }
 
 TEST_F(process, whole_address_space_is_that_of_the_text)
 {
+	struct procmap_scan_arg arg = ask(&room, 0, NO_END, ALL);
 	size_t calls = 0;
 
-	/* The maps of this process change as its memory is used. */
+	ASSERT_LE(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	/* The test's own mappings change as it runs, so they are not compared. */
 	if (!variant->forked)
 		return;
-	EXPECT_STREQ("", wrong_walk(self->fd, &self->truth, &self->room,
-				    ask(&self->room, 0, NO_END, ALL), &calls));
+	EXPECT_STREQ("", wrong_walk(self->fd, &truth, &room,
+				    ask(&room, 0, NO_END, ALL), &calls));
 	EXPECT_EQ(1u, calls);
 }
 
@@ -563,10 +380,10 @@ TEST_F(process, every_set_of_filters_is_that_of_the_text)
 			continue;
 		for (i = 0; i < ARRAY_SIZE(wanted); i++) {
 			struct procmap_scan_arg arg =
-				ask_scene(self, filters | wanted[i]);
+				ask_scene(filters | wanted[i]);
 			const int nr = procmap_scan(self->fd, &arg);
 
-			ASSERT_STREQ("", wrong_scan(&self->truth, &arg, nr)) {
+			ASSERT_STREQ("", wrong_scan(&truth, &arg, nr)) {
 				TH_LOG("filters %#llx", (long long)filters);
 			}
 			ASSERT_EQ(scene_end(), arg.walk_end);
@@ -576,8 +393,9 @@ TEST_F(process, every_set_of_filters_is_that_of_the_text)
 	EXPECT_LT(0u, seen);
 }
 
-/* The array. */
+/* The array of records, and the data. */
 
+/* wrong_walk() makes each walk_end the next start, as callers do. */
 TEST_F(process, scan_goes_on_where_the_array_was_full)
 {
 	const uint64_t flags[] = { 0, ALL, R, ALL | F };
@@ -586,12 +404,12 @@ TEST_F(process, scan_goes_on_where_the_array_was_full)
 
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		for (vec_len = 1; vec_len <= NR_MAPPINGS + 1; vec_len++) {
-			struct procmap_scan_arg arg = ask_scene(self, flags[i]);
+			struct procmap_scan_arg arg = ask_scene(flags[i]);
 			size_t calls = 0;
 
 			arg.vec_len = vec_len;
-			EXPECT_STREQ("", wrong_walk(self->fd, &self->truth,
-						    &self->room, arg, &calls)) {
+			EXPECT_STREQ("", wrong_walk(self->fd, &truth,
+						    &room, arg, &calls)) {
 				TH_LOG("vec_len %u", vec_len);
 			}
 			if (!flags[i])
@@ -600,9 +418,9 @@ TEST_F(process, scan_goes_on_where_the_array_was_full)
 	}
 }
 
-TEST_F(process, walk_end_is_the_end_once_all_is_told)
+TEST_F(process, walk_end_is_the_end_once_all_is_returned)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 
 	arg.vec_len = NR_MAPPINGS - 1;
 	ASSERT_EQ(NR_MAPPINGS - 1, procmap_scan(self->fd, &arg));
@@ -613,35 +431,37 @@ TEST_F(process, walk_end_is_the_end_once_all_is_told)
 	arg.start = arg.walk_end;
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(scene_end(), arg.walk_end);
-	EXPECT_EQ(start_of(NR_MAPPINGS - 1), self->room.vec->start);
+	EXPECT_EQ(start_of(NR_MAPPINGS - 1), room.vec->start);
 }
 
-TEST_F(process, only_the_records_that_are_told_need_room)
+/* vec_len is a limit: the kernel must not check that all of the array is there. */
+TEST_F(process, only_the_records_returned_need_room)
 {
 	const size_t size = NR_MAPPINGS * sizeof(struct procmap_vma);
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	arg.vec = (uintptr_t)map_to_page_end(size, PROT_READ | PROT_WRITE);
 	arg.vec_len = INT_MAX;
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
-TEST_F(process, only_the_data_that_is_told_needs_room)
+TEST_F(process, only_the_data_returned_needs_room)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	arg.data = (uintptr_t)map_to_page_end(arg.data_used,
 					      PROT_READ | PROT_WRITE);
 	arg.data_size = UINT_MAX;
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
+/* An address is checked by writing to it, so a bad one is no error here. */
 TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 {
-	struct procmap_scan_arg arg = ask(&self->room, end_of(FILE_R),
+	struct procmap_scan_arg arg = ask(&room, end_of(FILE_R),
 					  start_of(FILE_RW), ALL);
 
 	arg.vec = 8;
@@ -649,22 +469,22 @@ TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
 	arg.start = start_of(PRIVATE_RW);
 	arg.end = end_of(PRIVATE_RW);
-	arg.vec = (uintptr_t)self->room.vec;
+	arg.vec = (uintptr_t)room.vec;
 	EXPECT_EQ(1, procmap_scan(self->fd, &arg));
 }
 
-/* Callers that know another version of the structures. */
+/* Callers built against another version of the structures. */
 
 TEST_F(process, longer_record_has_zeros_past_what_is_known)
 {
 	static const uint32_t sizes[] = { 72, 80, 88, 128, 1024, 4088, 4096 };
-	const struct procmap_vma *const vec = self->room.vec;
-	struct procmap_scan_arg plain = ask_scene(self, ALL);
+	const struct procmap_vma *const vec = room.vec;
+	struct procmap_scan_arg plain = ask_scene(ALL);
 	uint8_t *const longer = map_room(NR_MAPPINGS * 4096 + 4096);
 	uint8_t zeros[4096] = {};
 	unsigned int i, n;
 
-	ASSERT_NE(NULL, longer);
+	ASSERT_TRUE(!!longer);
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &plain));
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		const size_t size = sizes[i], past = size - sizeof(*vec);
@@ -685,14 +505,15 @@ TEST_F(process, longer_record_has_zeros_past_what_is_known)
 	}
 }
 
-TEST_F(process, longer_record_is_zeroed_in_pages_that_nobody_has_touched)
+/* Where a page has to be faulted in, the kernel copies by another method. */
+TEST_F(process, longer_record_is_zeroed_in_pages_not_in_memory)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	arg.vec = (uintptr_t)map_room(NR_MAPPINGS * 4096);
 	arg.vma_size = 4096;
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, NR_MAPPINGS));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
 TEST_F(process, longer_arg_of_zeros_is_taken)
@@ -704,22 +525,23 @@ TEST_F(process, longer_arg_of_zeros_is_taken)
 
 	ASSERT_TRUE(arg && zeros);
 	for (size = sizeof(*arg); size <= page_size(); size++) {
-		*arg = ask_scene(self, ALL);
+		*arg = ask_scene(ALL);
 		arg->size = size;
 		ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, arg));
-		ASSERT_STREQ("", wrong_scan(&self->truth, arg, NR_MAPPINGS));
+		ASSERT_STREQ("", wrong_scan(&truth, arg, NR_MAPPINGS));
 		ASSERT_EQ(size, arg->size);
 		ASSERT_EQ(0, memcmp(bytes + sizeof(*arg), zeros,
 				    page_size() - sizeof(*arg)));
 	}
 }
 
+/* The page after the structure is not accessible: reading it would be EFAULT. */
 TEST_F(process, nothing_past_the_size_is_read)
 {
 	struct procmap_scan_arg *arg =
 		map_to_page_end(sizeof(*arg), PROT_READ | PROT_WRITE);
 
-	*arg = ask_scene(self, ALL);
+	*arg = ask_scene(ALL);
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, arg));
 }
 
@@ -733,7 +555,7 @@ TEST_F(process, size_over_a_page_is_e2big)
 	struct procmap_scan_arg *const arg = map_room(4 * page_size());
 	unsigned int i;
 
-	*arg = ask_scene(self, 0);
+	*arg = ask_scene(0);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		arg->size = sizes[i];
 		EXPECT_EQ(-E2BIG, procmap_scan(self->fd, arg));
@@ -746,7 +568,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	uint8_t *const bytes = (void *)arg;
 	size_t i;
 
-	*arg = ask_scene(self, 0);
+	*arg = ask_scene(0);
 	arg->size = page_size();
 	for (i = sizeof(*arg); i < page_size(); i++) {
 		bytes[i] = 1;
@@ -755,7 +577,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 		}
 		bytes[i] = 0;
 	}
-	/* What is past the size is nobody's business. */
+	/* A byte past the size is not part of the structure. */
 	arg->size = sizeof(*arg);
 	bytes[sizeof(*arg)] = 1;
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, arg));
@@ -763,7 +585,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 
 TEST_F(process, size_short_of_data_used_is_einval)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 
 	for (arg.size = 0; arg.size < 72; arg.size++)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
@@ -776,7 +598,7 @@ TEST_F(process, unknown_flag_is_einval)
 
 	for (bit = 0; bit < 64; bit++) {
 		const uint64_t flag = 1ull << bit;
-		struct procmap_scan_arg arg = ask_scene(self, flag);
+		struct procmap_scan_arg arg = ask_scene(flag);
 		const int nr = procmap_scan(self->fd, &arg);
 
 		EXPECT_EQ(!(flag & (FILTERS | ALL)), nr == -EINVAL);
@@ -786,7 +608,7 @@ TEST_F(process, unknown_flag_is_einval)
 
 TEST_F(process, start_that_is_not_aligned_is_einval)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	uint64_t offset;
 
 	for (offset = 1; offset < page_size(); offset++) {
@@ -799,7 +621,7 @@ TEST_F(process, start_that_is_not_aligned_is_einval)
 
 TEST_F(process, end_below_the_start_is_einval)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	const uint64_t ends[] = { 0, SCENE_START - page_size(), SCENE_START - 1 };
 	unsigned int i;
 
@@ -813,16 +635,16 @@ TEST_F(process, end_below_the_start_is_einval)
 
 TEST_F(process, vec_that_is_0_or_not_aligned_is_einval)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	unsigned int offset;
 
 	arg.vec = 0;
 	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	for (offset = 1; offset < 8; offset++) {
-		arg.vec = (uintptr_t)self->room.vec + offset;
+		arg.vec = (uintptr_t)room.vec + offset;
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
-	arg.vec = (uintptr_t)self->room.vec + 8;
+	arg.vec = (uintptr_t)room.vec + 8;
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
@@ -830,7 +652,7 @@ TEST_F(process, vec_len_that_is_0_or_too_large_is_einval)
 {
 	static const uint32_t bad[] = { 0, 0x80000000, 0xffffffff };
 	static const uint32_t good[] = { NR_MAPPINGS, 0x7fffffff };
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -849,7 +671,7 @@ TEST_F(process, vma_size_that_is_too_small_too_large_or_odd_is_einval)
 		0, 8, 64, 71, 73, 76, 79, 84, 4095, 4097, 4104, 8192,
 		0x80000048, 0xfffffff8,
 	};
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	uint8_t *const vec = map_room(NR_MAPPINGS * 4096);
 	unsigned int i;
 
@@ -865,18 +687,18 @@ TEST_F(process, vma_size_that_is_too_small_too_large_or_odd_is_einval)
 		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
+/* This is checked even if neither names nor build IDs are wanted. */
 TEST_F(process, data_without_size_or_size_without_data_is_einval)
 {
-	/* It does not matter whether names or build IDs are wanted. */
 	const uint64_t wanted[] = { 0, ALL };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		struct procmap_scan_arg arg = ask_scene(self, wanted[i]);
+		struct procmap_scan_arg arg = ask_scene(wanted[i]);
 
 		arg.data = 0;
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
-		arg = ask_scene(self, wanted[i]);
+		arg = ask_scene(wanted[i]);
 		arg.data_size = 0;
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
@@ -884,7 +706,7 @@ TEST_F(process, data_without_size_or_size_without_data_is_einval)
 
 TEST_F(process, arg_that_cannot_be_read_is_efault)
 {
-	const struct procmap_scan_arg arg = ask_scene(self, 0);
+	const struct procmap_scan_arg arg = ask_scene(0);
 	uint8_t *const end = map_to_page_end(72, PROT_READ | PROT_WRITE);
 	size_t fits;
 
@@ -902,7 +724,7 @@ TEST_F(process, arg_that_cannot_be_written_is_efault)
 {
 	struct procmap_scan_arg *const arg = map_room(page_size());
 
-	*arg = ask_scene(self, 0);
+	*arg = ask_scene(0);
 	ASSERT_EQ(0, mprotect(arg, page_size(), PROT_READ));
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, arg));
 }
@@ -917,13 +739,13 @@ TEST_F(process, vec_that_cannot_be_written_is_efault)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(vecs); i++) {
-		struct procmap_scan_arg arg = ask_scene(self, ALL);
+		struct procmap_scan_arg arg = ask_scene(ALL);
 
 		arg.vec = vecs[i];
 		EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg)) {
 			TH_LOG("vec %#llx", (long long)vecs[i]);
 		}
-		arg = ask_scene(self, 0);
+		arg = ask_scene(0);
 		arg.vec = vecs[i];
 		arg.vma_size = 80;
 		EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
@@ -941,7 +763,7 @@ TEST_F(process, data_that_cannot_be_written_is_efault)
 
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
 		struct procmap_scan_arg arg =
-			ask(&self->room, start_of(FILE_R), scene_end(), ALL);
+			ask(&room, start_of(FILE_R), scene_end(), ALL);
 
 		arg.data = places[i];
 		EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg)) {
@@ -950,14 +772,14 @@ TEST_F(process, data_that_cannot_be_written_is_efault)
 	}
 }
 
-/* This is one error that comes also after the first record. */
+/* Any other error after the first record ends the scan early instead. */
 TEST_F(process, bad_page_behind_the_first_records_is_efault)
 {
 	const size_t size = sizeof(struct procmap_vma);
 	unsigned int fits;
 
 	for (fits = 0; fits < NR_MAPPINGS; fits++) {
-		struct procmap_scan_arg arg = ask_scene(self, ALL);
+		struct procmap_scan_arg arg = ask_scene(ALL);
 		const size_t bytes = fits * size + size - 8;
 
 		/* The last bytes of one record cannot be written. */
@@ -972,7 +794,7 @@ TEST_F(process, bad_page_behind_the_first_records_is_efault)
 
 TEST_F(process, bad_page_behind_the_first_data_is_efault)
 {
-	struct procmap_scan_arg arg = ask_scene(self, ALL);
+	struct procmap_scan_arg arg = ask_scene(ALL);
 	struct procmap_vma first;
 
 	/* The first that has a name is not the first. */
@@ -981,9 +803,9 @@ TEST_F(process, bad_page_behind_the_first_data_is_efault)
 	arg.end = start_of(SHARED_RW);
 	EXPECT_EQ(SHARED_RW, procmap_scan(self->fd, &arg));
 
-	arg = ask_scene(self, ALL);
+	arg = ask_scene(ALL);
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	first = self->room.vec[SHARED_RW];
+	first = room.vec[SHARED_RW];
 	arg.data = (uintptr_t)map_to_page_end(first.name_size,
 					      PROT_READ | PROT_WRITE);
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
@@ -1005,30 +827,30 @@ TEST_F(process, data_too_small_for_the_first_is_enospc)
 
 	for (i = 0; i < ARRAY_SIZE(wanted_data); i++) {
 		struct procmap_scan_arg arg =
-			ask(&self->room, start_of(FILE_R), end_of(FILE_R),
+			ask(&room, start_of(FILE_R), end_of(FILE_R),
 			    wanted_data[i]);
 
 		for (size = 0; size < needed_data[i]; size++) {
-			arg.data = size ? (uintptr_t)self->room.data : 0;
+			arg.data = size ? (uintptr_t)room.data : 0;
 			arg.data_size = size;
 			ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
 			EXPECT_EQ(needed_data[i], arg.data_used);
 			EXPECT_EQ(start_of(FILE_R), arg.walk_end);
 		}
-		EXPECT_TRUE(is_filled(self->room.data, 4096));
+		EXPECT_TRUE(is_filled(room.data, DATA_SIZE));
 		arg.data_size = arg.data_used;
 		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 		EXPECT_EQ(needed_data[i], arg.data_used);
-		EXPECT_STREQ("", wrong_scan(&self->truth, &arg, 1));
-		memset(self->room.data, FILL, 4096);
+		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
+		memset(room.data, FILL, DATA_SIZE);
 	}
 }
 
 TEST_F(process, mapping_without_room_is_the_first_from_walk_end_on)
 {
-	struct procmap_scan_arg arg = ask_scene(self, BUILD_IDS | R | F);
+	struct procmap_scan_arg arg = ask_scene(BUILD_IDS | R | F);
 
-	/* Those before it do not pass, or have no build ID, or need room. */
+	/* Only SHARED_RW comes before it: it passes, and has no build ID. */
 	arg.data_size = 1;
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	EXPECT_LE(end_of(SHARED_RW), arg.walk_end);
@@ -1042,23 +864,23 @@ TEST_F(process, mapping_without_room_is_the_first_from_walk_end_on)
 
 TEST_F(process, room_that_ends_after_the_first_record_is_no_error)
 {
-	struct procmap_scan_arg arg = ask(&self->room, start_of(SHARED_RW),
+	struct procmap_scan_arg arg = ask(&room, start_of(SHARED_RW),
 					  scene_end(), NAMES);
 	uint32_t size;
 
 	ASSERT_LT(0, procmap_scan(self->fd, &arg));
-	for (size = self->room.vec[0].name_size;
-	     size < self->room.vec[0].name_size + sizeof(FILE_NAME); size++) {
+	for (size = room.vec[0].name_size;
+	     size < room.vec[0].name_size + sizeof(FILE_NAME); size++) {
 		arg.data_size = size;
 		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-		EXPECT_STREQ("", wrong_scan(&self->truth, &arg, 1));
+		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
 		EXPECT_LE(end_of(SHARED_RW), arg.walk_end);
 		EXPECT_GE(start_of(FILE_NONE), arg.walk_end);
 	}
-	/* Then that of the other file is missing. */
+	/* The name of the one file fits, that of the other does not. */
 	arg.data_size = size;
 	ASSERT_EQ(OTHER_FILE - SHARED_RW, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->truth, &arg,
+	EXPECT_STREQ("", wrong_scan(&truth, &arg,
 				    OTHER_FILE - SHARED_RW));
 }
 
@@ -1068,10 +890,10 @@ TEST_F(process, scan_goes_on_with_more_data)
 	uint32_t size;
 
 	for (size = 0; size <= 200; size++) {
-		struct procmap_scan_arg arg = ask_scene(self, ALL);
+		struct procmap_scan_arg arg = ask_scene(ALL);
 
 		arg.data_size = size;
-		ASSERT_STREQ("", wrong_walk(self->fd, &self->truth, &self->room,
+		ASSERT_STREQ("", wrong_walk(self->fd, &truth, &room,
 					    arg, &calls)) {
 			TH_LOG("data_size %u", size);
 		}
@@ -1091,7 +913,7 @@ TEST_F(process, another_command_is_enotty)
 		_IOWR('f', 17, struct procmap_scan_arg),
 		_IOWR('g', 0xe0, struct procmap_scan_arg),
 	};
-	struct procmap_scan_arg arg = ask_scene(self, 0);
+	struct procmap_scan_arg arg = ask_scene(0);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
@@ -1102,75 +924,136 @@ TEST_F(process, another_command_is_enotty)
 
 TEST_F(process, scan_of_another_file_is_enotty)
 {
-	static const char *const names[] = { "smaps", "smaps_rollup", "stat" };
-	struct procmap_scan_arg arg = ask_scene(self, 0);
-	char path[64];
-	unsigned int i;
-	int fd;
+	struct procmap_scan_arg arg = ask_scene(0);
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "/proc/%d/%s",
-			 variant->forked ? self->target.pid : getpid(),
-			 names[i]);
-		fd = open(path, O_RDONLY);
-		ASSERT_LE(0, fd);
-		EXPECT_EQ(-ENOTTY, procmap_scan(fd, &arg));
-		close(fd);
-	}
+	expect_enotty(_metadata, &self->target, PROCMAP_SCAN, &arg);
 }
 
-/* Of two faults, the one that is checked first is told. */
+/* The order of the errors. */
 
-TEST_F(process, size_is_checked_before_the_rest_is_read)
+static struct procmap_scan_arg *arg_in(struct attempt *attempt)
 {
-	uint64_t *const size = map_to_page_end(sizeof(*size),
-					       PROT_READ | PROT_WRITE);
-
-	*size = page_size() + 1;
-	EXPECT_EQ(-E2BIG, procmap_scan(self->fd, (void *)size));
-	*size = 71;
-	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, (void *)size));
+	return (struct procmap_scan_arg *)&attempt->arg;
 }
 
-TEST_F(process, size_and_bytes_past_the_struct_are_checked_before_fields)
+static void unknown_flag(struct attempt *attempt)
 {
-	struct procmap_scan_arg args[2] = {
-		ask_scene(self, 0), { .size = 1 },
-	};
-
-	args[0].vec = 0;
-	args[0].size = page_size() + 1;
-	EXPECT_EQ(-E2BIG, procmap_scan(self->fd, args));
-	args[0].size = sizeof(args);
-	EXPECT_EQ(-E2BIG, procmap_scan(self->fd, args));
-	args[1].size = 0;
-	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, args));
+	arg_in(attempt)->flags |= 0x10;
 }
 
-TEST_F(process, fields_are_checked_before_buffers_are_written)
+static void start_not_aligned(struct attempt *attempt)
 {
-	struct procmap_scan_arg arg = ask_scene(self, 0x10);
-
-	arg.vec = 8;
-	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
-	arg = ask_scene(self, 0);
-	arg.vec = 8;
-	arg.data = 0;
-	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
+	arg_in(attempt)->start++;
 }
 
-TEST_F(process, fields_are_checked_before_the_range)
+static void end_below_start(struct attempt *attempt)
 {
-	struct procmap_scan_arg arg = ask(&self->room, end_of(FILE_R),
+	arg_in(attempt)->end = arg_in(attempt)->start - 1;
+}
+
+static void no_vec(struct attempt *attempt)
+{
+	arg_in(attempt)->vec = 0;
+}
+
+static void vec_not_aligned(struct attempt *attempt)
+{
+	arg_in(attempt)->vec = (uintptr_t)room.vec + 4;
+}
+
+static void vec_len_zero(struct attempt *attempt)
+{
+	arg_in(attempt)->vec_len = 0;
+}
+
+static void vma_size_too_small(struct attempt *attempt)
+{
+	arg_in(attempt)->vma_size = sizeof(struct procmap_vma) - 8;
+}
+
+static void set_data(struct attempt *attempt, uint64_t addr, uint32_t size)
+{
+	arg_in(attempt)->data = addr;
+	arg_in(attempt)->data_size = size;
+}
+
+static void data_without_size(struct attempt *attempt)
+{
+	set_data(attempt, (uintptr_t)room.data, 0);
+}
+
+static void data_size_without_data(struct attempt *attempt)
+{
+	set_data(attempt, 0, room.data_size);
+}
+
+static void data_too_small(struct attempt *attempt)
+{
+	arg_in(attempt)->data_size = sizeof(FILE_NAME) - 1;
+}
+
+static void bad_data_address(struct attempt *attempt)
+{
+	arg_in(attempt)->data = 1;
+}
+
+static void bad_vec_address(struct attempt *attempt)
+{
+	arg_in(attempt)->vec = 8;
+}
+
+/*
+ * Where the scan ended is written for an error, too: so it comes after all that
+ * is wrong with the fields, and before the errors of a mapping. ENAMETOOLONG
+ * needs another scene, see long_path below. EINTR and ENOMEM cannot be made here.
+ */
+static const struct fault faults[] = {
+	FAULT(another_command, -ENOTTY),
+	FAULT(no_struct, -EFAULT),
+	FAULT(size_over_a_page, -E2BIG),
+	FAULT(size_too_small, -EINVAL),
+	FAULT(half_a_struct, -EFAULT),
+	FAULT(byte_past_the_struct, -E2BIG),
+	FAULT(unknown_flag, -EINVAL),
+	FAULT(start_not_aligned, -EINVAL),
+	FAULT(end_below_start, -EINVAL),
+	FAULT(no_vec, -EINVAL),
+	FAULT(vec_not_aligned, -EINVAL),
+	FAULT(vec_len_zero, -EINVAL),
+	FAULT(vma_size_too_small, -EINVAL),
+	FAULT(data_without_size, -EINVAL),
+	FAULT(data_size_without_data, -EINVAL),
+	FAULT(read_only_struct, -EFAULT),
+	FAULT(exited_process, -ESRCH),
+	FAULT(data_too_small, -ENOSPC),
+	FAULT(bad_data_address, -EFAULT),
+	FAULT(bad_vec_address, -EFAULT),
+};
+
+TEST_F(process, earlier_of_two_faults_is_reported)
+{
+	const struct procmap_scan_arg arg = ask(&room, start_of(FILE_R),
+						scene_end(), ALL);
+	const struct attempt good = make_attempt(self->fd, PROCMAP_SCAN, 72,
+						 &arg);
+
+	check_order(_metadata, &good, faults, ARRAY_SIZE(faults));
+}
+
+/* An empty range is complete before any mapping is looked at. */
+TEST_F(process, fields_are_checked_even_if_the_range_is_empty)
+{
+	struct procmap_scan_arg arg = ask(&room, end_of(FILE_R),
 					  end_of(FILE_R), 0x10);
 
 	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 }
 
-/* An address space that has gone after its file was opened, or never was. */
+/* A file whose address space is gone, or never was there. */
 FIXTURE(gone)
 {
 	struct child target;
+	pid_t pid;
 	int fd;
 	struct room room;
 };
@@ -1194,59 +1077,37 @@ FIXTURE_VARIANT_ADD(gone, kernel_thread) {
 	.end = KERNEL_THREAD,
 };
 
-/* Pass on the own maps file, and become another program. */
 static int be_execed(int control, void *arg)
 {
-	const int fd = open_maps(0);
-
-	(void)arg;
-	if (fd < 0 || !send_fd(control, fd) ||
-	    fcntl(control, F_SETFD, FD_CLOEXEC))
-		return 1;
-	execlp("sleep", "sleep", "1000", NULL);
-	return 1;
-}
-
-static bool is_kernel_thread(pid_t pid)
-{
-	char path[64], name[16] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(name, sizeof(name), file))
-			name[0] = '\0';
-		fclose(file);
-	}
-	return !strcmp(name, "kthreadd\n");
+	return send_maps(control, arg) ?: execute("/proc/self/exe", control);
 }
 
 FIXTURE_SETUP(gone)
 {
-	int status;
-
 	skip_without_scan(_metadata);
-	ASSERT_TRUE(make_room(&self->room, 64, 4096));
+	ASSERT_TRUE(make_room(&self->room, NR_ROOM, DATA_SIZE));
 	switch (variant->end) {
 	case EXITED:
-		ASSERT_TRUE(start_child(&self->target, be_target, NULL));
+		ASSERT_TRUE(start_child(&self->target, send_maps, NULL));
+		self->pid = self->target.pid;
 		self->fd = recv_fd(self->target.control);
-		stop_child(&self->target);
+		/* Its status is that of send_maps(): it has not executed. */
+		ASSERT_EQ(0, end_of_child(&self->target));
 		break;
 	case EXECED:
 		ASSERT_TRUE(start_child(&self->target, be_execed, NULL));
+		self->pid = self->target.pid;
 		self->fd = recv_fd(self->target.control);
-		/* It is closed by the other program. */
-		ASSERT_FALSE(hear(self->target.control));
-		ASSERT_EQ(0, waitpid(self->target.pid, &status, WNOHANG));
+		/* Only the new program reports its user: so it has not exited. */
+		ASSERT_EQ(geteuid(), hear_executed(self->target.control));
 		break;
 	case KERNEL_THREAD:
-		if (!is_kernel_thread(2))
-			SKIP(_exit(255), "no kernel thread is to be seen");
-		self->fd = open_maps(2);
+		self->pid = 2;
+		if (!sees_kthreadd())
+			SKIP_SETUP("kthreadd is not visible here");
+		self->fd = open_maps(self->pid);
 		if (self->fd == -EACCES)
-			SKIP(_exit(255), "only root can open that of a kernel thread");
+			SKIP_SETUP("only root can open the maps of kthreadd");
 	}
 	ASSERT_LE(0, self->fd);
 }
@@ -1264,6 +1125,20 @@ TEST_F(gone, process_is_esrch)
 	EXPECT_EQ(-ESRCH, procmap_scan(self->fd, &arg));
 	arg = ask(&self->room, SCENE_START, SCENE_START + 1, 0);
 	EXPECT_EQ(-ESRCH, procmap_scan(self->fd, &arg));
+}
+
+/* After exec the process lives on: opened anew, its file has other mappings. */
+TEST_F(gone, process_that_is_opened_anew)
+{
+	static const int errors[] = {
+		[EXITED] = -ENOENT, [EXECED] = 0, [KERNEL_THREAD] = -ESRCH,
+	};
+	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, 0);
+	const int fd = open_maps(self->pid);
+	const int nr = fd < 0 ? fd : procmap_scan(fd, &arg);
+
+	EXPECT_EQ(errors[variant->end], nr < 0 ? nr : 0);
+	EXPECT_EQ(variant->end == EXECED, nr > 0);
 }
 
 TEST_F(gone, arguments_are_checked_before_the_process)
@@ -1290,7 +1165,7 @@ TEST_F(gone, process_is_checked_before_buffers_are_written)
 	EXPECT_EQ(-ESRCH, procmap_scan(self->fd, &arg));
 }
 
-/* Mappings of files, as many as it takes, one page each. */
+/* Mappings of one page each, of one file or of many: may records share data? */
 FIXTURE(files)
 {
 	int fd;
@@ -1313,7 +1188,7 @@ FIXTURE_TEARDOWN(files)
 
 static bool map_page_of(unsigned int page, int fd, int flags)
 {
-	/* Neighbours differ, or they would be one mapping. */
+	/* Neighbours differ, or the kernel would merge them. */
 	const int prot = page % 2 ? PROT_READ : PROT_READ | PROT_EXEC;
 	void *const addr = (void *)(SCENE_START + page * page_size());
 
@@ -1322,7 +1197,7 @@ static bool map_page_of(unsigned int page, int fd, int flags)
 		    0) == addr;
 }
 
-/* A file with a build ID and a name of so many bytes. */
+/* An ELF file whose name has @name_size bytes. */
 static int make_named_elf(size_t name_size)
 {
 	char name[250] = "";
@@ -1351,7 +1226,7 @@ static void scan_pages(struct __test_metadata *const _metadata,
 	EXPECT_EQ(arg.end, arg.walk_end);
 }
 
-/* Scan what is all of one file, and see that its name is in the data once. */
+/* Scan pages of one file, and check that its name is in the data once. */
 static void scan_pages_of_one_file(struct __test_metadata *const _metadata,
 				   struct _test_data_files *self,
 				   unsigned int nr)
@@ -1414,25 +1289,28 @@ TEST_F(neighbours, of_one_file_share_name_and_build_id)
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-/* Where a page has to be faulted in, nothing of the target can be held. */
-TEST_F(neighbours, share_in_pages_that_nobody_has_touched)
+/*
+ * The kernel drops its references to files before a page is faulted in, since
+ * that may block, and remembers the last file by its name alone.
+ */
+TEST_F(neighbours, share_in_pages_not_in_memory)
 {
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_an_array_that_nobody_has_touched)
+TEST_F(neighbours, share_in_an_array_not_in_memory)
 {
 	memset(self->files.room.data, FILL, 4096);
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_data_that_nobody_has_touched)
+TEST_F(neighbours, share_in_data_not_in_memory)
 {
 	memset(self->files.room.vec, FILL, 1024 * sizeof(struct procmap_vma));
 	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
 }
 
-/* An array that spans pages, the first of which have been read but not written. */
+/* The array is mapped, but to the zero page: writing to it faults, too. */
 TEST_F(neighbours, share_in_pages_that_have_been_read_only)
 {
 	const size_t size = 1024 * sizeof(struct procmap_vma);
@@ -1454,7 +1332,7 @@ TEST_F(neighbours, with_a_bad_page_for_the_last_of_them_are_efault)
 	EXPECT_EQ(NR_NEIGHBOURS - 1, procmap_scan(self->files.fd, &arg));
 }
 
-/* The room that all of them need is that of one, which is told in the error. */
+/* They need the room of one, which is what ENOSPC reports. */
 TEST_F(neighbours, need_room_once)
 {
 	struct procmap_scan_arg arg =
@@ -1530,6 +1408,7 @@ TEST_F(files, share_after_those_of_another)
 			  self->room.vec[i].name_offset);
 }
 
+/* Names that take the same room must not be taken for one another. */
 TEST_F(files, of_names_of_one_length_keep_them)
 {
 	char name[16];
@@ -1544,7 +1423,7 @@ TEST_F(files, of_names_of_one_length_keep_them)
 	scan_pages(_metadata, self, 200, 200);
 }
 
-TEST_F(files, that_are_many_are_all_told)
+TEST_F(files, that_are_many_are_all_returned)
 {
 	unsigned int i;
 
@@ -1553,8 +1432,8 @@ TEST_F(files, that_are_many_are_all_told)
 	scan_pages(_metadata, self, 200, 200);
 }
 
-/* More than two at a time, twice each, and all of them again. */
-TEST_F(files, that_take_turns_are_all_told)
+/* More files than the kernel remembers at a time, twice each, and again. */
+TEST_F(files, that_take_turns_are_all_returned)
 {
 	int fds[100];
 	unsigned int i;
@@ -1566,7 +1445,7 @@ TEST_F(files, that_take_turns_are_all_told)
 	scan_pages(_metadata, self, 400, 400);
 }
 
-/* The same path for another file: another build ID. */
+/* Sharing goes by the file, not by its path: here only the build IDs differ. */
 TEST_F(files, of_one_name_keep_their_build_ids)
 {
 	uint8_t id[20];
@@ -1582,7 +1461,7 @@ TEST_F(files, of_one_name_keep_their_build_ids)
 	scan_pages(_metadata, self, 200, 200);
 }
 
-/* A path that is longer than PATH_MAX. */
+/* A file whose path is longer than PATH_MAX. */
 FIXTURE(long_path)
 {
 	struct _test_data_files files;
@@ -1661,9 +1540,6 @@ TEST_F(long_path, is_enametoolong)
 
 		EXPECT_EQ(-ENAMETOOLONG, procmap_scan(self->files.fd, &arg));
 		EXPECT_EQ(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
-		/* It comes before ENOSPC. */
-		arg.data_size = 1;
-		EXPECT_EQ(-ENAMETOOLONG, procmap_scan(self->files.fd, &arg));
 	}
 }
 
@@ -1685,7 +1561,7 @@ TEST_F(long_path, is_met_only_if_it_passes_the_filters)
 		ask(&self->files.room, SCENE_START,
 		    end_of_pages(NR_LONG_PATH_PAGES), ALL | X);
 
-	/* Those of an even number can be executed. */
+	/* Only pages with an even number are executable. */
 	ASSERT_EQ(1, procmap_scan(self->files.fd, &arg));
 	EXPECT_LE(page_of(1), arg.walk_end);
 	EXPECT_GE(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
@@ -1726,6 +1602,201 @@ TEST_F(long_path, can_be_gone_past)
 	EXPECT_STREQ("", wrong_walk(self->files.fd, &self->files.truth,
 				    &self->files.room, arg, &calls));
 	EXPECT_EQ(3u, calls);
+}
+
+/* After an error of the arguments or the process, before one of the buffers. */
+TEST_F(long_path, error_has_its_place_in_the_order)
+{
+	const struct procmap_scan_arg arg =
+		ask(&self->files.room, page_of(PAGE_OF_LONG_PATH),
+		    end_of_pages(NR_LONG_PATH_PAGES), ALL);
+	const struct attempt good = make_attempt(self->files.fd, PROCMAP_SCAN,
+						 72, &arg);
+	bool earlier = true;
+	unsigned int i;
+
+	room = self->files.room;
+	EXPECT_EQ(-ENAMETOOLONG, try(&good));
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		struct attempt bad = good;
+
+		if (faults[i].make == data_too_small)
+			earlier = false;
+		faults[i].make(&bad);
+		EXPECT_EQ(earlier ? faults[i].err : -ENAMETOOLONG, try(&bad)) {
+			TH_LOG("%s", faults[i].name);
+		}
+	}
+	EXPECT_FALSE(earlier);
+}
+
+#define HUGE_PAGE_SIZE	(2u << 20)
+
+/* smaps takes the size from the VMA. No huge page is needed to map one. */
+TEST(page_size_of_huge_pages_is_that_of_smaps)
+{
+	const int fd = open_maps(0);
+	struct procmap_scan_arg arg;
+	struct maps smaps;
+	uint64_t *sizes;
+	uint64_t start;
+	void *addr;
+
+	skip_without_scan(_metadata);
+	addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB |
+		    (21 << MAP_HUGE_SHIFT), -1, 0);
+	if (addr == MAP_FAILED)
+		SKIP(return, "no huge pages of 2 MB, CONFIG_HUGETLBFS");
+	start = (uintptr_t)addr;
+	ASSERT_TRUE(make_room(&room, 1, 0));
+	ASSERT_EQ(0, read_smaps(0, &smaps, &sizes));
+	arg = ask(&room, start, start + HUGE_PAGE_SIZE, 0);
+	ASSERT_EQ(1, procmap_scan(fd, &arg));
+	EXPECT_EQ(start, room.vec->start);
+	EXPECT_EQ(HUGE_PAGE_SIZE, room.vec->page_size);
+	EXPECT_EQ(sizes[line_at(&smaps, start) - smaps.lines],
+		  room.vec->page_size);
+}
+
+/*
+ * A writer in the target waits as long as one hold of mmap_lock lasts. So a scan
+ * looks at 64 VMAs under one hold, no more, whether they pass its filters or not:
+ * for 65 it has to take the lock twice. Trace events count how often it does.
+ */
+#define VMAS_PER_HOLD	64
+#define NR_LOCK_PAGES	300
+#define TRACEFS		SCRATCH "/tracefs"
+#define TRACE		TRACEFS "/instances/procmap-scan/"
+#define LOCKED		"mmap_lock_acquire_returned"
+
+FIXTURE(lock)
+{
+	struct child target;
+	int fd;
+	struct room room;
+};
+
+FIXTURE_VARIANT(lock)
+{
+	uint64_t flags;
+	bool passes;	/* all VMAs pass these flags, or none */
+};
+
+FIXTURE_VARIANT_ADD(lock, without_filters) {
+	.passes = true,
+};
+
+FIXTURE_VARIANT_ADD(lock, with_a_filter_that_none_passes) {
+	.flags = S,
+};
+
+static int be_locked(int control, void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < NR_LOCK_PAGES; i++)
+		if (!map_page_of(i, -1, MAP_ANONYMOUS))
+			return 1;
+	tell(control);
+	hear(control);
+	return 0;
+}
+
+/* Trace the mmap_lock events of this process. Returns NULL, or why it cannot. */
+static const char *start_tracing(void)
+{
+	const char *const missing = mount_scratch();
+	char pid[16];
+
+	if (missing)
+		return missing;
+	if (mkdir(TRACEFS, 0700) || mount("tracefs", TRACEFS, "tracefs", 0, NULL))
+		return "no tracefs, CONFIG_TRACING";
+	rmdir(TRACE);
+	sprintf(pid, "%d", getpid());
+	if (mkdir(TRACE, 0700) || !write_file(TRACE "set_event_pid", pid) ||
+	    !write_file(TRACE "events/mmap_lock/" LOCKED "/enable", "1"))
+		return "no trace event " LOCKED;
+	return NULL;
+}
+
+FIXTURE_SETUP(lock)
+{
+	const char *missing;
+
+	skip_without_scan(_metadata);
+	missing = start_tracing();
+	if (missing)
+		SKIP_SETUP(missing);
+	ASSERT_TRUE(start_child(&self->target, be_locked, NULL));
+	ASSERT_TRUE(hear(self->target.control));
+	self->fd = open_maps(self->target.pid);
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(make_room(&self->room, NR_LOCK_PAGES, 0));
+}
+
+FIXTURE_TEARDOWN(lock)
+{
+	stop_child(&self->target);
+	EXPECT_EQ(0, rmdir(TRACE));
+}
+
+/*
+ * How often another process' mmap_lock was taken since the trace was emptied, or
+ * -1. The first line is of this process, and shows how its own lock is named.
+ */
+static int count_holds(void)
+{
+	char line[512], own[32] = "", mm[32];
+	FILE *const trace = fopen(TRACE "trace", "re");
+	int holds = 0;
+
+	while (trace && fgets(line, sizeof(line), trace)) {
+		const char *const event = strstr(line, LOCKED ": mm=");
+
+		if (!event || sscanf(event, LOCKED ": mm=%31s", mm) != 1)
+			continue;
+		if (!*own)
+			strcpy(own, mm);
+		holds += !!strcmp(own, mm);
+	}
+	if (trace)
+		fclose(trace);
+	return *own ? holds : -1;
+}
+
+static bool empty_trace(void)
+{
+	const int fd = open(TRACE "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	return fd >= 0 && !close(fd);
+}
+
+TEST_F(lock, is_dropped_after_a_bounded_number_of_vmas)
+{
+	static const int nr[] = { 1, 64, 65, 128, 129, NR_LOCK_PAGES };
+	unsigned int i;
+	int holds;
+
+	for (i = 0; i < ARRAY_SIZE(nr); i++) {
+		struct procmap_scan_arg arg =
+			ask(&self->room, SCENE_START, end_of_pages(nr[i]),
+			    variant->flags);
+
+		ASSERT_TRUE(empty_trace());
+		/* This takes the lock of this process. */
+		ASSERT_TRUE(!!map_room(page_size()));
+		ASSERT_EQ(variant->passes ? nr[i] : 0,
+			  procmap_scan(self->fd, &arg));
+		holds = count_holds();
+		if (!holds)
+			SKIP(return, "a scan takes no mmap_lock here");
+		EXPECT_LE((nr[i] + VMAS_PER_HOLD - 1) / VMAS_PER_HOLD, holds) {
+			TH_LOG("%d VMAs", nr[i]);
+		}
+	}
 }
 
 TEST_HARNESS_MAIN

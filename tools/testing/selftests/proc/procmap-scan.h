@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of PROCMAP_SCAN share: the call itself, and the truth it is
- * held against, which is the text of the same file.
+ * What the tests of PROCMAP_SCAN share: the call itself, and the truth, to which
+ * its records are compared: the text of the same file.
  */
 #ifndef PROCMAP_SCAN_TEST_H
 #define PROCMAP_SCAN_TEST_H
@@ -9,13 +9,12 @@
 #include <linux/procmap_scan.h>
 #include <sys/mman.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-query.h"
 
 #define NAMES		PROCMAP_SCAN_NAMES
 #define BUILD_IDS	PROCMAP_SCAN_BUILD_IDS
 
-/* The end of a range that all mappings lie in. */
+/* The end of a range that has all mappings. */
 #define NO_END		(~0ull)
 
 /* What a scan may write to. */
@@ -26,7 +25,7 @@ struct room {
 	uint32_t data_size;
 };
 
-/* What a line of the text has besides, by PROCMAP_QUERY. */
+/* What the text does not show of a mapping, as PROCMAP_QUERY returns it. */
 struct extra {
 	uint64_t page_size;
 	char *name;		/* as raw bytes, NULL if there is none */
@@ -58,10 +57,7 @@ static inline int procmap_scan(int fd, struct procmap_scan_arg *arg)
 	return nr < 0 ? -errno : nr;
 }
 
-/*
- * End the test if this kernel has no PROCMAP_SCAN. This harness goes on after a
- * setup that skips, so the process ends here, with what stands for a skip.
- */
+/* Skip the test, in its setup, if this kernel has no PROCMAP_SCAN. */
 static inline void skip_without_scan(struct __test_metadata *const _metadata)
 {
 	struct procmap_scan_arg arg = {};
@@ -70,10 +66,10 @@ static inline void skip_without_scan(struct __test_metadata *const _metadata)
 
 	close(fd);
 	if (err == -ENOTTY)
-		SKIP(_exit(255), "this kernel has no PROCMAP_SCAN");
+		SKIP_SETUP("this kernel has no PROCMAP_SCAN");
 }
 
-/* Pages that nobody has touched yet. */
+/* Map pages. They are not in memory until they are written to. */
 static inline void *map_room(size_t size)
 {
 	void *const addr = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -128,7 +124,7 @@ static inline const char *data_at(const struct procmap_scan_arg *arg,
 	return (void *)(uintptr_t)(arg->data + offset);
 }
 
-/* Are these bytes there, in what has been used of the data? */
+/* Are these bytes at the offset, within the used part of the data? */
 static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
 			   const void *bytes, uint32_t size)
 {
@@ -137,7 +133,7 @@ static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
 			 !memcmp(data_at(arg, offset), bytes, size));
 }
 
-/* Returns 0, -errno, or -EAGAIN if the query is not of that line. */
+/* Returns 0, -errno, or -EAGAIN if the mapping has changed since. */
 static inline int read_extra(int fd, const struct maps_line *line,
 			     struct extra *extra)
 {
@@ -178,7 +174,7 @@ static inline void free_truth(struct truth *truth)
 	free_maps(&truth->maps);
 }
 
-/* Returns 0, -errno, or -EAGAIN if the process changes meanwhile. */
+/* Returns 0, -errno, or -EAGAIN if the mappings change meanwhile. */
 static inline int read_truth(int fd, struct truth *truth)
 {
 	size_t i;
@@ -214,7 +210,7 @@ static inline size_t first_line(const struct maps *maps, uint64_t addr)
 	return low;
 }
 
-/* The first line from the @i-th on that a scan has to tell: its index. */
+/* The first line from the @i-th on that a scan has to return: its index. */
 static inline size_t next_line(const struct maps *maps, size_t i,
 			       const struct procmap_scan_arg *arg)
 {
@@ -269,8 +265,8 @@ static inline const char *wrong_record(const struct truth *truth, size_t i,
 }
 
 /*
- * What is wrong with the first @nr records, or "". Sets @next to the line that is
- * to be told next, and @data_used to what those before it have used.
+ * What is wrong with the first @nr records, or "". Sets @next to the line that a
+ * scan has to return next, and @data_used to the end of the data of those before.
  */
 static inline const char *wrong_records(const struct truth *truth,
 					const struct procmap_scan_arg *arg,
@@ -304,13 +300,13 @@ static inline const char *wrong_records(const struct truth *truth,
 }
 
 /*
- * Hold the result of a scan, a number of records or an error of those that are
- * met on the way, against the truth. Returns what is wrong with it, or "".
+ * Compare the result of a scan, a number of records or -errno, to the truth.
+ * Returns what is wrong with it, or "".
  */
 static inline const char *wrong_scan(const struct truth *truth,
 				     const struct procmap_scan_arg *arg, int nr)
 {
-	const size_t told = nr < 0 ? 0 : nr;
+	const size_t returned = nr < 0 ? 0 : nr;
 	const struct extra *extra;
 	uint32_t data_used = 0;
 	const char *wrong;
@@ -319,9 +315,9 @@ static inline const char *wrong_scan(const struct truth *truth,
 
 	if (nr < 0 && nr != -ENOSPC && nr != -ENAMETOOLONG)
 		return strerror(-nr);
-	if (told > arg->vec_len)
-		return "more records than asked for";
-	wrong = wrong_records(truth, arg, told, &next, &data_used);
+	if (returned > arg->vec_len)
+		return "more records than vec_len";
+	wrong = wrong_records(truth, arg, returned, &next, &data_used);
 	if (*wrong)
 		return wrong;
 	if (nr >= 0 && arg->data_used != data_used)
@@ -330,26 +326,26 @@ static inline const char *wrong_scan(const struct truth *truth,
 		return nr < 0 ? "walk_end of an error" :
 		       next < truth->maps.nr ? "too few records" : "";
 
-	/* A full array ends the scan whether there is more to tell or not. */
-	low = told ? record_at(arg, told - 1)->end : arg->start;
+	/* A full array ends the scan, even if no mapping is left. */
+	low = returned ? record_at(arg, returned - 1)->end : arg->start;
 	if (arg->walk_end < low || arg->walk_end > arg->end)
 		return "walk_end";
 	if (next == truth->maps.nr)
-		return told < arg->vec_len ? "walk_end of all" : "";
+		return returned < arg->vec_len ? "walk_end of all" : "";
 	if (arg->walk_end > truth->maps.lines[next].start &&
 	    arg->walk_end != arg->start)
 		return "walk_end past the next";
-	if (told == arg->vec_len)
+	if (returned == arg->vec_len)
 		return "";
 
 	extra = &truth->extras[next];
 	if (arg->flags & NAMES && extra->too_long)
-		return told || nr == -ENAMETOOLONG ? "" : "a path too long";
-	/* It may need less, if there is one to share with. */
+		return returned || nr == -ENAMETOOLONG ? "" : "a path too long";
+	/* It needs less if it shares data with another record. */
 	if (data_of(extra, arg->flags) <= arg->data_size - data_used ||
-	    (!told && nr != -ENOSPC))
+	    (!returned && nr != -ENOSPC))
 		return "an end too early";
-	if (!told && arg->data_used != data_of(extra, arg->flags))
+	if (!returned && arg->data_used != data_of(extra, arg->flags))
 		return "data_used after ENOSPC";
 	return "";
 }
@@ -365,19 +361,21 @@ static inline uint64_t end_of_next(const struct truth *truth,
 }
 
 /*
- * Scan the whole range of @arg, going on after each call: with more of the
- * room's data if what @arg has of it is too small, and past a path that is too
- * long. Returns what is wrong, or "". @calls counts.
+ * Scan the whole range of @arg, from walk_end each time: with more of the room's
+ * data if a record does not fit, and past a path that is too long. Returns what
+ * is wrong, or "". Adds the number of calls to @calls.
  */
 static inline const char *wrong_walk(int fd, const struct truth *truth,
 				     const struct room *room,
 				     struct procmap_scan_arg arg, size_t *calls)
 {
 	const uint32_t data_size = arg.data_size;
+	/* Each call returns a record, or how much data the next one needs. */
+	size_t left = 2 * truth->maps.nr + 2;
 	const char *wrong;
 	int nr;
 
-	for (;; arg.start = arg.walk_end) {
+	for (; left; left--, arg.start = arg.walk_end) {
 		arg.data = arg.data_size ? (uintptr_t)room->data : 0;
 		nr = procmap_scan(fd, &arg);
 		++*calls;
@@ -390,6 +388,7 @@ static inline const char *wrong_walk(int fd, const struct truth *truth,
 			return wrong;
 		arg.data_size = nr == -ENOSPC ? arg.data_used : data_size;
 	}
+	return "a walk without an end";
 }
 
 #endif /* PROCMAP_SCAN_TEST_H */
