@@ -5,11 +5,13 @@
 . "$(dirname "$0")/tap.sh"
 
 check "the kernel 'patched-debug' is built" "$ROOT/scripts/kernel" patched-debug
+check "procmap_hold is built" hold_module "$WORK/kernel/patched-debug" patched-debug
 mapfile -t tests < <(selftests 'proc/procmap-*[a-z]')
 mapfile -t tests32 < <(selftests 'proc32/procmap-*[a-z]')
 for bits in 64 32; do
 	[ $bits = 64 ] || tests=("${tests32[@]}")
 	PROCMAP_TEST_MAPPINGS=6000 guest debug-$bits -k patched-debug \
+		-M "$BUILD/hold/patched-debug/procmap_hold.ko" \
 		-a secretmem.enable=1 -- "${tests[@]}" lib$bits/procmap-test
 done
 

@@ -9,8 +9,10 @@ main_job() {
 	grep -q '^ioctl .* 300$' "$tmp/run"
 }
 
+check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
 mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
-guest patched -k patched -a secretmem.enable=1 -- "${tests[@]}" \
+guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
+	-a secretmem.enable=1 -- "${tests[@]}" \
 	lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
 check "make run-tree" main_job
 done_testing

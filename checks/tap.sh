@@ -143,6 +143,16 @@ debug_release() {
 	cat "$WORK/kernel/debug/include/config/kernel.release"
 }
 
+# Build the module with which the selftests hold mmap_lock, for the kernel that was
+# built in a directory, and print its path.
+hold_module() {
+	local out=$BUILD/hold/$2
+	mkdir -p "$out"
+	cp -u "$patched"/tools/testing/selftests/proc/procmap-hold/* "$out/"
+	make -C "$1" M="$out" modules >&2
+	printf '%s\n' "$out/procmap_hold.ko"
+}
+
 # The newest of Debian's kernels, of the flavour that boots fastest.
 newest_release() {
 	"$ROOT/scripts/live" -l "$(flavour)" | tail -n 1
@@ -153,8 +163,10 @@ stock_kernel() {
 	local release=$1 tests
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
+	check "procmap_hold for $release" hold_module "/lib/modules/$release/build" "$release"
 	mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
 	guest "stock-$release" -k "stock:$release" -M "$(module_of "$release")" \
+		-M "$BUILD/hold/$release/procmap_hold.ko" \
 		-a secretmem.enable=1 -- "${tests[@]}" \
 		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
 }
