@@ -32,7 +32,7 @@ endif
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
-	@echo '                 addresses of a process in it, by the ioctl and by the text'
+	@echo '                 addresses of a process in it, with the ioctl and from the text'
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel release KVER'
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workload of bench/bench: measure the cost of each way to read the
+ * The workload of bench/bench: measure the cost of each method to read the
  * mappings of a process. It runs in a guest whose clock counts instructions
  * (scripts/vm -i), and prints one JSON object per line and figure.
  *

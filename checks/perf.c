@@ -5,8 +5,7 @@
  *
  *	target NR FILE...
  *
- * Some of the others are of each kind that perf or the text names in a way of
- * its own.
+ * The others include each kind that perf or the text names specially.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf: the events that perf makes, by the ioctl and by the text.
+# perf: the events that perf makes, with the ioctl and from the text.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 

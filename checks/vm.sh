@@ -33,7 +33,7 @@ vm_fails_on_a_leak() {
 	grep 'kmemleak: unreferenced' "$tmp/err"
 }
 
-vm_tells_of_a_dead_guest() {
+vm_reports_a_dead_guest() {
 	expect 125 vm -- busybox poweroff -f
 }
 
@@ -103,7 +103,7 @@ check "vm leaves the host alone" vm_leaves_the_host_alone
 check "vm ends at its limit" vm_ends_at_its_limit
 check "vm fails on a splat" vm_fails_on_a_splat
 check "vm fails on a planted leak" vm_fails_on_a_leak
-check "vm tells of a dead guest" vm_tells_of_a_dead_guest
+check "vm reports a dead guest" vm_reports_a_dead_guest
 check "vm runs side by side" vm_runs_side_by_side
 check "vm leaves nothing after INT" vm_dies_of INT
 check "vm leaves nothing after TERM" vm_dies_of TERM

@@ -15,7 +15,7 @@ export BASE KDIR BUILD
 # the kernel's makefiles.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 
-# Print one line that names the problem and the way out, and exit.
+# Print one line that names the problem and what to do, and exit.
 die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 2

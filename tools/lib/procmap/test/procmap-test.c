@@ -214,8 +214,8 @@ static void print_id(char *text, const uint8_t *id, int size)
 static int keep_still(int control, void *arg)
 {
 	(void)arg;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -296,7 +296,7 @@ FIXTURE_SETUP(scene)
 	ASSERT_TRUE(!!mkdtemp(self->dir));
 	ASSERT_TRUE(make_mappings(self->dir));
 	ASSERT_TRUE(start_child(&self->child, keep_still, NULL));
-	ASSERT_TRUE(hear(self->child.control));
+	ASSERT_TRUE(await(self->child.control));
 	maps = open_maps(self->child.pid);
 	ASSERT_EQ(0, read_maps(maps, &self->maps));
 	ASSERT_LT(40u, self->maps.nr);

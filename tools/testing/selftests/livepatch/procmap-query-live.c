@@ -159,7 +159,7 @@ static int references(void)
 /* A process whose mappings hold still. */
 static int keep_still(int control, void *arg)
 {
-	hear(control);
+	await(control);
 	return 0;
 }
 

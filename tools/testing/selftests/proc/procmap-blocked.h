@@ -71,13 +71,13 @@ static int be_mapper(int control, void *arg)
 	if (fd < 0 || !map_file(fd))
 		return 1;
 	close(fd);
-	tell(control);
-	while (hear(control)) {
+	notify(control);
+	while (await(control)) {
 		other = mmap(NULL, page_size(), PROT_READ,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (other == MAP_FAILED || munmap(other, page_size()))
 			return 1;
-		tell(control);
+		notify(control);
 	}
 	return 0;
 }
@@ -213,7 +213,7 @@ FIXTURE_SETUP(blocked)
 		SKIP_SETUP(missing);
 	ASSERT_TRUE(make_mapped_file());
 	ASSERT_TRUE(start_child(&self->target, be_mapper, NULL));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	call->fd = open_maps(self->target.pid);
 	ASSERT_LE(0, call->fd);
 
@@ -246,8 +246,8 @@ static void unblock(struct __test_metadata *const _metadata,
 /* mmap() in the target waits for mmap_lock. */
 TEST_F(blocked, reader_lets_the_target_change_its_mappings)
 {
-	ASSERT_TRUE(tell(self->target.control));
-	EXPECT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
+	EXPECT_TRUE(await(self->target.control));
 	unblock(_metadata, &self->call, self->call.full);
 }
 

@@ -22,7 +22,7 @@ static void __attribute__((constructor)) be_executed(int argc, char **argv)
 	if (argc != 2 || strcmp(argv[1], BE_EXECUTED))
 		return;
 	if (write(STDOUT_FILENO, &uid, sizeof(uid)) == sizeof(uid))
-		hear(STDIN_FILENO);
+		await(STDIN_FILENO);
 	_exit(0);
 }
 

@@ -51,8 +51,8 @@ static inline void count_signal(int signal)
 static inline int be_waiting_target(int control, void *arg)
 {
 	(void)arg;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -62,14 +62,14 @@ static inline int be_waiting_reader(int control, void *arg)
 	const struct waiting *const waiting = arg;
 	struct report report;
 
-	if (sigaction(SIGUSR1, &action, NULL) || !tell(control) ||
-	    !hear(control))
+	if (sigaction(SIGUSR1, &action, NULL) || !notify(control) ||
+	    !await(control))
 		return 1;
 	report.result = waiting->call(waiting->fd);
 	report.signals = nr_signals;
 	if (write(control, &report, sizeof(report)) != sizeof(report))
 		return 1;
-	hear(control);
+	await(control);
 	return 0;
 }
 
@@ -98,11 +98,11 @@ static inline const char *start_waiting(struct __test_metadata *const _metadata,
 	if (access(HOLD_DEVICE, F_OK))
 		return "the module procmap_hold is not loaded";
 	ASSERT_TRUE(start_child(&waiting->target, be_waiting_target, NULL));
-	ASSERT_TRUE(hear(waiting->target.control));
+	ASSERT_TRUE(await(waiting->target.control));
 	waiting->fd = open_maps(waiting->target.pid);
 	ASSERT_LE(0, waiting->fd);
 	ASSERT_TRUE(start_child(&waiting->reader, be_waiting_reader, waiting));
-	ASSERT_TRUE(hear(waiting->reader.control));
+	ASSERT_TRUE(await(waiting->reader.control));
 
 	/* Only now: a child would have the file, and the lock with it. */
 	waiting->hold = open(HOLD_DEVICE, O_WRONLY | O_CLOEXEC);
@@ -111,7 +111,7 @@ static inline const char *start_waiting(struct __test_metadata *const _metadata,
 	snprintf(pid, sizeof(pid), "%d", waiting->target.pid);
 	ASSERT_EQ((ssize_t)strlen(pid),
 		  write(waiting->hold, pid, strlen(pid)));
-	ASSERT_TRUE(tell(waiting->reader.control));
+	ASSERT_TRUE(notify(waiting->reader.control));
 	while (!is_blocked_in(waiting->reader.pid, waiting->request) &&
 	       !is_late())
 		sched_yield();

@@ -702,7 +702,7 @@ TEST_F(shape, notes_aligned_to_4_are_found_behind_odd_ones)
 }
 
 /*
- * What can be mapped and has no build ID to tell.
+ * Files and memory that can be mapped and have no build ID.
  */
 
 FIXTURE(no_build_id)
@@ -1251,8 +1251,8 @@ static int query_then_read(int control, void *arg)
 	if (query_build_id(subject->maps, (uintptr_t)subject->addr, &query, id,
 			   sizeof(id)) || query.build_id_size != 20)
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return pread(subject->fd, id, 1, 0) == 1 ? 0 : 2;
 }
 
@@ -1305,8 +1305,8 @@ TEST_F_TIMEOUT(place, query_makes_no_fanotify_permission_event, RACE_TIMEOUT)
 		stop_child(&child);
 	ASSERT_EQ(CHILD, first);
 	/* The mark works: reading the file itself does make one. */
-	hear(child.control);
-	tell(child.control);
+	await(child.control);
+	notify(child.control);
 	EXPECT_EQ(EVENT, who_comes_first(notify, child.control));
 	EXPECT_TRUE(allow(notify));
 	EXPECT_EQ(0, end_of_child(&child));

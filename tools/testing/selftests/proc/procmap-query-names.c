@@ -733,15 +733,15 @@ static int map_some(int control, void *arg)
 	    map_anonymous(MAP_PRIVATE) == MAP_FAILED ||
 	    sbrk(page_size()) == (void *)-1)
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
 FIXTURE_SETUP(text)
 {
 	ASSERT_TRUE(start_child(&self->child, map_some, NULL));
-	ASSERT_TRUE(hear(self->child.control));
+	ASSERT_TRUE(await(self->child.control));
 	self->fd = open_maps(self->child.pid);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, read_maps(self->fd, &self->maps));

@@ -230,10 +230,10 @@ static int be_changer(int control, void *arg)
 	unsigned int to;
 	bool ok;
 
-	ok = set_scene() && tell(control);
+	ok = set_scene() && notify(control);
 	for (to = 0; ok && to < kind->nr_states; to++)
-		ok = hear(control) && kind->step(to) && tell(control);
-	ok = ok && hear(control);
+		ok = await(control) && kind->step(to) && notify(control);
+	ok = ok && await(control);
 	while (ok && !race->stop) {
 		ok = kind->step(race->changes % kind->nr_states);
 		race->changes++;
@@ -412,8 +412,8 @@ static void prepare(struct __test_metadata *const _metadata, struct race *race,
 	ASSERT_NE(0u, race->build_id_size);
 
 	for (i = 0; i < kind->nr_states; i++) {
-		ASSERT_TRUE(tell(race->changer.child.control));
-		ASSERT_TRUE(hear(race->changer.child.control));
+		ASSERT_TRUE(notify(race->changer.child.control));
+		ASSERT_TRUE(await(race->changer.child.control));
 		ASSERT_EQ(0, read_maps(race->fd, &race->states[i]));
 	}
 }
@@ -435,7 +435,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	unsigned int i;
 
 	prepare(_metadata, race, kind, process);
-	ASSERT_TRUE(tell(race->changer.child.control));
+	ASSERT_TRUE(notify(race->changer.child.control));
 	for (i = 0; i < NR_QUERIERS; i++) {
 		queriers[i].race = race;
 		ASSERT_EQ(0, pthread_create(&queriers[i].thread, NULL,

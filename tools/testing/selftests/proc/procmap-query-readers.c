@@ -71,8 +71,8 @@ static int be_target(int control, void *arg)
 	(void)arg;
 	if (!map_mark())
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -81,8 +81,8 @@ static int be_target_that_executes(int control, void *arg)
 {
 	if (!map_mark())
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return execute(arg, control);
 }
 
@@ -104,7 +104,7 @@ FIXTURE(reader)
 FIXTURE_SETUP(reader)
 {
 	ASSERT_TRUE(start_child(&self->target, be_target, NULL));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 }
 
 FIXTURE_TEARDOWN(reader)
@@ -139,7 +139,7 @@ static int be_refused(int control, void *arg)
 	fd = open_maps(*pid);
 	if (fd != -EACCES && fd != -EPERM)
 		return 2;
-	tell(control);
+	notify(control);
 
 	/* Access is checked at open: a file opened by root can be queried. */
 	fd = recv_fd(control);
@@ -155,7 +155,7 @@ TEST_F(reader, of_another_user_is_refused_at_open)
 	if (geteuid())
 		SKIP(return, "needs root");
 	ASSERT_TRUE(start_child(&reader, be_refused, &self->target.pid));
-	EXPECT_TRUE(hear(reader.control));
+	EXPECT_TRUE(await(reader.control));
 	stop_child(&reader);
 }
 
@@ -167,7 +167,7 @@ TEST_F(reader, who_may_not_open_may_query_a_passed_fd)
 	if (geteuid())
 		SKIP(return, "needs root");
 	ASSERT_TRUE(start_child(&reader, be_refused, &self->target.pid));
-	ASSERT_TRUE(hear(reader.control));
+	ASSERT_TRUE(await(reader.control));
 	fd = open_maps(self->target.pid);
 	ASSERT_LE(0, fd);
 	ASSERT_TRUE(send_fd(reader.control, fd));
@@ -191,7 +191,7 @@ FIXTURE(exit)
 FIXTURE_SETUP(exit)
 {
 	ASSERT_TRUE(start_child(&self->target, be_target, NULL));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, query_mark(self->fd));
 }
@@ -204,7 +204,7 @@ FIXTURE_TEARDOWN(exit)
 
 TEST_F(exit, gives_esrch)
 {
-	ASSERT_TRUE(tell(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_EQ(0, end_of_child(&self->target));
 	EXPECT_TRUE(is_gone(self->fd));
 }
@@ -220,7 +220,7 @@ TEST_F(exit, of_a_zombie_gives_esrch)
 {
 	siginfo_t info;
 
-	ASSERT_TRUE(tell(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_EQ(0, waitid(P_PID, self->target.pid, &info,
 			    WEXITED | WNOWAIT));
 	EXPECT_TRUE(is_gone(self->fd));
@@ -248,11 +248,11 @@ TEST_F(exec, gives_esrch)
 {
 	ASSERT_TRUE(start_child(&self->target, be_target_that_executes,
 				"/proc/self/exe"));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, query_mark(self->fd));
 
-	ASSERT_TRUE(tell(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_EQ(geteuid(), hear_executed(self->target.control));
 	EXPECT_TRUE(is_gone(self->fd));
 	/* The process lives: opened anew, its file has other mappings. */
@@ -288,12 +288,12 @@ TEST_F(exec, of_a_setuid_program_gives_esrch)
 		SKIP(return, "%s", missing);
 	ASSERT_TRUE(copy_program(path, 04755));
 	ASSERT_TRUE(start_child(&self->target, be_nobody_that_executes, path));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	ASSERT_TRUE(act_as(NOBODY));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, query_mark(self->fd));
 
-	ASSERT_TRUE(tell(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
 	uid = hear_executed(self->target.control);
 	ASSERT_NE((uid_t)-1, uid);
 	EXPECT_TRUE(is_gone(self->fd));
@@ -344,7 +344,7 @@ static int be_shared(int control, void *arg)
 		    shared->keep);
 	if (pid < 0 || write(control, &pid, sizeof(pid)) != sizeof(pid))
 		return 1;
-	hear(control);
+	await(control);
 	return shared->program ? execute(shared->program, control) : 0;
 }
 
@@ -375,7 +375,7 @@ FIXTURE_SETUP(sharer)
 	self->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, query_mark(self->fd));
 
-	ASSERT_TRUE(tell(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_TRUE(variant->executes ?
 		    hear_executed(self->target.control) == geteuid() :
 		    end_of_child(&self->target) == 0);
@@ -413,7 +413,7 @@ static void *be_thread(void *arg)
 	const pid_t tid = syscall(SYS_gettid);
 
 	if (write(*control, &tid, sizeof(tid)) == sizeof(tid))
-		hear(*control);
+		await(*control);
 	return NULL;
 }
 
@@ -425,8 +425,8 @@ static int be_threaded(int control, void *arg)
 	if (!map_mark() || pthread_create(&thread, NULL, be_thread, &control) ||
 	    pthread_join(thread, NULL))
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -482,8 +482,8 @@ TEST_F(thread, that_exits_leaves_the_address_space_to_the_others)
 	const int fd = open_task_maps(self->target.pid, self->tid);
 
 	ASSERT_LE(0, fd);
-	ASSERT_TRUE(tell(self->target.control));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	EXPECT_EQ(0, query_mark(fd));
 	stop_child(&self->target);
 	EXPECT_TRUE(is_gone(fd));

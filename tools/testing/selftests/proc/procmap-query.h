@@ -564,13 +564,13 @@ static inline int end_of_worker(struct worker *worker)
 }
 
 /* Let the other end of a socket go on. */
-static inline bool tell(int control)
+static inline bool notify(int control)
 {
 	return send(control, "", 1, MSG_NOSIGNAL) == 1;
 }
 
-/* Wait for tell() at the other end. Returns false if that end is closed. */
-static inline bool hear(int control)
+/* Wait for notify() at the other end. Returns false if that end is closed. */
+static inline bool await(int control)
 {
 	char byte;
 

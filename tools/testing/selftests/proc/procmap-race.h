@@ -55,14 +55,14 @@ static inline bool is_late(void)
 
 /*
  * Start a thread or another process, which changes its own mappings once it is
- * told to. Returns its maps file, or a negative number.
+ * gets a byte. Returns its maps file, or a negative number.
  */
 static inline int start_changer(struct worker *changer,
 				int (*run)(int control, void *arg), void *arg,
 				bool process)
 {
 	if (!start_worker(changer, run, arg, process) ||
-	    !hear(changer->child.control))
+	    !await(changer->child.control))
 		return -1;
 	return open_maps(changer->child.pid);
 }

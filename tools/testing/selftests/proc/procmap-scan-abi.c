@@ -1699,8 +1699,8 @@ static int be_locked(int control, void *arg)
 	for (i = 0; i < NR_LOCK_PAGES; i++)
 		if (!map_page_of(i, -1, MAP_ANONYMOUS))
 			return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -1731,7 +1731,7 @@ FIXTURE_SETUP(lock)
 	if (missing)
 		SKIP_SETUP(missing);
 	ASSERT_TRUE(start_child(&self->target, be_locked, NULL));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_LE(0, self->fd);
 	ASSERT_TRUE(make_room(&self->room, NR_LOCK_PAGES, 0));

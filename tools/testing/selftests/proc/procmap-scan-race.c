@@ -168,7 +168,7 @@ static int be_changer(int control, void *arg)
 	unsigned int n;
 	bool ok;
 
-	ok = set_scene(race) && tell(control) && hear(control);
+	ok = set_scene(race) && notify(control) && await(control);
 	for (n = 0; ok && !race->stop; n++) {
 		ok = change(race, n);
 		race->changes++;
@@ -178,7 +178,7 @@ static int be_changer(int control, void *arg)
 }
 
 /* What one scan of the area has returned. */
-struct told {
+struct covered {
 	uint64_t pos;		/* all records that follow are above this */
 	bool pages[END_PAGE];
 	unsigned int calls;
@@ -186,18 +186,18 @@ struct told {
 
 static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
 					const struct procmap_vma *record,
-					struct told *told)
+					struct covered *covered)
 {
 	static const char name[] = "/memfd:file (deleted)";
 	uint64_t addr;
 
-	if (record->start < told->pos || record->end <= record->start ||
+	if (record->start < covered->pos || record->end <= record->start ||
 	    record->start % page_size() || record->end % page_size())
 		return "range";
-	told->pos = record->end;
+	covered->pos = record->end;
 	for (addr = record->start; addr < record->end; addr += page_size())
 		if (addr < addr_of(END_PAGE))
-			told->pages[(addr - AREA) / page_size()] = true;
+			covered->pages[(addr - AREA) / page_size()] = true;
 
 	if (arg->flags & ~record->flags & R)
 		return "filter";
@@ -212,41 +212,41 @@ static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
 }
 
 /* Returns which part of the area stays and was not returned, or "". */
-static const char *wrong_whole(const struct told *told)
+static const char *wrong_whole(const struct covered *covered)
 {
 	unsigned int page;
 
 	for (page = 0; page <= NR_PAGES; page += PILLAR_STEP)
-		if (!told->pages[page])
+		if (!covered->pages[page])
 			return "a page that stays is missed";
-	return told->pages[STACK_PAGE] ? "" : "the stack is missed";
+	return covered->pages[STACK_PAGE] ? "" : "the stack is missed";
 }
 
 /* Scan the area once. Returns what is wrong with the records, or "". */
 static const char *wrong_scan_of_area(int fd, struct procmap_scan_arg arg,
-				      struct told *told)
+				      struct covered *covered)
 {
 	const char *wrong;
 	int i, nr;
 
-	memset(told, 0, sizeof(*told));
-	told->pos = arg.start;
+	memset(covered, 0, sizeof(*covered));
+	covered->pos = arg.start;
 	for (;; arg.start = arg.walk_end) {
 		nr = procmap_scan(fd, &arg);
-		told->calls++;
+		covered->calls++;
 		if (nr < 0)
 			return strerror(-nr);
 		for (i = 0; i < nr; i++) {
 			wrong = wrong_record_of_area(&arg, record_at(&arg, i),
-						     told);
+						     covered);
 			if (*wrong)
 				return wrong;
 		}
 		if (arg.walk_end == arg.end)
-			return wrong_whole(told);
-		if (!nr || arg.walk_end < told->pos || arg.walk_end > arg.end)
+			return wrong_whole(covered);
+		if (!nr || arg.walk_end < covered->pos || arg.walk_end > arg.end)
 			return "walk_end";
-		told->pos = arg.walk_end;
+		covered->pos = arg.walk_end;
 	}
 }
 
@@ -290,13 +290,13 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
 	static const uint64_t flags[] = { 0, R, ALL, ALL | R };
 	struct race *const race = self->race;
 	unsigned int n, before, disturbed = 0, calls = 0;
-	struct told told;
+	struct covered covered;
 	const char *wrong = "";
 
 	race->fd = start_changer(&race->changer, be_changer, race,
 				 variant->process);
 	ASSERT_LE(0, race->fd);
-	ASSERT_TRUE(tell(race->changer.child.control));
+	ASSERT_TRUE(notify(race->changer.child.control));
 
 	for (n = 0; n < SCANS || race->changes < CHANGES ||
 	     disturbed < DISTURBED; n++) {
@@ -308,14 +308,14 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
 		/* The one file has its name and its build ID in the data once. */
 		arg.data_size = data_sizes[n / 32 % ARRAY_SIZE(data_sizes)];
 		before = race->changes;
-		wrong = wrong_scan_of_area(race->fd, arg, &told);
+		wrong = wrong_scan_of_area(race->fd, arg, &covered);
 		disturbed += race->changes != before;
-		calls += told.calls;
+		calls += covered.calls;
 		if (*wrong || race->stop || is_late())
 			break;
 	}
 	EXPECT_STREQ("", wrong) {
-		TH_LOG("scan %u, above %#llx", n, (long long)told.pos);
+		TH_LOG("scan %u, above %#llx", n, (long long)covered.pos);
 	}
 	race->stop = true;
 	EXPECT_EQ(0, end_of_worker(&race->changer));
@@ -491,7 +491,7 @@ static int be_target(int control, void *arg)
 			 0) != page_at(i))
 			return 1;
 	}
-	if (!tell(control) || !hear(control))
+	if (!notify(control) || !await(control))
 		return 1;
 	return plan->executes ? execute_echo(control) : EXITED;
 }
@@ -523,7 +523,7 @@ static void start_target(struct __test_metadata *const _metadata,
 			 struct _test_data_target *self, struct plan plan)
 {
 	ASSERT_TRUE(start_child(&self->child, be_target, &plan));
-	ASSERT_TRUE(hear(self->child.control));
+	ASSERT_TRUE(await(self->child.control));
 	self->fd = open_maps(self->child.pid);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
@@ -728,7 +728,7 @@ TEST_F_TIMEOUT(target, process_exits_while_scanned, RACE_TIMEOUT)
 
 	for (i = 0; i < EXITS; i++) {
 		start_target(_metadata, self, plan);
-		ASSERT_TRUE(tell(self->child.control));
+		ASSERT_TRUE(notify(self->child.control));
 		ASSERT_STREQ("", wrong_until_gone(self, &calls));
 		ASSERT_EQ(EXITED, end_of_child(&self->child));
 		forget_target(self);
@@ -744,11 +744,11 @@ TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned,
 
 	for (i = 0; i < EXITS; i++) {
 		start_target(_metadata, self, plan);
-		ASSERT_TRUE(tell(self->child.control));
+		ASSERT_TRUE(notify(self->child.control));
 		ASSERT_STREQ("", wrong_until_gone(self, &calls));
 		/* The process goes on: the new program sends this back. */
-		ASSERT_TRUE(tell(self->child.control));
-		ASSERT_TRUE(hear(self->child.control));
+		ASSERT_TRUE(notify(self->child.control));
+		ASSERT_TRUE(await(self->child.control));
 		forget_target(self);
 	}
 	EXPECT_LT(0u, calls);
@@ -766,8 +766,8 @@ static int be_parent(int control, void *arg)
 	struct forks *const forks = arg;
 	pid_t pid;
 
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	for (;;) {
 		pid = fork();
 		if (!pid)
@@ -807,10 +807,10 @@ TEST_F_TIMEOUT(target, process_forks_while_scanned, RACE_TIMEOUT)
 
 	ASSERT_TRUE(forks != MAP_FAILED);
 	ASSERT_TRUE(start_child(&self->child, be_parent, forks));
-	ASSERT_TRUE(hear(self->child.control));
+	ASSERT_TRUE(await(self->child.control));
 	self->fd = open_maps(self->child.pid);
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
-	ASSERT_TRUE(tell(self->child.control));
+	ASSERT_TRUE(notify(self->child.control));
 	while ((forks->nr < FORKS || !calls) && !is_late()) {
 		ASSERT_STREQ("", wrong_interrupted_scan(self, ALL,
 							&interrupted));

@@ -139,8 +139,8 @@ static int be_large(int control, void *arg)
 			 (i % 50 ? MAP_ANONYMOUS : 0), backing, 0) != addr)
 			return 1;
 	}
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static void start_target(struct __test_metadata *const _metadata,
 			 int (*run)(int control, void *arg))
 {
 	ASSERT_TRUE(start_child(&self->target, run, NULL));
-	ASSERT_TRUE(hear(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
@@ -480,7 +480,7 @@ TEST_F_TIMEOUT(one, process_with_hostile_arguments, 300)
 		.read_only = mmap(NULL, VEC_SIZE, PROT_READ,
 				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 	};
-	unsigned int i, told = 0, errors = 0;
+	unsigned int i, scanned = 0, errors = 0;
 
 	start_target(_metadata, self, be_still);
 	set_seed();
@@ -494,11 +494,11 @@ TEST_F_TIMEOUT(one, process_with_hostile_arguments, 300)
 			TH_LOG("round %u", i);
 			log_hostile(_metadata, &hostile, nr);
 		}
-		told += nr > 0;
+		scanned += nr > 0;
 		errors += nr < 0;
 	}
 	/* Neither must be rare, or nothing has been tested. */
-	EXPECT_LT(ROUNDS / 10u, told);
+	EXPECT_LT(ROUNDS / 10u, scanned);
 	EXPECT_LT(ROUNDS / 10u, errors);
 }
 

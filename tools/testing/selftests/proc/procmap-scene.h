@@ -186,7 +186,7 @@ static int be_target(int control, void *arg)
 	(void)arg;
 	if (!map_scene() || fd < 0 || !send_fd(control, fd))
 		return 1;
-	hear(control);
+	await(control);
 	return 0;
 }
 

@@ -201,8 +201,8 @@ static inline int be_still(int control, void *arg)
 	(void)arg;
 	if (!map_scene())
 		return 1;
-	tell(control);
-	hear(control);
+	notify(control);
+	await(control);
 	return 0;
 }
 
@@ -216,7 +216,7 @@ static inline void start_still_children(struct __test_metadata *const _metadata,
 	ASSERT_TRUE(mallopt(M_TRIM_THRESHOLD, INT_MAX));
 	for (i = 0; i < NR_CHILDREN; i++) {
 		ASSERT_TRUE(start_child(&children[i], be_still, NULL));
-		ASSERT_TRUE(hear(children[i].control));
+		ASSERT_TRUE(await(children[i].control));
 	}
 }
 
