@@ -1259,10 +1259,10 @@ static int query_then_read(int control, void *arg)
 enum first { NOBODY, CHILD, EVENT };
 
 /* Who comes first: a permission event, or the child; NOBODY if time is up. */
-static enum first who_comes_first(int notify, int control)
+static enum first who_comes_first(int fanotify, int control)
 {
 	struct pollfd fds[2] = {
-		{ .fd = notify, .events = POLLIN },
+		{ .fd = fanotify, .events = POLLIN },
 		{ .fd = control, .events = POLLIN },
 	};
 
@@ -1271,15 +1271,15 @@ static enum first who_comes_first(int notify, int control)
 	return fds[0].revents ? EVENT : CHILD;
 }
 
-static bool allow(int notify)
+static bool allow(int fanotify)
 {
 	struct fanotify_event_metadata event;
 	struct fanotify_response response = { .response = FAN_ALLOW };
 
-	if (read(notify, &event, sizeof(event)) != sizeof(event))
+	if (read(fanotify, &event, sizeof(event)) != sizeof(event))
 		return false;
 	response.fd = event.fd;
-	return write(notify, &response, sizeof(response)) ==
+	return write(fanotify, &response, sizeof(response)) ==
 		       sizeof(response) && !close(event.fd);
 }
 
@@ -1287,28 +1287,28 @@ TEST_F_TIMEOUT(place, query_makes_no_fanotify_permission_event, RACE_TIMEOUT)
 {
 	struct child child;
 	enum first first;
-	int notify;
+	int fanotify;
 
 	if (self->missing)
 		SKIP(return, "%s", self->missing);
 	ASSERT_TRUE(make_file(&self->subject, &self->elf));
-	notify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
+	fanotify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
 			       O_RDONLY | O_LARGEFILE);
-	if (notify < 0 ||
-	    fanotify_mark(notify, FAN_MARK_ADD, FAN_OPEN_PERM | FAN_ACCESS_PERM,
+	if (fanotify < 0 ||
+	    fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN_PERM | FAN_ACCESS_PERM,
 			  self->subject.fd, NULL))
 		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
 
 	ASSERT_TRUE(start_child(&child, query_then_read, &self->subject));
-	first = who_comes_first(notify, child.control);
+	first = who_comes_first(fanotify, child.control);
 	if (first != CHILD)
 		stop_child(&child);
 	ASSERT_EQ(CHILD, first);
 	/* The mark works: reading the file itself does make one. */
 	await(child.control);
 	notify(child.control);
-	EXPECT_EQ(EVENT, who_comes_first(notify, child.control));
-	EXPECT_TRUE(allow(notify));
+	EXPECT_EQ(EVENT, who_comes_first(fanotify, child.control));
+	EXPECT_TRUE(allow(fanotify));
 	EXPECT_EQ(0, end_of_child(&child));
 }
 
