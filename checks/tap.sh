@@ -69,10 +69,12 @@ vm() {
 }
 
 # Take what a producer of TAP has printed into the file $2 as results of this
-# section. Its skips have to be in checks/skips/$1; stock-RELEASE has those of stock.
+# section. Its skips have to be in checks/skips: in the files all and $1; for
+# stock-RELEASE, in stock.
 take_tap() {
 	local lines=$tmp/taken
-	"$CHECKS/flatten" "$1" "$CHECKS/skips/${1%%-[0-9]*.*}" "$2" >"$lines"
+	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
+		"$CHECKS/skips/${1%%-[0-9]*.*}" >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
