@@ -253,6 +253,10 @@ refuses_what_is_not_committed() {
 	start_again
 	echo >"$tree/fs/proc/planted.c"
 	refuses 'fs/proc/planted.c .*not committed' series refresh
+	# Debian's source package has a .gitignore that ignores everything.
+	echo '/*' >"$(git_there rev-parse --git-path info/exclude)"
+	refuses 'fs/proc/planted.c .*not committed' series refresh
+	: >"$(git_there rev-parse --git-path info/exclude)"
 }
 
 # The valid fixup before it must not be written either.

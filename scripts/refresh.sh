@@ -33,12 +33,18 @@ refresh() {
 	move_tree "$name"
 }
 
+# The .gitignore of Debian's source package ignores everything, new sources too; the
+# BPF selftests are built in the tree.
 refuse_uncommitted() {
 	local path commit
-	path=$(in_tree status --porcelain --no-renames -- . ':!/build-*' | sed -n '1s/^...//p')
+	path=$({
+		in_tree status --porcelain --no-renames -- . ':!/build-*' | sed 's/^...//'
+		in_tree ls-files --others -- '*.[chS]' '*.rst' '*.sh' '*.py' \
+			':!/build-*' ':!tools/testing/selftests/bpf'
+	} | sed -n 1p)
 	[ -n "$path" ] || return 0
 	commit=$(in_tree log -1 --format=%h "$below.." -- "$path")
-	die "$tree has a change to $path that is not committed: git add it, then" \
+	die "$tree has a change to $path that is not committed: git add -f it, then" \
 	    "git commit --fixup=${commit:-COMMIT}, or drop it"
 }
 
