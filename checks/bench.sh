@@ -10,7 +10,6 @@ bench_is_profiled() {
 	grep -E '^ +[0-9.]+ procmap_query$' "$tmp/profile"
 }
 
-"$ROOT/bench/bench" short >"$log/short" 2>"$log/short.err" || :
-take_tap bench "$log/short"
+take_guest bench "$ROOT/bench/bench" short
 check "bench/bench profile" bench_is_profiled
 done_testing

@@ -133,8 +133,7 @@ check "it exports what it declares" lib_exports_what_it_declares
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
-	"$programs/lib$bits/procmap-test" >"$log/host-$bits" 2>&1 || :
-	take_tap "host-lib$bits" "$log/host-$bits"
+	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
 done
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers

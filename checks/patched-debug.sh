@@ -6,8 +6,8 @@
 
 check "the kernel 'patched-debug' is built" "$ROOT/scripts/kernel" patched-debug
 check "procmap_hold is built" hold_module "$WORK/kernel/patched-debug" patched-debug
-mapfile -t tests < <(selftests 'proc/procmap-*[a-z]')
-mapfile -t tests32 < <(selftests 'proc32/procmap-*[a-z]')
+mapfile -t tests < <(selftests proc)
+mapfile -t tests32 < <(selftests proc32)
 for bits in 64 32; do
 	[ $bits = 64 ] || tests=("${tests32[@]}")
 	PROCMAP_TEST_MAPPINGS=6000 guest debug-$bits -k patched-debug \
@@ -15,8 +15,7 @@ for bits in 64 32; do
 		-a secretmem.enable=1 -- "${tests[@]}" lib$bits/procmap-test
 done
 
-mapfile -t tests < <(selftests 'proc/procmap-*-truth' 'proc/procmap-*-race' \
-	'proc/procmap-*-abi')
+mapfile -t tests < <(selftests proc | grep -E -- '-(truth|race|abi)$')
 PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
 	-M "$(module_of "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
 done_testing

@@ -10,7 +10,7 @@ main_job() {
 }
 
 check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
-mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
+mapfile -t tests < <(selftests proc proc32)
 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" \
 	lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py

@@ -42,6 +42,18 @@ missing_program_is_found() {
 	grep -E '^not ok - planted: planted/nosuch' "$tmp/flat"
 }
 
+missing_directory_is_found() {
+	plant program 'echo 1..1; echo ok 1 a'
+	cp -r "$programs/kselftest" "$tmp/programs/"
+	expect 1 bash -c "$runner" runner "$tmp/programs" planted/program nosuch/program
+}
+
+lost_program_is_found() {
+	echo 'ok 1 selftests: planted: program' >"$BUILD/log/guest-planted"
+	guest_ran planted planted/program
+	expect 1 guest_ran planted planted/program planted/other
+}
+
 killed_guest_is_found() {
 	plant program 'echo 1..1; echo ok 1 a'
 	run_planted planted/program planted/program
@@ -59,6 +71,18 @@ section_is_found() {
 	expect 1 env -u CI "$dir/checks/run" input >"$tmp/out" 2>&1
 	cat "$tmp/out"
 	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
+}
+
+section_cannot_run() {
+	section_is_found ''
+	rm "$tmp/house/checks/input.sh"
+	expect 2 "$tmp/house/checks/run" lib
+}
+
+section_is_not_listed() {
+	section_is_found ''
+	cp "$tmp/house/checks/input.sh" "$tmp/house/checks/unlisted.sh"
+	expect 2 "$tmp/house/checks/run" input
 }
 
 # The module without the scan: today's tests of it would all be skipped.
@@ -97,6 +121,16 @@ check "a program without a test is found" is_found planted/program 'echo 1..0'
 check "a program that prints nothing is found" is_found planted/program :
 check "a program that bails out is found" is_found planted/program \
 	"$good; echo 'Bail out! of it'"
+check "a failure called a TODO is found" is_found 'planted/program: a' \
+	'echo 1..1; echo "not ok 1 a # TODO b"'
+check "a failure called a skip is found" is_found 'planted/program: allowed' \
+	'echo 1..1; echo "not ok 1 allowed # SKIP no such thing"'
+check "a program that ends as if skipped is found" is_found planted/program \
+	"$good; exit 4"
+check "a program that prints a header is found" is_found planted/program \
+	'echo 1..1; echo not ok 1 a; echo "selftests: planted: b"; echo 1..1; echo ok 1 b'
+check "a directory that is not there is found" missing_directory_is_found
+check "a guest that does not run its last program is found" lost_program_is_found
 check "a program that ends with an error is found" is_found planted/program "$good; exit 3"
 check "a program that dies is found" is_found planted/program "$good; kill -9 \$\$"
 check "a program that does not end is found" is_found planted/program "$good; sleep 100"
@@ -106,5 +140,11 @@ check "a section that fails is found" section_is_found 'echo not ok a; echo 1..1
 check "a section that ends early is found" section_is_found 'echo ok a'
 check "a section that ends with an error is found" section_is_found "$good; exit 1"
 check "a section without a check is found" section_is_found ''
+check "a section that skips all its checks is found" section_is_found 'echo 1..0 # SKIP'
+check "a section's failure called a TODO is found" section_is_found \
+	'echo "not ok 1 a # TODO"; echo 1..1'
+check "a section that bails out is found" section_is_found "echo 'Bail out!'"
+check "a section that cannot be run is found" section_cannot_run
+check "a section that no list names is found" section_is_not_listed
 check "a module that lost an ioctl is found" lost_ioctl_is_found
 done_testing

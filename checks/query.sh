@@ -3,11 +3,12 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+tree=query
 programs=$BUILD/programs-query
 export TOOL=$programs/procmap/procfs_query
 
 check "procmap_hold is built" hold_module "$WORK/kernel/query" query
-mapfile -t tests < <(selftests 'proc/procmap-*[a-z]' 'proc32/procmap-*[a-z]')
+mapfile -t tests < <(selftests proc proc32)
 guest query -k query -M "$BUILD/hold/query/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" \
 	lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
