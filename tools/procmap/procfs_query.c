@@ -360,7 +360,7 @@ static const struct argp_option argp_options[] = {
 	{ .name = "exe", .key = 'e', .arg = "NAME",
 	  .doc = "All processes that run this program, a name or a path" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
-	  .doc = "Read addresses from FILE, one per line; - is standard input, # starts a comment" },
+	  .doc = "Read addresses from FILE, one a line; - is standard input, # starts a comment" },
 	{ .name = "list", .key = 'l',
 	  .doc = "List all mappings, as in /proc/PID/maps" },
 	{ .name = "sum", .key = 's',

@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#if __has_include(<linux/procmap_scan.h>)
+#if __has_include("linux/procmap_scan.h")
 #include <linux/procmap_scan.h>
 #endif
 

@@ -1293,7 +1293,7 @@ TEST_F_TIMEOUT(place, query_makes_no_fanotify_permission_event, RACE_TIMEOUT)
 		SKIP(return, "%s", self->missing);
 	ASSERT_TRUE(make_file(&self->subject, &self->elf));
 	fanotify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
-			       O_RDONLY | O_LARGEFILE);
+				 O_RDONLY | O_LARGEFILE);
 	if (fanotify < 0 ||
 	    fanotify_mark(fanotify, FAN_MARK_ADD, FAN_OPEN_PERM | FAN_ACCESS_PERM,
 			  self->subject.fd, NULL))
