@@ -22,12 +22,13 @@ examples_are_compiled() {
 
 # shellcheck disable=SC2016	# for the guest's shell
 example_program='
-cat >/dev/null < <(sleep 100) &
-sleeper=$!
-read -r range _ < /proc/$sleeper/maps
-"$1" $sleeper ${range%-*} 1000
-"$2" $sleeper
-kill $sleeper
+coproc cat
+echo it runs >&"${COPROC[1]}"
+read -r _ <&"${COPROC[0]}"
+read -r range _ <"/proc/$COPROC_PID/maps"
+"$1" "$COPROC_PID" "${range%-*}" 1000
+"$2" "$COPROC_PID"
+kill "$COPROC_PID"
 '
 
 examples_run() {
