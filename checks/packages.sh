@@ -22,5 +22,5 @@ debs_are_made() {
 release=$(newest_release)
 check "make deb, and lintian" debs_are_made
 check "image of $release" "$ROOT/scripts/stock" "$release"
-take_guest packages vm -t 2400 -k "stock:$release" -- "$CHECKS/deb-test"
+take_guest packages vm -t 3600 -k "stock:$release" -- "$CHECKS/deb-test"
 done_testing

@@ -106,7 +106,7 @@ guest() {
 		shift
 	done
 	shift
-	take_guest "$name" vm -t 2400 "${options[@]}" -- \
+	take_guest "$name" vm -t 3600 "${options[@]}" -- \
 		bash -c "$runner" runner "$programs" "$@"
 	check "guest $name runs what it was given" guest_ran "$name" "$@"
 }

@@ -18,8 +18,8 @@
 #define AREA		0x20000000
 
 /* Seconds: the limit of the harness, and one below it for loops that wait. */
-#define RACE_TIMEOUT	300
-#define PATIENCE	200
+#define RACE_TIMEOUT	900
+#define PATIENCE	600
 
 static inline uint64_t addr_of(unsigned int page)
 {

@@ -108,7 +108,7 @@ static uint64_t end_of(enum mapping mapping)
 	return start_of(mapping) + MAPPING_PAGES * page_size();
 }
 
-static uint64_t scene_end(void)
+static inline uint64_t scene_end(void)
 {
 	return start_of(NR_MAPPINGS);
 }
