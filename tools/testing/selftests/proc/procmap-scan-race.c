@@ -45,6 +45,9 @@
 #define RENAMED_PAGES	300
 
 #define EXITS		60
+
+/* A debug kernel takes seconds for each. */
+#define EXECS		15
 #define FORKS		300
 
 /* In memory that a forked changer shares. */
@@ -742,7 +745,7 @@ TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned,
 	static const struct plan plan = { .nr = 300, .executes = true };
 	unsigned int i, calls = 0;
 
-	for (i = 0; i < EXITS; i++) {
+	for (i = 0; i < EXECS; i++) {
 		start_target(_metadata, self, plan);
 		ASSERT_TRUE(notify(self->child.control));
 		ASSERT_STREQ("", wrong_until_gone(self, &calls));
