@@ -4,7 +4,7 @@
 . "$(dirname "$0")/tap.sh"
 
 # The debug aids take minutes for more mappings; "make check-all" has them.
-export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-6000}
+export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
 check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 check "procmap_hold is built" hold_module "$WORK/kernel/debug" debug-32
 mapfile -t tests < <(selftests proc32)

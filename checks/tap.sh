@@ -237,7 +237,7 @@ checkpatch() {
 	shift
 	# The PATH is for its spdxcheck.py, which needs the system's python3-ply.
 	cd "$patched"
-	[ -x scripts/checkpatch.pl ] && [ -e "$1" ]
+	[ -x scripts/checkpatch.pl ] && [ -e "${!#}" ]
 	reports=$(PATH=/usr/bin:$PATH scripts/checkpatch.pl --strict \
 		--no-summary --terse --ignore "$ignored" "$@" 2>&1) || :
 	printf '%s\n' "$reports"

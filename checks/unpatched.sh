@@ -43,8 +43,10 @@ proc_tests_as_before() {
 	diff "$tmp/proc-debug" "$tmp/proc-patched"
 }
 
-guest unpatched -k debug -- procmap/procfs_query_test.py \
-	lib64/procmap-test lib32/procmap-test
+release=$(newest_release)
+check "image of $release" "$ROOT/scripts/stock" "$release"
+guest unpatched -k "stock:$release" -a vsyscall=xonly -- procmap/procfs_query_test.py \
+	lib64/procmap-test
 check "the text is what the unpatched kernel prints" text_is_unchanged
 check "the base's own proc tests end as before" proc_tests_as_before
 done_testing
