@@ -188,6 +188,19 @@ new_whole_file() {
 	is_settled
 }
 
+# git takes a file with a NUL byte for a binary file.
+change_of_a_binary_file() {
+	local path
+	start_again
+	path=$(git_there log --format= --name-only --diff-filter=M base.. -- '*.c' |
+		sort | uniq -u | sed -n 1p)
+	printf '# planted \0\n' >>"$tree/$path"
+	fixup "$path"
+	series refresh
+	is_settled
+	[ "$(git_there show "HEAD:$path" | tr -dc '\0' | wc -c)" -eq 1 ]
+}
+
 # The developer amends the message of the last commit and adds a commit.
 message_and_new_patch() {
 	local last new=series/$BASE/9999-planted.patch
@@ -331,6 +344,32 @@ refuses_paths_that_cannot_be_copied() {
 	refuses 'adds fs/proc/planted.c, which is not a regular file' series refresh
 }
 
+refuses_what_a_patch_cannot_hold() {
+	local line
+	start_again
+	for line in --- 'diff -u a b' 'Adds: fs/proc/planted.c'; do
+		git_there commit -q --amend -m "$(git_there log -1 --format=%s)" \
+			-m 'Planted:' -m "$line" -m 'The end.'
+		refuses 'message that a patch cannot keep' series refresh
+	done
+	start_again
+	echo >"$tree/fs/proc/planted 1.c"
+	fixup 'fs/proc/planted 1.c' fs/proc/procmap_query.c
+	refuses 'the file fs/proc/planted 1.c: .*blanks' series refresh
+	[ "$(git_there rev-parse HEAD)" != "$(git_there rev-parse refs/trees/patched)" ]
+}
+
+# The perf patch no longer applies to the series as it would be written.
+refuses_what_breaks_perf() {
+	local path
+	start_again
+	path=$(git_there diff --name-only --diff-filter=M series perf -- | sed -n 1p)
+	: >"$tree/$path"
+	fixup "$path" fs/proc/procmap_query.c
+	refuses "does not fit .* at $path" series refresh
+	[ "$(git_there rev-parse HEAD)" != "$(git_there rev-parse refs/trees/patched)" ]
+}
+
 refuses_a_change_here() {
 	start_again
 	echo '/* planted */' >>"$project/fs/proc/procmap_query.c"
@@ -423,6 +462,7 @@ check "a change of a hunk comes back to its patch" change_of_a_hunk
 check "a change of a whole file comes back" change_of_a_whole_file
 check "a header's copy in tools/ follows" change_of_a_synced_file
 check "a new whole file comes back, and its patch adds it" new_whole_file
+check "a change of a binary file comes back" change_of_a_binary_file
 check "a message and a new patch come back" message_and_new_patch
 [ -z "$(base_fact PERF)" ] ||
 	check "perf's patches come back" perf_comes_back
@@ -436,6 +476,10 @@ check "refused: a header's copy that was changed" refuses_a_changed_copy
 check "refused: lost or reordered commits" refuses_lost_and_moved_commits
 check "refused: a merge" refuses_a_merge
 check "refused: a file that cannot be copied here" refuses_paths_that_cannot_be_copied
+check "refused: messages and paths that a patch cannot hold" \
+	refuses_what_a_patch_cannot_hold
+[ -z "$(base_fact PERF)" ] ||
+	check "refused: a change that perf's patches do not fit" refuses_what_breaks_perf
 check "refused: a file that has changed here too" refuses_a_change_here
 check "refused: fixups that conflict" refuses_fixups_that_conflict
 check "query is the series without the RFC" query_is_the_series_without_the_rfc
