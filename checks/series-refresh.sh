@@ -241,6 +241,39 @@ work_in_the_tree_stays() {
 	[ "$(git_there rev-parse HEAD)" = "$made" ]
 }
 
+# Neither the output of a run nor another runner takes a reworded commit away.
+reworded_commit_stays() {
+	local made tip
+	start_again
+	tip=$(git_there rev-parse series)
+	git_there commit -q --amend -m "$(git_there log -1 --format=%s)" -m 'Planted.'
+	made=$(git_there rev-parse HEAD)
+	echo planted >"$copy_build/run.txt"
+	series tree patched
+	grep -qx planted "$copy_build/series/$BASE"/0000-*
+	[ "$(git_there rev-parse series)" = "$tip" ]
+	GIT_COMMITTER_EMAIL=other@localhost series tree patched
+	[ "$(git_there rev-parse series)" != "$tip" ]
+	[ "$(git_there rev-parse HEAD)" = "$made" ]
+	tip=$(git_there rev-parse refs/trees/patched)
+	git_there update-ref -d refs/trees/patched
+	refuses 'has commits that are not in the series' series tree patched
+	git_there update-ref refs/trees/patched "$tip"
+}
+
+refuses_a_checked_out_branch() {
+	local made
+	start_again
+	git_there checkout -q --ignore-other-worktrees series
+	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
+	fixup fs/proc/procmap_query.c
+	made=$(git_there rev-parse HEAD)
+	refuses "$tree is on the branch series, .*checkout --detach" series refresh
+	[ "$(git_there rev-parse series)" = "$made" ]
+	git_there checkout -q --detach
+	git_there update-ref refs/heads/series refs/trees/patched
+}
+
 #
 # What is refused: with one line that says why, and nothing is written
 #
@@ -467,6 +500,8 @@ check "a message and a new patch come back" message_and_new_patch
 [ -z "$(base_fact PERF)" ] ||
 	check "perf's patches come back" perf_comes_back
 check "commits in the tree are not overwritten" work_in_the_tree_stays
+check "a reworded commit is not overwritten" reworded_commit_stays
+check "refused: a branch that is checked out" refuses_a_checked_out_branch
 check "refused: a change that is not committed" refuses_what_is_not_committed
 check "refused: a commit that is not in the series" refuses_another_commit
 check "refused: a change of a file that another patch adds" \
