@@ -201,6 +201,29 @@ change_of_a_binary_file() {
 	[ "$(git_there show "HEAD:$path" | tr -dc '\0' | wc -c)" -eq 1 ]
 }
 
+# The author of the last commit is not who runs this, nor is one of the signers.
+author_and_sign_offs() {
+	local last
+	local -a patches
+	start_again
+	patches=("$project/series/$BASE"/*.patch)
+	last=${patches[-1]#"$project/"}
+	git_there commit -q --amend -s --author='A. Ütor <author@localhost>' \
+		-m "$(git_there log -1 --format=%s)" -m 'Planted.' \
+		-m 'Signed-off-by: A. Ütor <author@localhost>'
+	series refresh
+	[ "$(sed -n 1p "$project/$last")" = 'From: A. Ütor <author@localhost>' ]
+	diff <(grep Signed-off-by: "$project/$last") - \
+		<<<'Signed-off-by: A. Ütor <author@localhost>'
+	is_settled
+	diff <(git_there log -1 --format='%an <%ae>%n%(trailers:key=Signed-off-by)') - <<-END
+		A. Ütor <author@localhost>
+		Signed-off-by: A. Ütor <author@localhost>
+		Signed-off-by: check <check@localhost>
+
+	END
+}
+
 # The developer amends the message of the last commit and adds a commit.
 message_and_new_patch() {
 	local last new=series/$BASE/9999-planted.patch
@@ -299,20 +322,28 @@ refuses_what_is_not_committed() {
 	start_again
 	echo >"$tree/fs/proc/planted.c"
 	refuses 'fs/proc/planted.c .*not committed' series refresh
+	mv "$tree/fs/proc/planted.c" "$tree/fs/proc/planted.txt"
+	git_there config status.showUntrackedFiles no
+	refuses 'fs/proc/planted.txt .*not committed' series refresh
+	git_there config --unset status.showUntrackedFiles
+	mv "$tree/fs/proc/planted.txt" "$tree/fs/proc/planted.c"
 	# Debian's source package has a .gitignore that ignores everything.
 	echo '/*' >"$(git_there rev-parse --git-path info/exclude)"
 	refuses 'fs/proc/planted.c .*not committed' series refresh
 	: >"$(git_there rev-parse --git-path info/exclude)"
 }
 
-# The valid fixup before it must not be written either.
+# The valid fixup before it must not be written either, and not be squashed.
 refuses_another_commit() {
+	local head
 	start_again
 	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
 	fixup fs/proc/procmap_query.c
 	echo '# planted' >>"$tree/fs/proc/Makefile"
 	git_there commit -q -a -m 'Plant a line'
+	head=$(git_there rev-parse HEAD)
 	refuses 'Plant a line.* is not in series/' series refresh
+	[ "$(git_there rev-parse HEAD)" = "$head" ]
 }
 
 refuses_a_change_in_the_wrong_commit() {
@@ -499,6 +530,7 @@ check "a change of a binary file comes back" change_of_a_binary_file
 check "a message and a new patch come back" message_and_new_patch
 [ -z "$(base_fact PERF)" ] ||
 	check "perf's patches come back" perf_comes_back
+check "an author and sign-offs come back" author_and_sign_offs
 check "commits in the tree are not overwritten" work_in_the_tree_stays
 check "a reworded commit is not overwritten" reworded_commit_stays
 check "refused: a branch that is checked out" refuses_a_checked_out_branch

@@ -28,6 +28,7 @@ refresh() {
 	refuse_deleted_files
 	make_tips
 	refuse_difference
+	squashed=()
 	install_refreshed
 
 	make_series
@@ -40,7 +41,7 @@ refresh() {
 refuse_uncommitted() {
 	local path commit
 	path=$({
-		in_tree status --porcelain --no-renames -- . ':!/build-*' | sed 's/^...//'
+		in_tree status --porcelain --untracked-files=all --no-renames -- . ':!/build-*' | sed 's/^...//'
 		in_tree ls-files --others -- '*.[chS]' '*.rst' '*.sh' '*.py' \
 			':!/build-*' ':!tools/testing/selftests/bpf'
 	} | sed -n 1p)
@@ -65,9 +66,11 @@ squash_fixups() {
 		    "git -C $tree rebase --onto $branch ${made::12}"
 	[ -n "$(in_tree log --format=%h --grep='^\(fixup\|squash\|amend\)! ' "$below..")" ] ||
 		return 0
+	squashed=("$tree" "$(in_tree rev-parse HEAD)")
 	GIT_SEQUENCE_EDITOR=: GIT_EDITOR=: as_runner \
 		env -u GIT_DIR git -C "$tree" -c rebase.updateRefs=false rebase -q -i \
 		--autosquash "$below" >"$tmp/rebase" 2>&1 && return
+	squashed=()
 	in_tree rebase --abort 2>/dev/null || :
 	die "the fixups in $tree conflict with later commits; squash them by hand:" \
 	    "git -C $tree rebase -i --autosquash $below"
@@ -136,6 +139,7 @@ refresh_patch() {
 
 	mkdir -p "$tmp/new/$dir"
 	{
+		print_author
 		commit_message | sed '1s/^/Subject: /'
 		echo
 		adds_lines
@@ -148,7 +152,8 @@ refresh_patch() {
 
 # Print the commit's message as the patch has it.
 commit_message() {
-	git log -1 --format='%s%n%n%b' "$commit" | grep -vxF "$(signers)" | git stripspace
+	git log -1 --format='%s%n%n%b' "$commit" |
+		grep -vxF "$(runners | sed 's/^/Signed-off-by: /')" | git stripspace
 }
 
 # A patch ends its message at the first line that looks like a diff.
@@ -222,11 +227,17 @@ print_hunks() {
 		"$commit" -- "${hunks[@]}"
 }
 
-# Print the lines that make_branch may have added to the message.
-signers() {
-	printf 'Signed-off-by: '
+# Print who runs this, and who made the tree: what makes the series adds their
+# sign-off, and makes them the authors of patches without a line "From:".
+runners() {
 	sign_off
-	git log -1 --format='Signed-off-by: %an <%ae>%nSigned-off-by: %cn <%ce>' "$commit"
+	git log -1 --format='%cn <%ce>' "$made"
+}
+
+print_author() {
+	local author
+	author=$(git log -1 --format='%an <%ae>' "$commit")
+	runners | grep -xF -- "$author" >/dev/null || printf 'From: %s\n' "$author"
 }
 
 refuse_deleted_files() {
