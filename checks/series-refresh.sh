@@ -188,6 +188,42 @@ new_whole_file() {
 	is_settled
 }
 
+# git takes a file with a NUL byte for a binary file.
+change_of_a_binary_file() {
+	local path
+	start_again
+	path=$(git_there log --format= --name-only --diff-filter=M base.. -- '*.c' |
+		sort | uniq -u | sed -n 1p)
+	printf '# planted \0\n' >>"$tree/$path"
+	fixup "$path"
+	series refresh
+	is_settled
+	[ "$(git_there show "HEAD:$path" | tr -dc '\0' | wc -c)" -eq 1 ]
+}
+
+# The author of the last commit is not who runs this, nor is one of the signers.
+author_and_sign_offs() {
+	local last
+	local -a patches
+	start_again
+	patches=("$project/series/$BASE"/*.patch)
+	last=${patches[-1]#"$project/"}
+	git_there commit -q --amend -s --author='A. Ütor <author@localhost>' \
+		-m "$(git_there log -1 --format=%s)" -m 'Planted.' \
+		-m 'Signed-off-by: A. Ütor <author@localhost>'
+	series refresh
+	[ "$(sed -n 1p "$project/$last")" = 'From: A. Ütor <author@localhost>' ]
+	diff <(grep Signed-off-by: "$project/$last") - \
+		<<<'Signed-off-by: A. Ütor <author@localhost>'
+	is_settled
+	diff <(git_there log -1 --format='%an <%ae>%n%(trailers:key=Signed-off-by)') - <<-END
+		A. Ütor <author@localhost>
+		Signed-off-by: A. Ütor <author@localhost>
+		Signed-off-by: check <check@localhost>
+
+	END
+}
+
 # The developer amends the message of the last commit and adds a commit.
 message_and_new_patch() {
 	local last new=series/$BASE/9999-planted.patch
@@ -228,6 +264,39 @@ work_in_the_tree_stays() {
 	[ "$(git_there rev-parse HEAD)" = "$made" ]
 }
 
+# Neither the output of a run nor another runner takes a reworded commit away.
+reworded_commit_stays() {
+	local made tip
+	start_again
+	tip=$(git_there rev-parse series)
+	git_there commit -q --amend -m "$(git_there log -1 --format=%s)" -m 'Planted.'
+	made=$(git_there rev-parse HEAD)
+	echo planted >"$copy_build/run.txt"
+	series tree patched
+	grep -qx planted "$copy_build/series/$BASE"/0000-*
+	[ "$(git_there rev-parse series)" = "$tip" ]
+	GIT_COMMITTER_EMAIL=other@localhost series tree patched
+	[ "$(git_there rev-parse series)" != "$tip" ]
+	[ "$(git_there rev-parse HEAD)" = "$made" ]
+	tip=$(git_there rev-parse refs/trees/patched)
+	git_there update-ref -d refs/trees/patched
+	refuses 'has commits that are not in the series' series tree patched
+	git_there update-ref refs/trees/patched "$tip"
+}
+
+refuses_a_checked_out_branch() {
+	local made
+	start_again
+	git_there checkout -q --ignore-other-worktrees series
+	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
+	fixup fs/proc/procmap_query.c
+	made=$(git_there rev-parse HEAD)
+	refuses "$tree is on the branch series, .*checkout --detach" series refresh
+	[ "$(git_there rev-parse series)" = "$made" ]
+	git_there checkout -q --detach
+	git_there update-ref refs/heads/series refs/trees/patched
+}
+
 #
 # What is refused: with one line that says why, and nothing is written
 #
@@ -253,20 +322,28 @@ refuses_what_is_not_committed() {
 	start_again
 	echo >"$tree/fs/proc/planted.c"
 	refuses 'fs/proc/planted.c .*not committed' series refresh
+	mv "$tree/fs/proc/planted.c" "$tree/fs/proc/planted.txt"
+	git_there config status.showUntrackedFiles no
+	refuses 'fs/proc/planted.txt .*not committed' series refresh
+	git_there config --unset status.showUntrackedFiles
+	mv "$tree/fs/proc/planted.txt" "$tree/fs/proc/planted.c"
 	# Debian's source package has a .gitignore that ignores everything.
 	echo '/*' >"$(git_there rev-parse --git-path info/exclude)"
 	refuses 'fs/proc/planted.c .*not committed' series refresh
 	: >"$(git_there rev-parse --git-path info/exclude)"
 }
 
-# The valid fixup before it must not be written either.
+# The valid fixup before it must not be written either, and not be squashed.
 refuses_another_commit() {
+	local head
 	start_again
 	echo '/* planted */' >>"$tree/fs/proc/procmap_query.c"
 	fixup fs/proc/procmap_query.c
 	echo '# planted' >>"$tree/fs/proc/Makefile"
 	git_there commit -q -a -m 'Plant a line'
+	head=$(git_there rev-parse HEAD)
 	refuses 'Plant a line.* is not in series/' series refresh
+	[ "$(git_there rev-parse HEAD)" = "$head" ]
 }
 
 refuses_a_change_in_the_wrong_commit() {
@@ -329,6 +406,32 @@ refuses_paths_that_cannot_be_copied() {
 	ln -s inode.c "$tree/fs/proc/planted.c"
 	fixup fs/proc/planted.c fs/proc/procmap_query.c
 	refuses 'adds fs/proc/planted.c, which is not a regular file' series refresh
+}
+
+refuses_what_a_patch_cannot_hold() {
+	local line
+	start_again
+	for line in --- 'diff -u a b' 'Adds: fs/proc/planted.c'; do
+		git_there commit -q --amend -m "$(git_there log -1 --format=%s)" \
+			-m 'Planted:' -m "$line" -m 'The end.'
+		refuses 'message that a patch cannot keep' series refresh
+	done
+	start_again
+	echo >"$tree/fs/proc/planted 1.c"
+	fixup 'fs/proc/planted 1.c' fs/proc/procmap_query.c
+	refuses 'the file fs/proc/planted 1.c: .*blanks' series refresh
+	[ "$(git_there rev-parse HEAD)" != "$(git_there rev-parse refs/trees/patched)" ]
+}
+
+# The perf patch no longer applies to the series as it would be written.
+refuses_what_breaks_perf() {
+	local path
+	start_again
+	path=$(git_there diff --name-only --diff-filter=M series perf -- | sed -n 1p)
+	: >"$tree/$path"
+	fixup "$path" fs/proc/procmap_query.c
+	refuses "does not fit .* at $path" series refresh
+	[ "$(git_there rev-parse HEAD)" != "$(git_there rev-parse refs/trees/patched)" ]
 }
 
 refuses_a_change_here() {
@@ -423,10 +526,14 @@ check "a change of a hunk comes back to its patch" change_of_a_hunk
 check "a change of a whole file comes back" change_of_a_whole_file
 check "a header's copy in tools/ follows" change_of_a_synced_file
 check "a new whole file comes back, and its patch adds it" new_whole_file
+check "a change of a binary file comes back" change_of_a_binary_file
 check "a message and a new patch come back" message_and_new_patch
 [ -z "$(base_fact PERF)" ] ||
 	check "perf's patches come back" perf_comes_back
+check "an author and sign-offs come back" author_and_sign_offs
 check "commits in the tree are not overwritten" work_in_the_tree_stays
+check "a reworded commit is not overwritten" reworded_commit_stays
+check "refused: a branch that is checked out" refuses_a_checked_out_branch
 check "refused: a change that is not committed" refuses_what_is_not_committed
 check "refused: a commit that is not in the series" refuses_another_commit
 check "refused: a change of a file that another patch adds" \
@@ -436,6 +543,10 @@ check "refused: a header's copy that was changed" refuses_a_changed_copy
 check "refused: lost or reordered commits" refuses_lost_and_moved_commits
 check "refused: a merge" refuses_a_merge
 check "refused: a file that cannot be copied here" refuses_paths_that_cannot_be_copied
+check "refused: messages and paths that a patch cannot hold" \
+	refuses_what_a_patch_cannot_hold
+[ -z "$(base_fact PERF)" ] ||
+	check "refused: a change that perf's patches do not fit" refuses_what_breaks_perf
 check "refused: a file that has changed here too" refuses_a_change_here
 check "refused: fixups that conflict" refuses_fixups_that_conflict
 check "query is the series without the RFC" query_is_the_series_without_the_rfc

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # scripts/series refresh: write the commits of a tree back to the patches and files
-# that the tree was made from. They go to $tmp/new first and are copied here after
-# the last check, so that a refused refresh writes nothing.
+# that the tree was made from. They go to $tmp/new first. The series is made from
+# that, and has to be the tree's commits, before anything is copied here: a refused
+# refresh writes nothing.
 
 # shellcheck disable=SC2154,SC2015	# set by scripts/series; die does not return
 refresh() {
@@ -25,11 +26,13 @@ refresh() {
 		refresh_patch "${commits[i]}" "$dir/${patch_names[i]}"
 	done
 	refuse_deleted_files
+	make_tips
+	refuse_difference
+	squashed=()
 	install_refreshed
 
-	git update-ref "refs/trees/$name" "$(in_tree rev-parse HEAD)"
 	make_series
-	refuse_difference
+	git update-ref "refs/trees/$name" "$(in_tree rev-parse HEAD)"
 	move_tree "$name"
 }
 
@@ -38,7 +41,7 @@ refresh() {
 refuse_uncommitted() {
 	local path commit
 	path=$({
-		in_tree status --porcelain --no-renames -- . ':!/build-*' | sed 's/^...//'
+		in_tree status --porcelain --untracked-files=all --no-renames -- . ':!/build-*' | sed 's/^...//'
 		in_tree ls-files --others -- '*.[chS]' '*.rst' '*.sh' '*.py' \
 			':!/build-*' ':!tools/testing/selftests/bpf'
 	} | sed -n 1p)
@@ -63,9 +66,11 @@ squash_fixups() {
 		    "git -C $tree rebase --onto $branch ${made::12}"
 	[ -n "$(in_tree log --format=%h --grep='^\(fixup\|squash\|amend\)! ' "$below..")" ] ||
 		return 0
+	squashed=("$tree" "$(in_tree rev-parse HEAD)")
 	GIT_SEQUENCE_EDITOR=: GIT_EDITOR=: as_runner \
 		env -u GIT_DIR git -C "$tree" -c rebase.updateRefs=false rebase -q -i \
 		--autosquash "$below" >"$tmp/rebase" 2>&1 && return
+	squashed=()
 	in_tree rebase --abort 2>/dev/null || :
 	die "the fixups in $tree conflict with later commits; squash them by hand:" \
 	    "git -C $tree rebase -i --autosquash $below"
@@ -117,6 +122,9 @@ refresh_patch() {
 	read -ra synced < <(named_in Syncs: "$tmp/msg" | paste -sd ' ')
 	check_synced
 	while read -r _ mode _ _ status path; do
+		[[ $path != *[[:space:]\"]* ]] ||
+			die "$(show_commit "$commit") changes the file $path: a patch's" \
+			    "files must not have blanks or special characters in their path"
 		if is_one_of "$path" "${synced[@]/#/tools/}"; then
 			continue
 		elif [ "$status" = A ]; then
@@ -131,14 +139,30 @@ refresh_patch() {
 
 	mkdir -p "$tmp/new/$dir"
 	{
-		git log -1 --format='Subject: %s%n%n%b' "$commit" |
-			grep -vxF "$(signers)" | git stripspace
+		print_author
+		commit_message | sed '1s/^/Subject: /'
 		echo
 		adds_lines
 		grep '^Syncs: ' "$tmp/msg" || :
 		echo ---
 		[ ${#hunks[@]} -eq 0 ] || print_hunks
 	} >"$tmp/new/$patch"
+	refuse_lost_message
+}
+
+# Print the commit's message as the patch has it.
+commit_message() {
+	git log -1 --format='%s%n%n%b' "$commit" |
+		grep -vxF "$(runners | sed 's/^/Signed-off-by: /')" | git stripspace
+}
+
+# A patch ends its message at the first line that looks like a diff.
+refuse_lost_message() {
+	git mailinfo --no-scissors "$tmp/msg" "$tmp/diff" <"$tmp/new/$patch" >"$tmp/info"
+	cmp -s <(message | git stripspace) <(commit_message) ||
+		die "$(show_commit "$commit") has a message that a patch cannot keep;" \
+		    "take lines like '---', 'diff -', 'From:' or 'Adds:' out of it:" \
+		    "git -C $tree rebase -i $below"
 }
 
 is_one_of() {
@@ -198,15 +222,22 @@ adds_lines() {
 print_hunks() {
 	printf '*.[ch] diff=cpp\n' >"$tmp/attributes"
 	GIT_LITERAL_PATHSPECS=1 git -c core.attributesFile="$tmp/attributes" diff-tree \
-		-p --no-renames --no-ext-diff --no-textconv --no-commit-id --abbrev=12 \
+		-p --binary --no-renames --no-ext-diff --no-textconv --no-commit-id \
+		--abbrev=12 \
 		"$commit" -- "${hunks[@]}"
 }
 
-# Print the lines that make_branch may have added to the message.
-signers() {
-	printf 'Signed-off-by: '
+# Print who runs this, and who made the tree: what makes the series adds their
+# sign-off, and makes them the authors of patches without a line "From:".
+runners() {
 	sign_off
-	git log -1 --format='Signed-off-by: %an <%ae>%nSigned-off-by: %cn <%ce>' "$commit"
+	git log -1 --format='%cn <%ce>' "$made"
+}
+
+print_author() {
+	local author
+	author=$(git log -1 --format='%an <%ae>' "$commit")
+	runners | grep -xF -- "$author" >/dev/null || printf 'From: %s\n' "$author"
 }
 
 refuse_deleted_files() {
@@ -241,14 +272,20 @@ install_refreshed() {
 	[ $written -gt 0 ] || say "nothing has changed"
 }
 
-# Copies in tools/ may differ: the series makes them from their originals.
+# Each commit of the series as it would be written has to be the tree's. Copies in
+# tools/ may differ: the series makes them from their originals.
 refuse_difference() {
-	local path
-	git diff-tree -r --name-only "$(in_tree rev-parse HEAD)" "$(git rev-parse "$branch")" \
-		>"$tmp/differ"
-	for path in $(cat "$ROOT/$dir"/*.patch | named_in Syncs: -); do
+	local path i
+	local -a built
+	mapfile -t built < <(git rev-list --reverse -n "${#commits[@]}" "${tips[$branch]}")
+	for path in $(cat "$tmp/new/$dir"/*.patch | named_in Syncs: -); do
 		echo "tools/$path"
 	done >"$tmp/synced"
-	path=$(grep -m 1 -vxFf "$tmp/synced" "$tmp/differ") || :
-	[ -z "$path" ] || die "the series differs from $tree at $path; this is a bug"
+	for i in "${!commits[@]}"; do
+		git diff-tree -r --no-renames --name-only "${commits[i]}" "${built[i]}" \
+			>"$tmp/differ"
+		path=$(grep -m 1 -vxFf "$tmp/synced" "$tmp/differ") || :
+		[ -z "$path" ] || die "${patch_names[i]} would not bring back $path of" \
+			"$(show_commit "${commits[i]}"); nothing is written"
+	done
 }
