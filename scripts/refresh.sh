@@ -70,6 +70,7 @@ squash_fixups() {
 	GIT_SEQUENCE_EDITOR=: GIT_EDITOR=: as_runner \
 		env -u GIT_DIR git -C "$tree" -c rebase.updateRefs=false rebase -q -i \
 		--autosquash "$below" >"$tmp/rebase" 2>&1 && return
+	# shellcheck disable=SC2034	# for the EXIT trap of scripts/series
 	squashed=()
 	in_tree rebase --abort 2>/dev/null || :
 	die "the fixups in $tree conflict with later commits; squash them by hand:" \
