@@ -1,16 +1,16 @@
 #!/bin/bash
-# patched-all: all 32-bit programs on the patched kernel and on the one without the
-# RFC, and the tool on the patched kernel.
+# patched-all: all programs on the patched kernel and on the one without the RFC, and
+# the tool on the patched kernel.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-mapfile -t tests < <(selftests proc32)
+mapfile -t tests < <(selftests proc proc32)
 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" \
 	lib32/procmap-test procmap/procfs_query_test.py
 
 programs=$BUILD/programs-query
-mapfile -t tests < <(tree=query selftests proc32)
+mapfile -t tests < <(tree=query selftests proc proc32)
 guest query -k query -M "$BUILD/hold/query/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" lib32/procmap-test
 done_testing

@@ -10,8 +10,7 @@ main_job() {
 }
 
 check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
-# "make check-all" has the rest of the 32-bit programs, and the tool.
-mapfile -t tests < <(selftests proc; selftests proc32 | grep -- '-abi$')
+mapfile -t tests < <(in_tree_tests)
 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" lib64/procmap-test
 check "make run-tree" main_job

@@ -8,8 +8,7 @@ programs=$BUILD/programs-query
 export TOOL=$programs/procmap/procfs_query
 
 check "procmap_hold is built" hold_module "$WORK/kernel/query" query
-# "make check-all" has the rest of the 32-bit programs.
-mapfile -t tests < <(selftests proc; selftests proc32 | grep -- '-abi$')
+mapfile -t tests < <(in_tree_tests)
 guest query -k query -M "$BUILD/hold/query/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" \
 	lib64/procmap-test procmap/procfs_query_test.py

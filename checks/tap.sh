@@ -150,6 +150,14 @@ selftests() {
 	done
 }
 
+# Of these, what the patched kernels have to show: the engine is the same as in the
+# live module, with which the debug and the stock kernels run all of them.
+# "make check-all" runs all of them here, too.
+in_tree_tests() {
+	selftests proc | grep -vE -- '-(fault|race|truth)$'
+	selftests proc32 | grep -- '-abi$'
+}
+
 base_git() {
 	git --git-dir="$WORK/git" "$@"
 }
@@ -188,6 +196,20 @@ stock_kernel() {
 		-M "$BUILD/hold/$release/procmap_hold.ko" \
 		-a 'secretmem.enable=1 vsyscall=xonly' -- "${tests[@]}" \
 		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
+}
+
+# The selftests in the directory $2 of build/programs, on the debug kernel with the
+# live module. The debug aids take minutes for more mappings; "make check-all" has
+# them.
+debug_kernel() {
+	local name=$1 tests
+	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
+	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
+	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
+	mapfile -t tests < <(selftests "$2")
+	guest "$name" -k debug -M "$(module_of "$(debug_release)")" \
+		-M "$BUILD/hold/$name/procmap_hold.ko" \
+		-a secretmem.enable=1 -- "${tests[@]}"
 }
 
 # The BPF selftests that find VMAs, and some more that attach to user space.

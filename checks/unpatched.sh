@@ -4,13 +4,17 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# The kernels have other options, and so other numbers for file systems without a
-# device: each number becomes its place in the order of their first use.
-number_devices() {
-	awk '$1 ~ /-/ && $4 ~ /:/ {
-		if (!($4 in place))
-			place[$4] = ++places
-		sub(" " $4 " ", sprintf(" dev%02d ", place[$4]))
+# The kernels have other options, and so other numbers for what has none of its own:
+# file systems without a device, the files of anonymous huge pages. Each device and
+# inode becomes its place in the order of their first use, in the same width.
+number_files() {
+	awk '$1 ~ /-/ && $4 ~ /:/ && match($0, " " $4 " " $5 " +") {
+		file = $4 " " $5
+		if (!(file in place))
+			place[file] = ++places
+		$0 = substr($0, 1, RSTART - 1) \
+			sprintf(" %-" (RLENGTH - 1) "s", "file " place[file]) \
+			substr($0, RSTART + RLENGTH)
 	} { print }' "$1"
 }
 
@@ -26,7 +30,7 @@ text_is_unchanged() {
 	done
 	wc "$tmp/text-patched"
 	[ "$(wc -l <"$tmp/text-patched")" -gt 60 ]
-	diff <(number_devices "$tmp/text-debug") <(number_devices "$tmp/text-patched")
+	diff <(number_files "$tmp/text-debug") <(number_files "$tmp/text-patched")
 }
 
 # The kernel's own tests of /proc, by their exit status: some fail with and without
