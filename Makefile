@@ -28,7 +28,7 @@ $(error there is no base '$(BASE)' in series/; set BASE= here or in .config to o
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-all check-bpf bench bench-contention series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-all check-bpf soak bench bench-contention series refresh shell menuconfig clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -39,6 +39,7 @@ help:
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
+	@echo 'make soak        call the ioctls at random, for SECONDS or 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
 	@echo 'make bench-contention  measure how long readers delay a process that maps'
 	@echo 'make series      write the patches to build/series/$(BASE)'
@@ -78,6 +79,9 @@ check-all: setup
 
 check-bpf: setup
 	@scripts/bpf compare
+
+soak: setup
+	@scripts/soak $(SECONDS)
 
 bench: setup
 	@bench/bench

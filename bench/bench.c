@@ -13,8 +13,11 @@
  *					for ftrace; METHOD can be "scan" or
  *					"text", too
  *
- * Link it statically: a static program has so few mappings of its own that the
- * target process can be one of 10 mappings.
+ * Every work is first done with its answers compared to the text, and then
+ * measured.
+ *
+ * Link it statically, with the build ID that program_id has: a static program has
+ * so few mappings of its own that the target process can be one of 20 mappings.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -24,6 +27,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/procmap_query.h>
 #include <linux/procmap_scan.h>
 #include <procmap.h>
 #include <signal.h>
@@ -35,7 +39,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -43,10 +46,17 @@
 #include <unistd.h>
 
 #define PAGE		4096
-#define NR_FILES	50
-#define PATH_MIN	20
-#define PATH_LONG	200
-#define PATH_SHORT	30
+
+/*
+ * The libraries of the target: one for so many VMAs. Every fourth of them has a
+ * .bss. Their paths have PATH_SHORT to PATH_LONG bytes, in PATH_LENGTHS steps.
+ */
+#define VMAS_PER_LIBRARY	50
+#define LIBRARY_PAGES		4
+#define HAS_BSS(nr)		((nr) % 4 == 3)
+#define PATH_SHORT		30
+#define PATH_LONG		200
+#define PATH_LENGTHS		10
 
 /* The symbolizer's pass resolves PASS_ADDRS addresses in PASS_VMAS mappings. */
 #define PASS_ADDRS	1000
@@ -67,47 +77,75 @@
 #define NR_BATCHES	5
 
 /* Numbers of VMAs in the target. */
-static const size_t sizes[] = { 10, 100, 1000, 10000, 60000 };
+static const size_t sizes[] = { 20, 100, 1000, 10000, 60000 };
 
 /* The one size that the headline figures are measured in. */
 #define HEADLINE_VMAS	10000
 
-/**
- * struct target - the process whose mappings are read, in memory shared with it
- * @nr_vmas: number of its mappings, without vsyscall.
- * @addrs: one address in each of NR_ADDRS mappings, all over the process.
- * @pass: addresses of a symbolizer's pass.
- * @hole: an address below the last mapping that is not mapped.
- * @stack: an address in the stack, a mapping with a special name.
- * @nr_files: number of file mappings. The first and every NR_FILES-th after it
- *	map a file with a path of PATH_SHORT bytes, their successors one with a
- *	path of PATH_LONG bytes.
- * @at: start addresses of the mappings, in the order in which they were made.
+/*
+ * The build ID that bench/bench has this program linked with. Each library is the
+ * beginning of the program, with an ID of its own.
  */
-struct target {
-	size_t nr_vmas;
-	uint64_t addrs[NR_ADDRS];
-	uint64_t pass[PASS_ADDRS];
-	uint64_t hole;
-	uint64_t stack;
-	size_t nr_files;
-	uint64_t at[];
-};
+static const unsigned char program_id[] = "procmap bench/bench.";
+static unsigned char program[LIBRARY_PAGES * PAGE];
+static unsigned char *id_in_program;
 
-/* Make a path of @len bytes below /opt. Its directories have 15-byte names. */
-static void make_path(char path[PATH_LONG + 1], size_t len, int nr)
+static void read_program(void)
 {
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, program, sizeof(program)) != sizeof(program))
+		err(2, "/proc/self/exe");
+	close(fd);
+	id_in_program = memmem(program, sizeof(program), program_id,
+			       PROCMAP_BUILD_ID_MAX);
+	if (!id_in_program)
+		errx(2, "this program has another build ID");
+}
+
+static void make_build_id(unsigned char *id, uint32_t nr)
+{
+	memcpy(id, program_id, PROCMAP_BUILD_ID_MAX);
+	memcpy(id, &nr, sizeof(nr));
+}
+
+static size_t path_length(size_t nr)
+{
+	return PATH_SHORT + nr % PATH_LENGTHS * (PATH_LONG - PATH_SHORT) /
+	       (PATH_LENGTHS - 1);
+}
+
+/* The number of a library is in the last three bytes of its path. */
+#define NUMBER_SIZE	3
+#define NUMBER_BASE	26
+
+/* Make the path of a library below /opt. Its directories have 15-byte names. */
+static void make_path(char path[PATH_LONG + 1], size_t nr)
+{
+	const size_t len = path_length(nr);
 	size_t at;
 
 	memcpy(path, "/opt", 4);
 	for (at = 4; at < len; at++)
 		path[at] = at % 16 == 4 ? '/' : 'a' + at % 16;
-	/* No path ends in a slash, and no two are equal. */
-	if (path[len - 1] == '/')
-		path[len - 1] = '_';
-	path[len - 2] = 'A' + nr / 26;
-	path[len - 1] = 'A' + nr % 26;
 	path[len] = '\0';
+	for (at = len - 1; at >= len - NUMBER_SIZE; at--) {
+		path[at] = 'A' + nr % NUMBER_BASE;
+		nr /= NUMBER_BASE;
+	}
+}
+
+/* Return the number of the library at a path, or -1 if it is another file. */
+static long number_of(const char *path)
+{
+	const size_t len = strlen(path);
+	size_t at, nr = 0;
+
+	if (strncmp(path, "/opt/", 5) || len < PATH_SHORT)
+		return -1;
+	for (at = len - NUMBER_SIZE; at < len; at++)
+		nr = nr * NUMBER_BASE + path[at] - 'A';
+	return nr;
 }
 
 static void make_directories(char *path)
@@ -122,33 +160,51 @@ static void make_directories(char *path)
 	}
 }
 
-/* Copy this program, so that the file has a build ID. */
-static int make_file(size_t len, int nr)
+/* Make the file of a library, and return it opened. */
+static int make_library(size_t nr)
 {
-	const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	char path[PATH_LONG + 1];
-	struct stat stat;
-	int to;
+	int fd;
 
-	make_path(path, len, nr);
+	make_path(path, nr);
 	make_directories(path);
-	to = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
-	if (from < 0 || to < 0 || fstat(from, &stat) ||
-	    sendfile(to, from, NULL, stat.st_size) != stat.st_size)
+	make_build_id(id_in_program, nr);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
+	if (fd < 0 || write(fd, program, sizeof(program)) != sizeof(program))
 		err(2, "%s", path);
-	close(from);
-	return to;
+	return fd;
 }
 
-/* Let the kernel choose the address, as most programs do. */
-static uint64_t map(int prot, int fd)
+static char *map(void *at, size_t pages, int prot, int flags, int fd,
+		 size_t page)
 {
-	void *const at = mmap(NULL, PAGE, prot,
-			      MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	char *const mapped = mmap(at, pages * PAGE, prot, MAP_PRIVATE | flags,
+				  fd, page * PAGE);
 
-	if (at == MAP_FAILED)
+	if (mapped == MAP_FAILED)
 		err(2, "mmap: raise vm.max_map_count");
-	return (uintptr_t)at;
+	return mapped;
+}
+
+/*
+ * Map a library as the dynamic linker does: the whole at an address that the
+ * kernel chooses, and over it one segment after the other. Returns the number of
+ * VMAs.
+ */
+static size_t map_library(size_t nr)
+{
+	const bool has_bss = HAS_BSS(nr);
+	const int fd = make_library(nr);
+	char *const at = map(NULL, LIBRARY_PAGES + has_bss, PROT_READ, 0, fd, 0);
+
+	map(at + PAGE, 1, PROT_READ | PROT_EXEC, MAP_FIXED, fd, 1);
+	map(at + 2 * PAGE, 1, PROT_READ, MAP_FIXED, fd, 2);
+	map(at + 3 * PAGE, 1, PROT_READ | PROT_WRITE, MAP_FIXED, fd, 3);
+	if (has_bss)
+		map(at + 4 * PAGE, 1, PROT_READ | PROT_WRITE,
+		    MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+	close(fd);
+	return LIBRARY_PAGES + has_bss;
 }
 
 static size_t count_vmas(struct procmap *procmap, unsigned int filters)
@@ -193,61 +249,44 @@ static void unmap_vdso(void)
 }
 
 /*
- * Make mappings until there are @nr. A tenth are file mappings, half of those
- * executable. The others are anonymous, every second one readable: neighbours
- * with the same permissions would be merged.
+ * Become a process of @nr mappings: libraries, and as many anonymous mappings
+ * behind each. Every second of those is readable: neighbours with the same
+ * permissions would be merged.
  */
-static void become_target(struct target *target, size_t nr, int fds[NR_FILES])
+static void become_target(size_t nr)
 {
-	size_t own, more, pass, i;
-	uint64_t *const at = target->at;
+	const size_t nr_libraries = (nr - 1) / VMAS_PER_LIBRARY + 1;
+	size_t used, made = 0, i;
 
 	unmap_vdso();
-	own = count_own_vmas();
-	if (own >= nr)
-		errx(2, "the program alone has %zu mappings", own);
-	more = nr - own;
-	target->hole = map(PROT_NONE, -1);
-	for (i = 0; i < more; i++) {
-		if (i % 10)
-			at[i] = map(i % 2 ? PROT_READ : PROT_NONE, -1);
-		else
-			at[i] = map(i / 10 % 2 ? PROT_READ : PROT_READ | PROT_EXEC,
-				    fds[i / 10 % NR_FILES]);
+	used = count_own_vmas();
+	for (i = 0; i < nr_libraries; i++)
+		used += LIBRARY_PAGES + HAS_BSS(i);
+	if (used > nr)
+		errx(2, "program and libraries alone have %zu mappings", used);
+	for (i = 0; i < nr_libraries; i++) {
+		map_library(i);
+		for (; made < (i + 1) * (nr - used) / nr_libraries; made++)
+			map(NULL, 1, made % 2 ? PROT_READ : PROT_NONE,
+			    MAP_ANONYMOUS, -1, 0);
 	}
-	munmap((void *)target->hole, PAGE);
-	target->nr_vmas = count_own_vmas();
-	if (target->nr_vmas != nr)
-		errx(2, "%zu mappings, not %zu", target->nr_vmas, nr);
-
-	/* 7919 is a prime: successive addresses are far apart. */
-	for (i = 0; i < NR_ADDRS; i++)
-		target->addrs[i] = at[i * 7919 % more];
-	target->nr_files = (more + 9) / 10;
-	pass = target->nr_files < PASS_VMAS ? target->nr_files : PASS_VMAS;
-	for (i = 0; i < PASS_ADDRS; i++)
-		target->pass[i] = at[i * 7919 % pass *
-				      (target->nr_files / pass) * 10] +
-				   i * 31 % PAGE;
-	target->stack = (uintptr_t)&own;
 }
 
-static struct target *start_target(size_t nr, int fds[NR_FILES], pid_t *pid)
+/* Start a target of @nr mappings. It waits for a signal. */
+static pid_t start_target(size_t nr)
 {
-	struct target *target;
 	int ends[2];
 	char byte;
+	pid_t pid;
 
-	target = mmap(NULL, sizeof(*target) + nr * sizeof(*target->at), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (target == MAP_FAILED || pipe2(ends, O_CLOEXEC))
-		err(2, "no memory or pipe");
-	*pid = fork();
-	if (*pid < 0)
+	if (pipe2(ends, O_CLOEXEC))
+		err(2, "pipe");
+	pid = fork();
+	if (pid < 0)
 		err(2, "fork");
-	if (!*pid) {
+	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		become_target(target, nr, fds);
+		become_target(nr);
 		if (write(ends[1], "", 1) != 1)
 			_exit(2);
 		for (;;)
@@ -257,37 +296,131 @@ static struct target *start_target(size_t nr, int fds[NR_FILES], pid_t *pid)
 	if (read(ends[0], &byte, 1) != 1)
 		errx(2, "cannot make a process with %zu mappings", nr);
 	close(ends[0]);
-	return target;
+	return pid;
 }
 
 enum method { BY_QUERY, BY_SCAN, BY_TEXT, NR_METHODS };
 
+/* The mappings that a walk returns. */
+enum which { ALL, EXECUTABLE, FILES };
+
+/* The mappings that the lookups of a work are for. */
+enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
+
 /**
  * struct bench - what a work needs
  * @pid: the process whose mappings it reads.
- * @target: what is known of that process.
  * @fd: its opened maps file.
+ * @lines: the lines of its text, with the build IDs that its files have.
+ * @nr_vmas: number of @lines, and so of its mappings.
+ * @addrs: for lookups: addresses of mappings all over the process.
+ * @nr_long: number of mappings with a path of PATH_LONG bytes.
+ * @pass: addresses of a symbolizer's pass.
+ * @hole: an address below the last mapping that is not mapped.
+ * @stack: an address in the stack, a mapping with a special name.
  * @procmaps: the library's handles on @fd, by method; NULL for scans, which the
  *	works do by the ioctl itself.
- * @procmap: the handle of the work's method.
- * @nr_executable: number of the target's executable mappings.
- * @nr_file_backed: number of its file mappings.
+ * @work: what is being done.
+ * @expected: number of mappings that a walk has to return.
  * @run: number of runs so far, for lookups that take addresses in turn.
  * @units: number of lookups, or of mappings walked over, in one run.
  * @queries: average number of ioctls per unit.
  */
 struct bench {
 	pid_t pid;
-	const struct target *target;
 	int fd;
+	struct procmap_mapping *lines;
+	size_t nr_vmas;
+	uint64_t addrs[NR_PLACES][NR_ADDRS];
+	size_t nr_long;
+	uint64_t pass[PASS_ADDRS];
+	uint64_t hole;
+	uint64_t stack;
 	struct procmap *procmaps[NR_METHODS];
-	struct procmap *procmap;
-	size_t nr_executable;
-	size_t nr_file_backed;
+	const struct work *work;
+	size_t expected;
 	size_t run;
 	size_t units;
 	double queries;
 };
+
+/**
+ * struct work - one thing to measure
+ * @name: its name in the report.
+ * @method: how it reads the mappings.
+ * @run: does it once; returns 0, or an error number of either sign.
+ * @agrees: does it once, or more often where it takes addresses in turn, and
+ *	returns whether each answer agrees with the text.
+ * @which: the mappings that it returns, if it is a walk.
+ * @build_ids: it is a walk that returns build IDs, too.
+ * @headline: it is one of the figures of "bench METHOD short".
+ */
+struct work {
+	const char *name;
+	enum method method;
+	int (*run)(struct bench *bench);
+	bool (*agrees)(struct bench *bench);
+	enum which which;
+	bool build_ids;
+	bool headline;
+};
+
+static bool is_file(const struct procmap_mapping *line)
+{
+	return line->inode || line->dev_major || line->dev_minor;
+}
+
+static bool is_returned(const struct procmap_mapping *line, enum which which)
+{
+	switch (which) {
+	case EXECUTABLE:
+		return line->flags & PROCMAP_EXECUTABLE;
+	case FILES:
+		return is_file(line);
+	default:
+		return true;
+	}
+}
+
+/* The first line from @i on that a walk returns. */
+static size_t next_line(const struct bench *bench, size_t i, enum which which)
+{
+	while (i < bench->nr_vmas && !is_returned(&bench->lines[i], which))
+		i++;
+	return i;
+}
+
+static const struct procmap_mapping *line_at(const struct bench *bench,
+					     uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < bench->nr_vmas; i++)
+		if (addr >= bench->lines[i].start && addr < bench->lines[i].end)
+			return &bench->lines[i];
+	return NULL;
+}
+
+/* The text says nothing of page sizes: all are PAGE. 0 is "not known". */
+static bool is_same(const struct procmap_mapping *line,
+		    const struct procmap_mapping *answer)
+{
+	return answer->start == line->start && answer->end == line->end &&
+	       answer->offset == line->offset && answer->inode == line->inode &&
+	       (!answer->page_size || answer->page_size == PAGE) &&
+	       answer->flags == line->flags &&
+	       answer->dev_major == line->dev_major &&
+	       answer->dev_minor == line->dev_minor &&
+	       answer->name_len == line->name_len &&
+	       !memcmp(answer->name, line->name, line->name_len);
+}
+
+static bool is_same_id(const struct procmap_mapping *line,
+		       const unsigned char *id, size_t size)
+{
+	return size == (size_t)line->build_id_size &&
+	       !memcmp(id, line->build_id, size);
+}
 
 static char name[PATH_MAX];
 static unsigned char build_id[PROCMAP_BUILD_ID_MAX];
@@ -309,18 +442,33 @@ static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
 	return ioctl(bench->fd, PROCMAP_QUERY, query) ? errno : 0;
 }
 
-static uint64_t next_address(struct bench *bench)
+/* Is the answer to the last query what the line says? */
+static bool is_answer(const struct procmap_mapping *line)
 {
-	return bench->target->addrs[bench->run++ % NR_ADDRS];
+	const struct procmap_query *const query = &the_query;
+	const struct procmap_mapping answer = {
+		.start = query->vma_start,
+		.end = query->vma_end,
+		.offset = query->vma_offset,
+		.inode = query->inode,
+		.page_size = query->vma_page_size,
+		.name = query->vma_name_addr ? name : line->name,
+		.name_len = !query->vma_name_addr ? line->name_len :
+			    query->vma_name_size ? query->vma_name_size - 1 : 0,
+		.flags = query->vma_flags,
+		.dev_major = query->dev_major,
+		.dev_minor = query->dev_minor,
+	};
+
+	return is_same(line, &answer) &&
+	       (!query->vma_name_size || !name[query->vma_name_size - 1]) &&
+	       (!query->build_id_addr ||
+		is_same_id(line, build_id, query->build_id_size));
 }
 
-/* Return an address in file @nr, of each of its mappings in turn. */
-static uint64_t next_in_file(struct bench *bench, size_t nr)
+static uint64_t next_address(struct bench *bench, enum places places)
 {
-	const struct target *const target = bench->target;
-	const size_t rounds = (target->nr_files - nr + NR_FILES - 1) / NR_FILES;
-
-	return target->at[(bench->run++ % rounds * NR_FILES + nr) * 10];
+	return bench->addrs[places][bench->run++ % NR_ADDRS];
 }
 
 static int floor_of_ioctl(struct bench *bench)
@@ -330,159 +478,254 @@ static int floor_of_ioctl(struct bench *bench)
 
 static int lookup(struct bench *bench)
 {
-	return query(bench, next_address(bench), 0, false, false);
-}
-
-static int lookup_miss(struct bench *bench)
-{
-	return query(bench, bench->target->hole, 0, false, false) ==
-	       ENOENT ? 0 : EIO;
+	return query(bench, next_address(bench, EVERYWHERE), 0, false, false);
 }
 
 static int lookup_special(struct bench *bench)
 {
-	return query(bench, bench->target->stack, 0, true, false);
+	return query(bench, bench->stack, 0, true, false);
 }
 
 static int lookup_short(struct bench *bench)
 {
-	return query(bench, next_in_file(bench, 0), 0, true, false);
+	return query(bench, next_address(bench, SHORT_PATHS), 0, true, false);
 }
 
 static int lookup_long(struct bench *bench)
 {
-	return query(bench, next_in_file(bench, 1), 0, true, false);
+	return query(bench, next_address(bench, LONG_PATHS), 0, true, false);
 }
 
 static int lookup_build_id(struct bench *bench)
 {
-	const int error = query(bench, next_in_file(bench, 0), 0, true, true);
+	return query(bench, next_address(bench, SHORT_PATHS), 0, true, true);
+}
 
-	if (!error && the_query.build_id_size != sizeof(build_id))
-		return ENODATA;
-	return error;
+static bool lookups_agree(struct bench *bench)
+{
+	size_t i;
+
+	for (i = 0; i < NR_ADDRS; i++) {
+		const struct procmap_mapping *line;
+
+		if (bench->work->run(bench))
+			return false;
+		line = line_at(bench, the_query.query_addr);
+		if (!line || !is_answer(line))
+			return false;
+	}
+	return true;
+}
+
+static int lookup_miss(struct bench *bench)
+{
+	return query(bench, bench->hole, 0, false, false) == ENOENT ? 0 : EIO;
+}
+
+static bool miss_agrees(struct bench *bench)
+{
+	return !lookup_miss(bench) && !line_at(bench, bench->hole);
 }
 
 /*
  * Every walk costs per mapping of the target, whether the filters let it pass or
- * not. It fails unless it returned every mapping that they let pass.
+ * not. It fails unless it returned as many mappings as they let pass.
  */
 static int walked(struct bench *bench, size_t ioctls, bool complete)
 {
-	bench->units = bench->target->nr_vmas;
+	bench->units = bench->nr_vmas;
 	bench->queries = (double)ioctls / bench->units;
 	return complete ? 0 : EIO;
 }
 
-static int walk_by_query(struct bench *bench, uint64_t filters,
-			 bool want_build_id, size_t expected)
+static const uint64_t query_flags[] = {
+	[ALL] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
+	[EXECUTABLE] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
+		       PROCMAP_QUERY_VMA_EXECUTABLE,
+	[FILES] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
+		  PROCMAP_QUERY_FILE_BACKED_VMA,
+};
+
+static int query_walk(struct bench *bench)
 {
+	const bool build_ids = bench->work->build_ids;
+	const uint64_t flags = query_flags[bench->work->which];
 	uint64_t addr = 0;
 	size_t nr = 0;
 	int error;
 
-	while (!(error = query(bench, addr,
-			       filters | PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
-			       true, want_build_id))) {
+	while (!(error = query(bench, addr, flags, true, build_ids))) {
 		addr = the_query.vma_end;
 		nr++;
 	}
-	return walked(bench, nr + 1, error == ENOENT && nr == expected);
+	return walked(bench, nr + 1, error == ENOENT && nr == bench->expected);
 }
 
-static int walk_by_scan(struct bench *bench, uint64_t flags, size_t expected)
+static bool query_walk_agrees(struct bench *bench)
 {
-	static struct procmap_vma vmas[SCAN_VMAS];
-	static char data[SCAN_DATA];
+	const struct work *const work = bench->work;
+	const uint64_t flags = query_flags[work->which];
+	uint64_t addr = 0;
+	size_t i;
+
+	for (i = next_line(bench, 0, work->which); i < bench->nr_vmas;
+	     i = next_line(bench, i + 1, work->which)) {
+		if (query(bench, addr, flags, true, work->build_ids) ||
+		    !is_answer(&bench->lines[i]))
+			return false;
+		addr = the_query.vma_end;
+	}
+	return query(bench, addr, flags, true, work->build_ids) == ENOENT;
+}
+
+static const uint64_t scan_filters[] = {
+	[ALL] = 0,
+	[EXECUTABLE] = PROCMAP_VMA_EXECUTABLE,
+	[FILES] = PROCMAP_VMA_FILE_BACKED,
+};
+
+static struct procmap_vma scan_vmas[SCAN_VMAS];
+static char scan_data[SCAN_DATA];
+
+/* There is room for all mappings, so one call returns them. */
+static int scan_walk(struct bench *bench)
+{
+	const struct work *const work = bench->work;
 	struct procmap_scan_arg arg = {
 		.size = sizeof(arg),
-		.flags = flags | PROCMAP_SCAN_NAMES,
+		.filter = scan_filters[work->which],
+		.want = PROCMAP_SCAN_NAMES |
+			(work->build_ids ? PROCMAP_SCAN_BUILD_IDS : 0),
 		.end = UINT64_MAX,
-		.vec = (uintptr_t)vmas,
+		.vec = (uintptr_t)scan_vmas,
 		.vec_len = SCAN_VMAS,
-		.vma_size = sizeof(*vmas),
-		.data = (uintptr_t)data,
-		.data_size = sizeof(data),
+		.vma_size = sizeof(*scan_vmas),
+		.data = (uintptr_t)scan_data,
+		.data_size = sizeof(scan_data),
 	};
-	size_t nr = 0, ioctls = 0;
-	int ret;
+	const int ret = ioctl(bench->fd, PROCMAP_SCAN, &arg);
 
-	for (; arg.start != arg.end; arg.start = arg.walk_end) {
-		ret = ioctl(bench->fd, PROCMAP_SCAN, &arg);
-		if (ret < 0)
-			return errno;
-		nr += ret;
-		ioctls++;
-	}
-	return walked(bench, ioctls, nr == expected);
+	if (ret < 0)
+		return errno;
+	return walked(bench, 1, arg.walk_end == arg.end &&
+				(size_t)ret == bench->expected);
 }
 
-static int walk_by_text(struct bench *bench, unsigned int filters,
-			size_t expected)
+static bool is_record(const struct procmap_mapping *line,
+		      const struct procmap_vma *vma, bool build_ids)
 {
-	return walked(bench, 0, count_vmas(bench->procmap, filters) == expected);
+	const uint64_t flags = vma->flags & ~(uint64_t)PROCMAP_VMA_FILE_BACKED;
+	const char *const name = scan_data + vma->name_offset;
+	const struct procmap_mapping answer = {
+		.start = vma->start,
+		.end = vma->end,
+		.offset = vma->offset,
+		.inode = vma->inode,
+		.page_size = vma->page_size,
+		.name = name,
+		.name_len = vma->name_size ? vma->name_size - 1 : 0,
+		.flags = flags,
+		.dev_major = vma->dev_major,
+		.dev_minor = vma->dev_minor,
+	};
+
+	return is_same(line, &answer) &&
+	       is_file(line) == !!(vma->flags & PROCMAP_VMA_FILE_BACKED) &&
+	       (!vma->name_size || !name[vma->name_size - 1]) &&
+	       (build_ids ? is_same_id(line, (unsigned char *)scan_data +
+					     vma->build_id_offset,
+				       vma->build_id_size) :
+			    !vma->build_id_size);
 }
 
-static int query_all(struct bench *bench)
+static bool scan_walk_agrees(struct bench *bench)
 {
-	return walk_by_query(bench, 0, false, bench->target->nr_vmas);
+	const struct work *const work = bench->work;
+	size_t i, nr = 0;
+
+	if (scan_walk(bench))
+		return false;
+	for (i = next_line(bench, 0, work->which); i < bench->nr_vmas;
+	     i = next_line(bench, i + 1, work->which))
+		if (!is_record(&bench->lines[i], &scan_vmas[nr++],
+			       work->build_ids))
+			return false;
+	return true;
 }
 
-static int query_executable(struct bench *bench)
+static const unsigned int text_filters[] = {
+	[ALL] = 0,
+	[EXECUTABLE] = PROCMAP_EXECUTABLE,
+	[FILES] = PROCMAP_FILE_BACKED,
+};
+
+static int text_walk(struct bench *bench)
 {
-	return walk_by_query(bench, PROCMAP_QUERY_VMA_EXECUTABLE, false,
-			     bench->nr_executable);
+	const size_t nr = count_vmas(bench->procmaps[BY_TEXT],
+				     text_filters[bench->work->which]);
+
+	return walked(bench, 0, nr == bench->expected);
 }
 
-static int query_build_ids(struct bench *bench)
+static bool text_walk_agrees(struct bench *bench)
 {
-	return walk_by_query(bench, PROCMAP_QUERY_FILE_BACKED_VMA, true,
-			     bench->nr_file_backed);
-}
+	const enum which which = bench->work->which;
+	struct procmap_mapping answer;
+	uint64_t cursor = 0;
+	size_t i;
 
-static int scan_all(struct bench *bench)
-{
-	return walk_by_scan(bench, 0, bench->target->nr_vmas);
-}
-
-static int scan_executable(struct bench *bench)
-{
-	return walk_by_scan(bench, PROCMAP_QUERY_VMA_EXECUTABLE,
-			    bench->nr_executable);
-}
-
-static int scan_build_ids(struct bench *bench)
-{
-	return walk_by_scan(bench, PROCMAP_QUERY_FILE_BACKED_VMA |
-				   PROCMAP_SCAN_BUILD_IDS,
-			    bench->nr_file_backed);
-}
-
-static int text_all(struct bench *bench)
-{
-	return walk_by_text(bench, 0, bench->target->nr_vmas);
-}
-
-static int text_executable(struct bench *bench)
-{
-	return walk_by_text(bench, PROCMAP_EXECUTABLE, bench->nr_executable);
+	for (i = next_line(bench, 0, which); i < bench->nr_vmas;
+	     i = next_line(bench, i + 1, which))
+		if (procmap_next(bench->procmaps[BY_TEXT], &cursor,
+				 text_filters[which], &answer) ||
+		    !is_same(&bench->lines[i], &answer))
+			return false;
+	return !text_walk(bench);
 }
 
 /*
  * Look up addresses all over the process in one run: by text, the cost of a
  * lookup depends on the address.
  */
+#define TEXT_LOOKUPS	8
+
+static uint64_t text_address(const struct bench *bench, size_t i)
+{
+	return bench->addrs[EVERYWHERE][i * (NR_ADDRS / TEXT_LOOKUPS)];
+}
+
 static int text_lookup(struct bench *bench)
 {
 	struct procmap_mapping vma;
 	int error = 0;
 	size_t i;
 
-	bench->units = 8;
-	for (i = 0; i < NR_ADDRS && !error; i += NR_ADDRS / bench->units)
-		error = procmap_find(bench->procmap, bench->target->addrs[i], 0,
-				     &vma);
+	bench->units = TEXT_LOOKUPS;
+	for (i = 0; i < TEXT_LOOKUPS && !error; i++)
+		error = procmap_find(bench->procmaps[BY_TEXT],
+				     text_address(bench, i), 0, &vma);
 	return error;
+}
+
+static bool text_lookup_agrees(struct bench *bench)
+{
+	struct procmap_mapping answer;
+	size_t i;
+
+	for (i = 0; i < TEXT_LOOKUPS; i++) {
+		const uint64_t addr = text_address(bench, i);
+
+		if (procmap_find(bench->procmaps[BY_TEXT], addr, 0, &answer) ||
+		    !is_same(line_at(bench, addr), &answer))
+			return false;
+	}
+	return true;
+}
+
+static int resolve_pass(struct bench *bench, struct procmap_resolved **resolved)
+{
+	return procmap_resolve(bench->procmaps[bench->work->method],
+			       bench->pass, PASS_ADDRS, 0, resolved);
 }
 
 static int pass(struct bench *bench)
@@ -490,56 +733,94 @@ static int pass(struct bench *bench)
 	struct procmap_resolved *resolved;
 	int error;
 
-	error = procmap_resolve(bench->procmap, bench->target->pass, PASS_ADDRS,
-				0, &resolved);
+	error = resolve_pass(bench, &resolved);
 	if (error)
 		return error;
-	error = resolved->places[0].mapping == PROCMAP_NOT_MAPPED ? EIO : 0;
 	bench->queries = resolved->nr_mappings;
 	procmap_free_resolved(resolved);
-	return error;
+	return 0;
+}
+
+static bool place_agrees(const struct bench *bench, size_t i,
+			 const struct procmap_resolved *resolved)
+{
+	const struct procmap_place *const place = &resolved->places[i];
+	const struct procmap_mapping *const line = line_at(bench,
+							   bench->pass[i]);
+
+	return place->mapping < resolved->nr_mappings &&
+	       place->offset == line->offset + bench->pass[i] - line->start &&
+	       is_same(line, &resolved->mappings[place->mapping]);
+}
+
+static bool pass_agrees(struct bench *bench)
+{
+	struct procmap_resolved *resolved;
+	bool agrees = true;
+	size_t i;
+
+	if (resolve_pass(bench, &resolved))
+		return false;
+	for (i = 0; i < PASS_ADDRS && agrees; i++)
+		agrees = place_agrees(bench, i, resolved);
+	procmap_free_resolved(resolved);
+	return agrees;
 }
 
 /* Their names in the report. The first is replaced by the argument METHOD. */
 static const char *method_names[NR_METHODS] = { "query", "scan", "text" };
 
-/**
- * struct work - one thing to measure
- * @name: its name in the report.
- * @method: how it reads the mappings.
- * @run: does it once; returns 0, or an error number of either sign.
- * @headline: it is one of the figures of "bench METHOD short".
- */
-struct work {
-	const char *name;
-	enum method method;
-	int (*run)(struct bench *bench);
-	bool headline;
-};
-
 static const struct work works[] = {
-	{ "lookup", BY_QUERY, lookup, true },
-	{ "lookup", BY_TEXT, text_lookup, false },
-	{ "miss", BY_QUERY, lookup_miss, false },
-	{ "special name", BY_QUERY, lookup_special, false },
-	{ "30-byte path", BY_QUERY, lookup_short, true },
-	{ "200-byte path", BY_QUERY, lookup_long, false },
-	{ "path and build ID", BY_QUERY, lookup_build_id, true },
-	{ "walk, per VMA", BY_QUERY, query_all, true },
-	{ "walk, per VMA", BY_SCAN, scan_all, true },
-	{ "walk, per VMA", BY_TEXT, text_all, false },
-	{ "executable walk, per VMA", BY_QUERY, query_executable, false },
-	{ "executable walk, per VMA", BY_SCAN, scan_executable, true },
-	{ "executable walk, per VMA", BY_TEXT, text_executable, false },
-	{ "build IDs, per VMA", BY_QUERY, query_build_ids, false },
-	{ "build IDs, per VMA", BY_SCAN, scan_build_ids, true },
-	{ "symbolizer's pass", BY_QUERY, pass, false },
-	{ "symbolizer's pass", BY_TEXT, pass, false },
+	{ "lookup", BY_QUERY,
+	  .run = lookup, .agrees = lookups_agree, .headline = true },
+	{ "lookup", BY_TEXT,
+	  .run = text_lookup, .agrees = text_lookup_agrees },
+	{ "miss", BY_QUERY,
+	  .run = lookup_miss, .agrees = miss_agrees },
+	{ "special name", BY_QUERY,
+	  .run = lookup_special, .agrees = lookups_agree },
+	{ "30-byte path", BY_QUERY,
+	  .run = lookup_short, .agrees = lookups_agree, .headline = true },
+	{ "200-byte path", BY_QUERY,
+	  .run = lookup_long, .agrees = lookups_agree },
+	{ "path and build ID", BY_QUERY,
+	  .run = lookup_build_id, .agrees = lookups_agree, .headline = true },
+	{ "walk, per VMA", BY_QUERY,
+	  .run = query_walk, .agrees = query_walk_agrees, .headline = true },
+	{ "walk, per VMA", BY_SCAN,
+	  .run = scan_walk, .agrees = scan_walk_agrees, .headline = true },
+	{ "walk, per VMA", BY_TEXT,
+	  .run = text_walk, .agrees = text_walk_agrees },
+	{ "executable walk, per VMA", BY_QUERY,
+	  .run = query_walk, .agrees = query_walk_agrees, .which = EXECUTABLE },
+	{ "executable walk, per VMA", BY_SCAN,
+	  .run = scan_walk, .agrees = scan_walk_agrees, .which = EXECUTABLE,
+	  .headline = true },
+	{ "executable walk, per VMA", BY_TEXT,
+	  .run = text_walk, .agrees = text_walk_agrees, .which = EXECUTABLE },
+	{ "build IDs, per VMA", BY_QUERY,
+	  .run = query_walk, .agrees = query_walk_agrees, .which = FILES,
+	  .build_ids = true },
+	{ "build IDs, per VMA", BY_SCAN,
+	  .run = scan_walk, .agrees = scan_walk_agrees, .which = FILES,
+	  .build_ids = true, .headline = true },
+	{ "symbolizer's pass", BY_QUERY,
+	  .run = pass, .agrees = pass_agrees },
+	{ "symbolizer's pass", BY_TEXT,
+	  .run = pass, .agrees = pass_agrees },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
-static const struct work the_floor = { "floor", BY_QUERY, floor_of_ioctl, true };
+static bool always(struct bench *bench)
+{
+	(void)bench;
+	return true;
+}
+
+static const struct work the_floor = {
+	"floor", BY_QUERY, .run = floor_of_ioctl, .agrees = always,
+};
 
 /* The CPU time of this thread: early in a boot, other tasks run as well. */
 static uint64_t now(void)
@@ -550,16 +831,35 @@ static uint64_t now(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static void do_work(const struct work *work, struct bench *bench)
+static void fail(const struct bench *bench, const char *how)
 {
-	int error;
+	errx(2, "%s by %s, %zu VMAs: %s", bench->work->name,
+	     method_names[bench->work->method], bench->nr_vmas, how);
+}
 
-	bench->procmap = bench->procmaps[work->method];
-	error = work->run(bench);
+static void do_work(struct bench *bench)
+{
+	const int error = bench->work->run(bench);
+
 	if (error)
-		errx(2, "%s by %s, %zu VMAs: %s", work->name,
-		     method_names[work->method], bench->target->nr_vmas,
-		     strerror(abs(error)));
+		fail(bench, strerror(abs(error)));
+}
+
+/* Make a work the current one. Fails if it answers anything but the text. */
+static void begin_work(struct bench *bench, const struct work *work)
+{
+	size_t i;
+
+	bench->work = work;
+	bench->expected = 0;
+	for (i = 0; i < bench->nr_vmas; i++)
+		bench->expected += is_returned(&bench->lines[i], work->which);
+	bench->run = 0;
+	bench->units = 1;
+	bench->queries = 1;
+	if (!work->agrees(bench))
+		fail(bench, "it does not agree with the text");
+	bench->run = 0;
 }
 
 static int by_number(const void *a, const void *b)
@@ -576,29 +876,166 @@ static double cost_of(const struct work *work, struct bench *bench)
 	uint64_t begin, once;
 	size_t i, j, runs;
 
-	bench->run = 0;
-	bench->units = 1;
-	bench->queries = 1;
-	do_work(work, bench);
+	begin_work(bench, work);
+	do_work(bench);
 	begin = now();
-	do_work(work, bench);
+	do_work(bench);
 	once = now() - begin;
 	runs = BATCH_COST / (once + 1) + 1;
 	for (i = 0; i < NR_BATCHES; i++) {
 		begin = now();
 		for (j = 0; j < runs; j++)
-			do_work(work, bench);
+			do_work(bench);
 		costs[i] = (double)(now() - begin) / runs / bench->units;
 	}
 	qsort(costs, NR_BATCHES, sizeof(*costs), by_number);
 	return costs[NR_BATCHES / 2];
 }
 
-static void open_maps(struct bench *bench, pid_t pid)
+static bool parse_line(char *text, struct procmap_mapping *line)
 {
-	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
+	unsigned long long start, end, offset, inode;
+	unsigned int dev_major, dev_minor;
+	char perms[5];
+	int name = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	text[strcspn(text, "\n")] = '\0';
+	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end,
+		   perms, &offset, &dev_major, &dev_minor, &inode, &name) < 7 ||
+	    !name)
+		return false;
+	*line = (struct procmap_mapping) {
+		.start = start,
+		.end = end,
+		.offset = offset,
+		.inode = inode,
+		.name = strdup(text + name),
+		.name_len = strlen(text + name),
+		.flags = (perms[0] == 'r' ? PROCMAP_READABLE : 0) |
+			 (perms[1] == 'w' ? PROCMAP_WRITABLE : 0) |
+			 (perms[2] == 'x' ? PROCMAP_EXECUTABLE : 0) |
+			 (perms[3] == 's' ? PROCMAP_SHARED : 0),
+		.dev_major = dev_major,
+		.dev_minor = dev_minor,
+	};
+	return line->name;
+}
+
+/* The text does not show build IDs, but who has made the files knows them. */
+static void add_build_id(struct procmap_mapping *line)
+{
+	const long nr = number_of(line->name);
+
+	if (!is_file(line))
+		return;
+	line->build_id_size = PROCMAP_BUILD_ID_MAX;
+	if (nr < 0)
+		memcpy(line->build_id, program_id, PROCMAP_BUILD_ID_MAX);
+	else
+		make_build_id(line->build_id, nr);
+}
+
+/* Read @nr lines of the text, without that of the vsyscall page, which is no VMA. */
+static void read_text(struct bench *bench, const char *path, size_t nr)
+{
+	FILE *const file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+
+	bench->lines = calloc(nr, sizeof(*bench->lines));
+	if (!file || !bench->lines)
+		err(2, "%s", path);
+	while (getline(&text, &size, file) > 0) {
+		struct procmap_mapping line;
+
+		if (!parse_line(text, &line))
+			errx(2, "%s: %s", path, text);
+		if (!strcmp(line.name, "[vsyscall]"))
+			continue;
+		if (bench->nr_vmas == nr)
+			errx(2, "%s has more than %zu mappings", path, nr);
+		add_build_id(&line);
+		bench->lines[bench->nr_vmas++] = line;
+	}
+	if (bench->nr_vmas != nr)
+		errx(2, "%s has %zu mappings, not %zu", path, bench->nr_vmas, nr);
+	free(text);
+	fclose(file);
+}
+
+static bool is_at(const struct procmap_mapping *line, enum places places)
+{
+	switch (places) {
+	case SHORT_PATHS:
+		return number_of(line->name) >= 0 &&
+		       line->name_len == PATH_SHORT;
+	case LONG_PATHS:
+		return number_of(line->name) >= 0 &&
+		       line->name_len == PATH_LONG;
+	default:
+		return true;
+	}
+}
+
+/*
+ * Spread addresses over the mappings. 7919 is a prime: successive addresses are
+ * far apart. Returns the number of mappings.
+ */
+static size_t spread(struct bench *bench, enum places places)
+{
+	uint64_t *const starts = calloc(bench->nr_vmas, sizeof(*starts));
+	size_t nr = 0, i;
+
+	if (!starts)
+		err(2, "calloc");
+	for (i = 0; i < bench->nr_vmas; i++)
+		if (is_at(&bench->lines[i], places))
+			starts[nr++] = bench->lines[i].start;
+	for (i = 0; i < NR_ADDRS && nr; i++)
+		bench->addrs[places][i] = starts[i * 7919 % nr];
+	free(starts);
+	return nr;
+}
+
+/* Spread the addresses of the pass over the code of the libraries. */
+static void spread_pass(struct bench *bench)
+{
+	uint64_t *const starts = calloc(bench->nr_vmas, sizeof(*starts));
+	size_t nr = 0, pass, i;
+
+	if (!starts)
+		err(2, "calloc");
+	for (i = 0; i < bench->nr_vmas; i++)
+		if (number_of(bench->lines[i].name) >= 0 &&
+		    is_returned(&bench->lines[i], EXECUTABLE))
+			starts[nr++] = bench->lines[i].start;
+	pass = nr < PASS_VMAS ? nr : PASS_VMAS;
+	for (i = 0; i < PASS_ADDRS; i++)
+		bench->pass[i] = starts[i * 7919 % pass * (nr / pass)] +
+				 i * 31 % PAGE;
+	free(starts);
+}
+
+static void find_special(struct bench *bench)
+{
+	size_t i;
+
+	for (i = 0; i < bench->nr_vmas; i++)
+		if (!strcmp(bench->lines[i].name, "[stack]"))
+			bench->stack = bench->lines[i].start;
+	bench->hole = bench->lines[bench->nr_vmas - 1].start - PAGE;
+	if (!bench->stack || line_at(bench, bench->hole))
+		errx(2, "the target has no stack, or no hole below its end");
+}
+
+/* Start a target of @nr mappings, open its maps file, and read its text. */
+static void open_bench(struct bench *bench, size_t nr)
+{
+	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
+
+	memset(bench, 0, sizeof(*bench));
+	bench->pid = start_target(nr);
+	snprintf(path, sizeof(path), "/proc/%d/maps", bench->pid);
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
@@ -607,20 +1044,12 @@ static void open_maps(struct bench *bench, pid_t pid)
 	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT,
 			    &bench->procmaps[BY_TEXT]))
 		errx(2, "this kernel has no PROCMAP_QUERY");
-	bench->nr_executable = count_vmas(bench->procmaps[BY_TEXT],
-					  PROCMAP_EXECUTABLE);
-	bench->nr_file_backed = count_vmas(bench->procmaps[BY_TEXT],
-					   PROCMAP_FILE_BACKED);
-}
-
-/* Start a target of @nr mappings, and open its maps file. */
-static struct bench open_bench(size_t nr, int fds[NR_FILES])
-{
-	struct bench bench = {};
-
-	bench.target = start_target(nr, fds, &bench.pid);
-	open_maps(&bench, bench.pid);
-	return bench;
+	read_text(bench, path, nr);
+	find_special(bench);
+	spread(bench, EVERYWHERE);
+	spread(bench, SHORT_PATHS);
+	bench->nr_long = spread(bench, LONG_PATHS);
+	spread_pass(bench);
 }
 
 static void close_bench(struct bench *bench)
@@ -628,6 +1057,9 @@ static void close_bench(struct bench *bench)
 	procmap_close(bench->procmaps[BY_QUERY]);
 	procmap_close(bench->procmaps[BY_TEXT]);
 	close(bench->fd);
+	while (bench->nr_vmas)
+		free((char *)bench->lines[--bench->nr_vmas].name);
+	free(bench->lines);
 	kill(bench->pid, SIGKILL);
 	waitpid(bench->pid, NULL, 0);
 }
@@ -637,7 +1069,7 @@ static bool can_be_done(const struct work *work, const struct bench *bench)
 	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
 		return false;
-	return work->run != lookup_long || bench->target->nr_files > 1;
+	return work->run != lookup_long || bench->nr_long;
 }
 
 static void measure(struct bench *bench, const char *kernel, bool headline_only)
@@ -656,7 +1088,7 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 		cost = cost_of(work, bench);
 		printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
 		       kernel, method_names[work->method], work->name,
-		       bench->target->nr_vmas, cost,
+		       bench->nr_vmas, cost,
 		       work->method == BY_TEXT ? 0 : floor * bench->queries);
 		fflush(stdout);
 	}
@@ -685,35 +1117,23 @@ static void profile(struct bench *bench, const char *method, const char *name,
 			break;
 	if (i == NR_WORKS)
 		errx(2, "there is no work '%s' by %s", name, method);
+	begin_work(bench, &works[i]);
 	for (run = 0; run < 10; run++)
-		do_work(&works[i], bench);
+		do_work(bench);
 	mark_trace(trace, "begin");
 	MARK();
 	for (run = 0; run < runs; run++)
-		do_work(&works[i], bench);
+		do_work(bench);
 	MARK();
 	mark_trace(trace, "end");
-}
-
-static size_t path_length(int nr)
-{
-	switch (nr) {
-	case 0:
-		return PATH_SHORT;
-	case 1:
-		return PATH_LONG;
-	default:
-		return PATH_MIN + nr * (PATH_LONG - PATH_MIN) / NR_FILES;
-	}
 }
 
 int main(int argc, char **argv)
 {
 	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
 	const bool is_profile = argc == 5;
+	static struct bench bench;
 	struct utsname host;
-	struct bench bench;
-	int fds[NR_FILES];
 	size_t i;
 
 	if (argc != 2 && !headline_only && !is_profile)
@@ -722,10 +1142,9 @@ int main(int argc, char **argv)
 	    strcmp(argv[1], method_names[BY_TEXT]))
 		method_names[BY_QUERY] = argv[1];
 	uname(&host);
-	for (i = 0; i < NR_FILES; i++)
-		fds[i] = make_file(path_length(i), i);
+	read_program();
 	if (is_profile) {
-		bench = open_bench(strtoul(argv[3], NULL, 10), fds);
+		open_bench(&bench, strtoul(argv[3], NULL, 10));
 		profile(&bench, argv[1], argv[2], strtoul(argv[4], NULL, 10));
 		close_bench(&bench);
 		return 0;
@@ -733,7 +1152,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		if (headline_only && sizes[i] != HEADLINE_VMAS)
 			continue;
-		bench = open_bench(sizes[i], fds);
+		open_bench(&bench, sizes[i]);
 		measure(&bench, host.release, headline_only);
 		close_bench(&bench);
 	}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measure how long mmap(2) and munmap(2) take while another process reads the
- * mappings all the time: "bench/bench contention" runs this in a guest of two
- * CPUs. It prints a JSON object for each method of reading, first for none.
+ * mappings all the time: "bench/bench contention" runs this in guests of two
+ * CPUs, and each time prints a JSON object for each method of reading, first for
+ * none.
  *
  *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY
  *				of the running kernel
@@ -13,6 +14,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <procmap.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,7 +32,6 @@
 
 #define PAGE		4096
 #define NR_VMAS		5000
-#define NR_ROUNDS	5
 #define NR_TIMES	20000
 
 /**
@@ -39,8 +40,7 @@
  * @has_reader: there is a reader.
  * @way: how that reader uses the library.
  *
- * The rounds of the methods take turns. PROCMAP_SCAN is the last: not every
- * kernel has it.
+ * PROCMAP_SCAN is the last: not every kernel has it.
  */
 static struct method {
 	const char *name;
@@ -74,21 +74,24 @@ static uint64_t now(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
+/* The mappings that are not mapped and unmapped have to be there each time. */
 static void walk(struct procmap *procmap)
 {
 	struct procmap_mapping vma;
 	uint64_t cursor = 0;
+	size_t nr = 0;
 	int error;
 
-	do {
-		error = procmap_next(procmap, &cursor, 0, &vma);
-	} while (!error);
+	while (!(error = procmap_next(procmap, &cursor, 0, &vma)))
+		nr++;
 	if (error != -ENOENT)
 		errx(2, "the reader: %s", strerror(-error));
+	if (nr < NR_VMAS)
+		errx(2, "the reader: only %zu mappings", nr);
 }
 
-/* Walk over all mappings of @pid until killed; write to @ready after the first. */
-static void read_mappings(pid_t pid, enum procmap_way way, int ready)
+/* Walk over all mappings of @pid until killed; write to @walks after each time. */
+static void read_mappings(pid_t pid, enum procmap_way way, int walks)
 {
 	struct procmap *procmap;
 
@@ -96,43 +99,58 @@ static void read_mappings(pid_t pid, enum procmap_way way, int ready)
 	run_on(1);
 	if (procmap_open_pid(pid, way, &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
-	walk(procmap);
-	if (write(ready, "", 1) != 1)
-		err(2, "write");
-	for (;;)
+	for (;;) {
 		walk(procmap);
+		if (write(walks, "", 1) != 1)
+			err(2, "write");
+	}
+}
+
+struct reader {
+	pid_t pid;
+	int walks;	/* a byte for each walk */
+};
+
+static void await_walk(const struct reader *reader)
+{
+	char byte;
+
+	if (read(reader->walks, &byte, 1) != 1)
+		errx(2, "the reader failed");
 }
 
 /* Return once the reader has walked over all mappings for the first time. */
-static pid_t start_reader(enum procmap_way way)
+static struct reader start_reader(enum procmap_way way)
 {
 	const pid_t self = getpid();
-	pid_t reader;
-	int ready[2];
-	char byte;
+	struct reader reader;
+	int ends[2];
 
-	if (pipe(ready))
+	/* It must not stop the reader, so it has to have room for all walks. */
+	if (pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) < 0)
 		err(2, "pipe");
-	reader = fork();
-	if (reader < 0)
+	reader.pid = fork();
+	if (reader.pid < 0)
 		err(2, "fork");
-	if (!reader)
-		read_mappings(self, way, ready[1]);
-	close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1)
-		errx(2, "the reader failed");
-	close(ready[0]);
+	if (!reader.pid)
+		read_mappings(self, way, ends[1]);
+	close(ends[1]);
+	reader.walks = ends[0];
+	await_walk(&reader);
 	return reader;
 }
 
-static void stop_reader(pid_t reader)
+/* The reader has to have been reading all the time: at least one walk more. */
+static void stop_reader(const struct reader *reader)
 {
 	int status;
 
-	kill(reader, SIGKILL);
-	if (waitpid(reader, &status, 0) != reader || !WIFSIGNALED(status) ||
-	    WTERMSIG(status) != SIGKILL)
+	await_walk(reader);
+	kill(reader->pid, SIGKILL);
+	if (waitpid(reader->pid, &status, 0) != reader->pid ||
+	    !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		errx(2, "the reader failed");
+	close(reader->walks);
 }
 
 static void map_and_unmap(uint64_t *ns)
@@ -150,9 +168,9 @@ static void map_and_unmap(uint64_t *ns)
 	}
 }
 
-static void do_round(const struct method *method, uint64_t *ns)
+static void measure(const struct method *method, uint64_t *ns)
 {
-	pid_t reader;
+	struct reader reader;
 
 	if (!method->has_reader) {
 		map_and_unmap(ns);
@@ -160,7 +178,7 @@ static void do_round(const struct method *method, uint64_t *ns)
 	}
 	reader = start_reader(method->way);
 	map_and_unmap(ns);
-	stop_reader(reader);
+	stop_reader(&reader);
 }
 
 static int by_number(const void *a, const void *b)
@@ -170,14 +188,13 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void report(const char *kernel, const char *method, uint64_t *ns,
-		   size_t nr)
+static void report(const char *kernel, const char *method, uint64_t *ns)
 {
-	qsort(ns, nr, sizeof(*ns), by_number);
+	qsort(ns, NR_TIMES, sizeof(*ns), by_number);
 	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"worst_ns\": %llu}\n",
-	       kernel, method, (unsigned long long)ns[nr / 2],
-	       (unsigned long long)ns[nr / 100 * 99],
-	       (unsigned long long)ns[nr - 1]);
+	       kernel, method, (unsigned long long)ns[NR_TIMES / 2],
+	       (unsigned long long)ns[NR_TIMES / 100 * 99],
+	       (unsigned long long)ns[NR_TIMES - 1]);
 }
 
 static size_t count_methods(void)
@@ -193,29 +210,23 @@ static size_t count_methods(void)
 int main(int argc, char **argv)
 {
 	const size_t nr_methods = count_methods();
-	uint64_t *ns[NR_METHODS];
+	static uint64_t ns[NR_TIMES];
 	struct utsname host;
-	size_t i, round;
+	size_t i;
 
 	if (argc != 2)
 		errx(2, "usage: contention METHOD");
 	methods[QUERY].name = argv[1];
 	uname(&host);
 	run_on(0);
-	for (i = 0; i < nr_methods; i++) {
-		ns[i] = calloc(NR_ROUNDS * NR_TIMES, sizeof(**ns));
-		if (!ns[i])
-			err(2, "calloc");
-	}
 	for (i = 0; i < NR_VMAS; i++)
 		if (mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 			err(2, "mmap");
-	for (round = 0; round < NR_ROUNDS; round++)
-		for (i = 0; i < nr_methods; i++)
-			do_round(&methods[i], ns[i] + round * NR_TIMES);
-	for (i = 0; i < nr_methods; i++)
-		report(host.release, methods[i].name, ns[i],
-		       NR_ROUNDS * NR_TIMES);
+	map_and_unmap(ns);	/* once, so that all is warm */
+	for (i = 0; i < nr_methods; i++) {
+		measure(&methods[i], ns);
+		report(host.release, methods[i].name, ns);
+	}
 	return 0;
 }

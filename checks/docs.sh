@@ -3,15 +3,9 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# Each block of C is a program: NAME-NR.c for those of NAME.rst.
 examples_are_compiled() {
-	local page example
-	for page in "$ROOT"/Documentation/*/*.rst; do
-		awk -v to="$tmp/$(basename "$page" .rst)" '
-			/^\.\. code-block:: c$/ { on = 1; out = to "-" ++nr ".c"; next }
-			/^[^ ]/ { on = 0 }
-			on { sub(/^  /, ""); print >out }' "$page"
-	done
+	local example
+	documented_programs "$tmp"
 	for example in "$tmp"/*.c; do
 		gcc -Wall -Wextra -Werror -isystem "$patched/tools/include/uapi" \
 			-o "${example%.c}" "$example"

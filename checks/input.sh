@@ -17,7 +17,8 @@ refuses() {
 bad_options_are_refused() {
 	refuses '-x' vm -x -- true
 	refuses '-k.*nosuch' vm -k nosuch -- true
-	refuses '-M.*nosuch' vm -M nosuch.ko -- true
+	refuses '-M.*nosuch.ko$' vm -M nosuch.ko -- true
+	refuses '-M.*nosuch.ko$' vm -M 'nosuch.ko scan=1' -- true
 	refuses "-c.*'0'" vm -c 0 -- true
 	refuses "-m.*'lots'" vm -m lots -- true
 	refuses "-t.*'soon'" vm -t soon -- true

@@ -25,11 +25,13 @@ misfits=(
 	's/UTS_RELEASE/"6.0.0"/'
 	"built for 6.0.0, this is $(base_fact VERSION)"
 	's/"proc_mem_open"/"proc_mem_opened"/'
-	'no proc_mem_opened'
-	's/"proc_pid_maps_op"/"proc_pid_smaps_op"/'
-	'not set up as expected'
-	's/look_up("pid_maps_open"/look_up("pid_smaps_open"/'
+	'no kprobe on proc_mem_opened'
+	's/"pid_maps_open")/"pid_smaps_open")/'
 	'not opened by'
+	's/"\[stack\]"/"[pile]"/'
+	'names mappings by other rules'
+	's/&vma->vm_file->f_path/NULL/'
+	'names mappings by other rules'
 	'/struct task_struct \*task;/d'
 	'not set up as expected'
 	's/^\tstruct vma_iterator iter;/&\n\tlong more[16];/'
@@ -37,7 +39,8 @@ misfits=(
 )
 
 # In the guest: each misfit has to be refused with one line, and to leave no
-# trace; the module itself loads all the same afterwards.
+# trace; the module itself loads all the same afterwards, and has the scan only if
+# its parameter says so.
 # shellcheck disable=SC2016	# for the guest's shell
 refusals='
 set -eu
@@ -58,6 +61,7 @@ done
 ! "$tool" -p self --list --query || exit 1
 insmod "$good"
 "$tool" -p self --list --query
+! "$tool" -p self --list --scan || exit 1
 '
 
 misfits_are_refused() {

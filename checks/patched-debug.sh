@@ -17,5 +17,5 @@ done
 
 mapfile -t tests < <(selftests proc | grep -E -- '-(truth|race|abi)$')
 PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
-	-M "$(module_of "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
+	-M "$(module_with_scan "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
 done_testing

@@ -42,11 +42,9 @@ user_space_is_warning_free() {
 	[ ! -s "$tmp/warnings" ]
 }
 
-# Before, after and without a system header that has the ioctl itself: that of the
-# first kernel with the ioctl that Debian has headers of. As C and C++, in 64 and
-# 32 bits.
-header_stands_anywhere() {
-	local order flags release newer=$tmp/newer/linux
+# Copy the header of a kernel that has the ioctl itself to $tmp/newer, nothing else.
+get_newer_header() {
+	local release newer=$tmp/newer/linux
 	release=$(cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release")
 	[ -e "/lib/modules/$release/build" ] ||
 		install_packages "linux-headers-$release"
@@ -54,6 +52,13 @@ header_stands_anywhere() {
 	cp "/usr/src/linux-headers-${release%-cloud-*}-common/include/uapi/linux/fs.h" \
 		"$newer/"
 	grep 'define PROCMAP_QUERY' "$newer/fs.h"
+}
+
+# Before, after and without a system header that has the ioctl itself. As C and C++,
+# in 64 and 32 bits.
+header_stands_anywhere() {
+	local order flags
+	get_newer_header
 	for order in 'fs procmap_query' 'procmap_query fs' 'procmap_query' \
 		'procmap_scan fs' 'fs procmap_scan'; do
 		for flags in "-I$tmp/newer" "-isystem $patched/tools/include/uapi"; do
@@ -71,6 +76,20 @@ header_stands_anywhere() {
 					-x $lang "$tmp/header.c"
 			done
 		done
+	done
+}
+
+# What uses PROCMAP_QUERY and is not of this series has only that header.
+query_compiles_on_mainline() {
+	local source
+	get_newer_header
+	mkdir "$tmp/documented"
+	documented_programs "$tmp/documented"
+	cd "$patched/tools/testing/selftests"
+	for source in "$tmp"/documented/procmap_query-*.c proc/procmap-query-*.c \
+		"$ROOT"/tools/testing/selftests/livepatch/*.c; do
+		echo "$source"
+		gcc -D_GNU_SOURCE -w -I "$tmp/newer" -I proc -c -o /dev/null "$source"
 	done
 }
 
@@ -94,4 +113,5 @@ check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free
 check "the header stands anywhere" header_stands_anywhere
+check "examples and selftests compile on mainline" query_compiles_on_mainline
 done_testing

@@ -139,13 +139,15 @@ guest_ended_well() {
 }
 
 # The selftests in the directories given of build/programs, for guest(): those that
-# the tree has a source of, whether they were built or not.
+# the tree has a source of, whether they were built or not. There is no libelf in 32
+# bits for procmap-query-corpus.
 selftests() {
 	local directory source
 	for directory; do
 		for source in "$WORK/${tree:-patched}"/tools/testing/selftests/proc/procmap-*.c; do
 			source=${source##*/}
-			echo "$directory/${source%.c}"
+			[ "$directory/$source" = proc32/procmap-query-corpus.c ] ||
+				echo "$directory/${source%.c}"
 		done
 	done
 }
@@ -154,8 +156,20 @@ selftests() {
 # live module, with which the debug and the stock kernels run all of them.
 # "make check-all" runs all of them here, too.
 in_tree_tests() {
-	selftests proc | grep -vE -- '-(fault|race|truth)$'
+	selftests proc | grep -vE -- '-(corpus|fault|race|soak|truth)$'
 	selftests proc32 | grep -- '-abi$'
+}
+
+# Write the programs in the documentation to a directory: each block of C is one,
+# NAME-NR.c for those of NAME.rst.
+documented_programs() {
+	local page
+	for page in "$ROOT"/Documentation/*/*.rst; do
+		awk -v to="$1/$(basename "$page" .rst)" '
+			/^\.\. code-block:: c$/ { on = 1; out = to "-" ++nr ".c"; next }
+			/^[^ ]/ { on = 0 }
+			on { sub(/^  /, ""); print >out }' "$page"
+	done
 }
 
 base_git() {
@@ -164,6 +178,11 @@ base_git() {
 
 module_of() {
 	printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
+}
+
+# For -M of scripts/vm: the module with both ioctls.
+module_with_scan() {
+	printf '%s scan=1\n' "$(module_of "$1")"
 }
 
 debug_release() {
@@ -192,7 +211,7 @@ stock_kernel() {
 	check "image of $release" "$ROOT/scripts/stock" "$release"
 	check "procmap_hold for $release" hold_module "/lib/modules/$release/build" "$release"
 	mapfile -t tests < <(selftests proc proc32)
-	guest "stock-$release" -k "stock:$release" -M "$(module_of "$release")" \
+	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
 		-M "$BUILD/hold/$release/procmap_hold.ko" \
 		-a 'secretmem.enable=1 vsyscall=xonly' -- "${tests[@]}" \
 		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
@@ -207,7 +226,7 @@ debug_kernel() {
 	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
 	mapfile -t tests < <(selftests "$2")
-	guest "$name" -k debug -M "$(module_of "$(debug_release)")" \
+	guest "$name" -k debug -M "$(module_with_scan "$(debug_release)")" \
 		-M "$BUILD/hold/$name/procmap_hold.ko" \
 		-a secretmem.enable=1 -- "${tests[@]}"
 }

@@ -14,9 +14,10 @@
  * this module until it is closed. Files that were opened before are not
  * changed.
  *
- * The module verifies what it relies on: it looks up the kernel's functions and
- * tables, opens a maps file, and compares that with what it expects. If
- * anything differs, it prints one line, changes nothing and does not load.
+ * The module verifies what it relies on: it finds the kernel's functions by
+ * kprobes, opens a maps file, and compares that, and the names in its text, with
+ * what it expects. If anything differs, it prints one line, changes nothing and
+ * does not load.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,12 +34,14 @@
 #include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/static_call.h>
 #include <linux/string.h>
-#include <linux/task_work.h>
 #include <linux/utsname.h>
+#include <linux/workqueue.h>
 
 #include "../fs/proc/procmap_query.h"
 #include "../fs/proc/procmap_scan.h"
+#include "../fs/proc/procmap_vma.h"
 #include "../fs/proc/vma_name.h"
 
 /*
@@ -58,25 +61,26 @@ struct proc_maps_private {
 };
 
 /*
- * Functions and tables of the kernel that are not exported. Set before the
- * patch is enabled, read-only from then on.
+ * The function of the kernel that is called and not exported, by direct calls:
+ * with indirect branch tracking, most functions may not be called through a
+ * pointer.
  */
-static struct {
-	struct mm_struct *(*proc_mem_open)(struct inode *inode,
-					   unsigned int mode);
-	void (*task_work_run)(void);
-	const struct file_operations *operations;
-	const struct seq_operations *seq_operations;
-} base __ro_after_init;
+static struct mm_struct *no_mem_open(struct inode *inode, unsigned int mode)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+DEFINE_STATIC_CALL(proc_mem_open, no_mem_open);
+
+/* The kernel's operations of the text of a maps file. */
+static const struct seq_operations *base_seq_operations __ro_after_init;
 
 /* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
 
-/* The engine calls task_work_run(), which the kernel does not export. */
-void task_work_run(void)
-{
-	base.task_work_run();
-}
+static bool scan;
+module_param(scan, bool, 0444);
+MODULE_PARM_DESC(scan, "have PROCMAP_SCAN, which no mainline kernel has (default: N)");
 
 /*
  * Makes the same decisions as the kernel's show_map_vma(), except for two that
@@ -130,7 +134,9 @@ static long live_maps_ioctl(struct file *file, unsigned int cmd,
 	case PROCMAP_QUERY:
 		return procmap_query(priv->mm, (void __user *)arg);
 	case PROCMAP_SCAN:
-		return procmap_scan(priv->mm, (void __user *)arg);
+		if (scan)
+			return procmap_scan(priv->mm, (void __user *)arg);
+		fallthrough;
 	default:
 		return -ENOTTY;
 	}
@@ -153,12 +159,12 @@ static int live_maps_open(struct inode *inode, struct file *file)
 	struct proc_maps_private *priv;
 	int err;
 
-	priv = __seq_open_private(file, base.seq_operations, sizeof(*priv));
+	priv = __seq_open_private(file, base_seq_operations, sizeof(*priv));
 	if (!priv)
 		return -ENOMEM;
 
 	priv->inode = inode;
-	priv->mm = base.proc_mem_open(inode, PTRACE_MODE_READ);
+	priv->mm = static_call(proc_mem_open)(inode, PTRACE_MODE_READ);
 	if (IS_ERR(priv->mm)) {
 		err = PTR_ERR(priv->mm);
 		seq_release_private(inode, file);
@@ -178,82 +184,31 @@ static struct klp_object objects[] = { { .funcs = funcs }, {} };
 
 static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 
-/* kallsyms_lookup_name(), which is not exported. */
-static unsigned long (*look_up_name)(const char *name);
-
-/*
- * Get the address of kallsyms_lookup_name() from a kprobe on it. On kernels
- * with ENDBR instructions, the kprobe may sit behind the function's ENDBR. May
- * sleep.
+/**
+ * find_function - find a function of the kernel by a kprobe on it
+ * @name: its name.
+ *
+ * On kernels with ENDBR instructions, the kprobe may sit behind the function's
+ * ENDBR, or what is left of that. May sleep.
+ *
+ * Return: its address, or NULL if there is none.
  */
-static int __init find_look_up(void)
+static void __init *find_function(const char *name)
 {
-	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	struct kprobe probe = { .symbol_name = name };
 	unsigned long addr;
 	int err;
 
-	/*
-	 * With IBT, the kernel removes the ENDBR of functions that it never
-	 * calls through a pointer; calling one through a pointer faults.
-	 */
-	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT) && boot_cpu_has(X86_FEATURE_IBT)) {
-		pr_err("indirect branch tracking is not supported; boot with ibt=off\n");
-		return -EOPNOTSUPP;
-	}
-
 	err = register_kprobe(&probe);
 	if (err) {
-		pr_err("no kprobe on %s: %d\n", probe.symbol_name, err);
-		return -EOPNOTSUPP;
+		pr_err("no kprobe on %s: %d\n", name, err);
+		return NULL;
 	}
 	addr = (unsigned long)probe.addr;
 	unregister_kprobe(&probe);
-
 	if (is_endbr(*(u32 *)(addr - ENDBR_INSN_SIZE)))
 		addr -= ENDBR_INSN_SIZE;
-	look_up_name = (void *)addr;
-	return 0;
-}
-
-/* Look up a symbol. If the kernel has none of that name, set @err. */
-static void __init *look_up(const char *name, int *err)
-{
-	void *addr = (void *)look_up_name(name);
-
-	if (!addr) {
-		pr_err("this kernel has no %s\n", name);
-		*err = -EOPNOTSUPP;
-	}
-	return addr;
-}
-
-/* Look up all that is needed of the kernel, and check that it fits together. */
-static int __init look_up_base(void)
-{
-	const void *open;
-	int err;
-
-	err = find_look_up();
-	if (err)
-		return err;
-
-	base.proc_mem_open = look_up("proc_mem_open", &err);
-	base.task_work_run = look_up("task_work_run", &err);
-	base.operations = look_up("proc_pid_maps_operations", &err);
-	base.seq_operations = look_up("proc_pid_maps_op", &err);
-	open = look_up("pid_maps_open", &err);
-	if (err)
-		return err;
-
-	if (base.operations->unlocked_ioctl || base.operations->compat_ioctl) {
-		pr_err("this kernel has an ioctl on /proc/<pid>/maps already\n");
-		return -EEXIST;
-	}
-	if (base.operations->open != open) {
-		pr_err("/proc/<pid>/maps is not opened by pid_maps_open\n");
-		return -EOPNOTSUPP;
-	}
-	return 0;
+	return (void *)addr;
 }
 
 /**
@@ -271,17 +226,11 @@ static bool __init is_as_expected(struct file *file)
 {
 	struct proc_maps_private *expected;
 	struct inode *inode = file_inode(file);
-	const struct seq_file *seq;
+	const struct seq_file *seq = file->private_data;
 	struct mm_struct *mm;
 	bool same;
 
-	if (file->f_op != base.operations)
-		return false;
-	seq = file->private_data;
-	if (seq->file != file || seq->op != base.seq_operations)
-		return false;
-
-	mm = base.proc_mem_open(inode, PTRACE_MODE_READ);
+	mm = static_call(proc_mem_open)(inode, PTRACE_MODE_READ);
 	if (IS_ERR_OR_NULL(mm))
 		return false;
 	same = mm == current->mm;
@@ -292,26 +241,136 @@ static bool __init is_as_expected(struct file *file)
 		return false;
 	expected->inode = inode;
 	expected->mm = current->mm;
-	same = same && ksize(expected) == ksize(seq->private) &&
+	same = same && seq->file == file &&
+	       ksize(expected) == ksize(seq->private) &&
 	       !memcmp(expected, seq->private, sizeof(*expected));
 	kfree(expected);
 	return same;
 }
 
-/* Open a maps file and check how the kernel set it up. May sleep. */
+/*
+ * Print the name of a VMA by the rules of proc_vma_name(), as the text has it. The
+ * caller holds mmap_lock.
+ */
+static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
+{
+	struct vma_name name;
+
+	proc_vma_name(vma, &name);
+	if (name.path)
+		seq_path(seq, name.path, "\n");
+	else if (name.text)
+		seq_printf(seq, "%s%s%s", name.prefix ?: "", name.text,
+			   name.prefix ? "]" : "");
+	seq_putc(seq, '\n');
+}
+
+/**
+ * is_named_alike - compare a VMA's name with the kernel's text
+ * @file: /proc/self/maps, opened by the kernel's own open method.
+ * @vma: the VMA. The caller holds mmap_lock.
+ * @buffer: memory for the text, two pages.
+ *
+ * The name is what follows the five fields of the line, and the blanks behind
+ * them.
+ *
+ * Return: true if the names are the same.
+ */
+static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
+				  char *buffer)
+{
+	const struct seq_file *opened = file->private_data;
+	struct seq_file text = { .buf = buffer, .size = PAGE_SIZE,
+				 .file = file, .private = opened->private };
+	struct seq_file name = { .buf = buffer + PAGE_SIZE, .size = PAGE_SIZE };
+	size_t i = 0;
+	int field;
+
+	/* That the kernel calls it through this pointer allows it here. */
+	if (base_seq_operations->show(&text, vma))
+		return false;
+	print_name(&name, vma);
+	if (seq_has_overflowed(&text) || seq_has_overflowed(&name))
+		return false;
+
+	for (field = 0; field < 5; field++) {
+		while (i < text.count && text.buf[i] != ' ' &&
+		       text.buf[i] != '\n')
+			i++;
+		while (i < text.count && text.buf[i] == ' ')
+			i++;
+	}
+	return text.count - i == name.count &&
+	       !memcmp(text.buf + i, name.buf, name.count);
+}
+
+/* Are all VMAs of this process named as its text has it? May sleep. */
+static bool __init are_named_alike(struct file *file)
+{
+	char *buffer = kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
+	struct vm_area_struct *vma;
+	bool alike = buffer;
+
+	VMA_ITERATOR(vmi, current->mm, 0);
+	mmap_read_lock(current->mm);
+	for_each_vma(vmi, vma)
+		alike = alike && is_named_alike(file, vma, buffer);
+	mmap_read_unlock(current->mm);
+	kfree(buffer);
+	return alike;
+}
+
+/*
+ * Check how the kernel sets up a maps file, and take over its operations. May
+ * sleep.
+ */
+static int __init check_file(struct file *file)
+{
+	const struct file_operations *operations = file->f_op;
+	const struct seq_file *seq = file->private_data;
+
+	if (operations->unlocked_ioctl || operations->compat_ioctl) {
+		pr_err("this kernel has an ioctl on /proc/<pid>/maps already\n");
+		return -EEXIST;
+	}
+	if (operations->open != find_function("pid_maps_open")) {
+		pr_err("/proc/<pid>/maps is not opened by pid_maps_open\n");
+		return -EOPNOTSUPP;
+	}
+	if (!is_as_expected(file)) {
+		pr_err("an opened maps file is not set up as expected\n");
+		return -EOPNOTSUPP;
+	}
+	base_seq_operations = seq->op;
+	if (!are_named_alike(file)) {
+		pr_err("this kernel names mappings by other rules\n");
+		return -EOPNOTSUPP;
+	}
+
+	live_operations = *operations;
+	live_operations.owner = THIS_MODULE;
+	live_operations.unlocked_ioctl = live_maps_ioctl;
+	live_operations.compat_ioctl = compat_ptr_ioctl;
+	return 0;
+}
+
+/* Look up and check all that is needed of the kernel. May sleep. */
 static int __init check_base(void)
 {
-	struct file *file = filp_open("/proc/self/maps", O_RDONLY, 0);
-	int err = 0;
+	void *mem_open = find_function("proc_mem_open");
+	struct file *file;
+	int err;
 
+	if (!mem_open)
+		return -EOPNOTSUPP;
+	static_call_update(proc_mem_open, mem_open);
+
+	file = filp_open("/proc/self/maps", O_RDONLY, 0);
 	if (IS_ERR(file)) {
 		pr_err("cannot open /proc/self/maps: %ld\n", PTR_ERR(file));
 		return PTR_ERR(file);
 	}
-	if (!is_as_expected(file)) {
-		pr_err("an opened maps file is not set up as expected\n");
-		err = -EOPNOTSUPP;
-	}
+	err = check_file(file);
 	filp_close(file, NULL);
 	return err;
 }
@@ -326,22 +385,25 @@ static int __init live_init(void)
 		return -EOPNOTSUPP;
 	}
 
-	err = look_up_base();
-	if (!err)
-		err = check_base();
+	err = check_base();
 	if (err)
 		return err;
-
-	live_operations = *base.operations;
-	live_operations.owner = THIS_MODULE;
-	live_operations.unlocked_ioctl = live_maps_ioctl;
-	live_operations.compat_ioctl = compat_ptr_ioctl;
-	return klp_enable_patch(&patch);
+	procmap_put_queue = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
+	if (!procmap_put_queue)
+		return -ENOMEM;
+	err = klp_enable_patch(&patch);
+	if (err)
+		destroy_workqueue(procmap_put_queue);
+	return err;
 }
 
-/* Nothing to do: livepatch has disabled the patch before the module can go. */
+/*
+ * Livepatch has disabled the patch, and all maps files are closed. Waits for the
+ * files of the targets that are being released.
+ */
 static void __exit live_exit(void)
 {
+	destroy_workqueue(procmap_put_queue);
 }
 
 module_init(live_init);

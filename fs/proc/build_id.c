@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Read the build ID of a mapped ELF file through its page cache.
+ * Read the build ID of a mapped ELF file.
  *
  * The file is untrusted: whoever can write to it chooses every byte read here,
- * and can change it at any time. So each header is copied out of the page cache
- * first, and only the copy is checked and used.
+ * and can change it at any time. So each header is copied first, and only the
+ * copy is checked and used.
  */
 #include <linux/elf.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
 
 #include "build_id.h"
 
-/* Limit on the program headers of one file, in bytes. */
-#define PHDRS_SIZE_MAX	SZ_64K
-
-/* Limit on the notes read from one file. Linkers write fewer than ten. */
+/*
+ * Limits on the pages of one file that are looked at, each of which may be a
+ * read from a disk, and on its notes. The first bounds the program headers, too.
+ * Linkers write the headers to the first page, and fewer than ten notes.
+ */
+#define PAGES_MAX	32
 #define NOTES_MAX	1024
 
 /* NT_GNU_BUILD_ID, which no kernel header defines, and its owner's name. */
@@ -25,30 +30,41 @@
 #define NOTE_NAME	"GNU"
 
 /**
- * struct elf_reader - a file, and the page of it that was read last
- * @file: the file. The caller of proc_build_id() holds the reference.
- * @page: the page, or NULL. The reader owns one reference on it.
- * @start: file offset of @page, in bytes.
- * @valid: bytes of @page that lie below the end of the file; 0 without a page.
- * @notes_left: notes that may still be read, from NOTES_MAX down to 0.
+ * struct elf_reader - a file, and the page of it that was looked at last
+ * @file: the file. The caller of proc_build_id() owns the reference.
+ * @may_block: pages that are not resident may be read.
+ * @would_block: a page would have to be read, which @may_block does not allow.
+ * @page: the page of the page cache, on which the reader owns a reference, or
+ *	NULL.
+ * @buffer: memory for pages that are not resident, or NULL. The reader owns it.
+ * @data: the bytes: @page, which is mapped, or @buffer.
+ * @start: file offset of @data, in bytes.
+ * @valid: bytes of @data that are part of the file.
+ * @pages_left: pages that may still be looked at, from PAGES_MAX down to 0.
+ * @notes_left: notes that may still be looked at, from NOTES_MAX down to 0.
  * @is_64: true for ELFCLASS64, false for ELFCLASS32.
  */
 struct elf_reader {
 	struct file *file;
+	bool may_block;
+	bool would_block;
 	struct page *page;
+	void *buffer;
+	void *data;
 	u64 start;
 	size_t valid;
+	unsigned int pages_left;
 	unsigned int notes_left;
 	bool is_64;
 };
 
 /*
- * Accept only regular files that the page cache itself can serve. DAX files
- * have no pages to read, and hugetlbfs and secretmem have no read_folio method.
- * Files on a SB_I_NOEXEC file system (sysfs, procfs) are never executables,
- * whatever they contain.
+ * Accept only regular files with a page cache of their own. DAX files have no
+ * pages, and hugetlbfs and secretmem, whose pages must not be looked at, have no
+ * read_folio method. Files on a SB_I_NOEXEC file system (sysfs, procfs) are
+ * never executables, whatever they contain.
  */
-static bool is_readable(struct file *file)
+static bool has_pages(struct file *file)
 {
 	struct address_space *mapping = file->f_mapping;
 	struct inode *inode = mapping->host;
@@ -58,55 +74,113 @@ static bool is_readable(struct file *file)
 	       (mapping->a_ops->read_folio || shmem_mapping(mapping));
 }
 
-/**
- * get_page_at - make another page the current one
- * @reader: its reference on the old page is dropped; on success, it owns one on
- *	the new page.
- * @start: file offset of the page, a multiple of the page size.
- *
- * Takes the invalidate lock of the file's mapping for reading, so that the file
- * cannot be truncated or punched while the page is filled, as read(2) does. May
- * sleep: a page that is not resident is read in.
- *
- * Return: true, or false if @start is past the end of the file, the read failed
- * or there was no memory.
+/*
+ * What a FUSE server, or an untrusted mounter, does not answer is waited for in
+ * a way that no signal ends. A stacked file system may have FUSE below it.
  */
-static bool get_page_at(struct elf_reader *reader, u64 start)
+bool proc_file_may_hang(const struct file *file)
 {
-	struct address_space *mapping = reader->file->f_mapping;
-	const pgoff_t index = start >> PAGE_SHIFT;
-	struct folio *folio;
-	struct page *page;
-	u64 size;
+	const struct super_block *sb = file_inode(file)->i_sb;
 
+	return sb->s_stack_depth ||
+	       (sb->s_iflags & (SB_I_IMA_UNVERIFIABLE_SIGNATURE |
+				SB_I_UNTRUSTED_MOUNTER));
+}
+
+/**
+ * read_page - read a page that is not resident
+ * @reader: the reader. It owns no page of the page cache.
+ * @start: file offset of the page.
+ *
+ * Reads it as read(2) does: buffered, with the locks of the file system, and
+ * without allocating what is a hole. May block for as long as the device does,
+ * or a writer that holds a lock of the file system. A fatal signal ends the wait
+ * for a page; for a lock of XFS or NFS, it does so no more than in read(2).
+ *
+ * Return: the bytes that are valid in @buffer; 0 if none could be read, or
+ * reading is not allowed.
+ */
+static size_t read_page(struct elf_reader *reader, u64 start)
+{
+	struct file *file = reader->file;
+	struct kvec kvec = { .iov_len = PAGE_SIZE };
+	struct kiocb kiocb;
+	struct iov_iter iter;
+	ssize_t len;
+
+	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
+	    proc_file_may_hang(file))
+		return 0;
+	if (!reader->may_block) {
+		reader->would_block = true;
+		return 0;
+	}
+	if (!reader->buffer)
+		reader->buffer = kmalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
+	if (!reader->buffer || fatal_signal_pending(current))
+		return 0;
+
+	init_sync_kiocb(&kiocb, file);
+	/* The target's O_DIRECT is none of the reader's. */
+	kiocb.ki_flags &= ~IOCB_DIRECT;
+	kiocb.ki_pos = start;
+	kvec.iov_base = reader->buffer;
+	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, PAGE_SIZE);
+	len = file->f_op->read_iter(&kiocb, &iter);
+	return max_t(ssize_t, len, 0);
+}
+
+/* Drop the page of the page cache, if the reader owns one. */
+static void put_reader_page(struct elf_reader *reader)
+{
 	if (reader->page) {
-		if (reader->start == start)
-			return true;
+		kunmap_local(reader->data);
 		put_page(reader->page);
 		reader->page = NULL;
-		reader->valid = 0;
 	}
+	reader->valid = 0;
+}
 
-	filemap_invalidate_lock_shared(mapping);
-	size = i_size_read(mapping->host);
-	if (start >= size) {
-		page = ERR_PTR(-ENODATA);
-	} else if (shmem_mapping(mapping)) {
-		page = shmem_read_mapping_page_gfp(mapping, index,
-						   mapping_gfp_mask(mapping));
-	} else {
-		folio = read_mapping_folio(mapping, index, reader->file);
-		page = IS_ERR(folio) ? ERR_CAST(folio) :
-				       folio_file_page(folio, index);
-	}
-	filemap_invalidate_unlock_shared(mapping);
-	if (IS_ERR(page))
+/**
+ * get_reader_page - make another page the current one
+ * @reader: the reader.
+ * @start: file offset of the page, a multiple of the page size.
+ *
+ * A resident page is taken straight from the page cache. May sleep otherwise,
+ * see read_page().
+ *
+ * Return: true, or false if none of its bytes can be read.
+ */
+static bool get_reader_page(struct elf_reader *reader, u64 start)
+{
+	struct address_space *mapping = reader->file->f_mapping;
+	u64 size = i_size_read(mapping->host);
+	struct page *page;
+
+	put_reader_page(reader);
+	if (start >= size || !reader->pages_left)
 		return false;
-
-	reader->page = page;
+	reader->pages_left--;
 	reader->start = start;
-	reader->valid = min_t(u64, size - start, PAGE_SIZE);
-	return true;
+
+	page = find_get_page(mapping, start >> PAGE_SHIFT);
+	if (page && PageUptodate(page) && !PageHWPoison(page)) {
+		reader->page = page;
+		reader->data = kmap_local_page(page);
+		/*
+		 * As in filemap_read(): only a size read after the page was up
+		 * to date says which of its bytes are part of the file.
+		 */
+		size = i_size_read(mapping->host);
+		if (start < size)
+			reader->valid = min_t(u64, size - start, PAGE_SIZE);
+	} else {
+		if (page)
+			put_page(page);
+		reader->valid = read_page(reader, start);
+		reader->data = reader->buffer;
+	}
+	return reader->valid;
 }
 
 /* The slow path of read_at(): bytes that are not all on the current page. */
@@ -116,11 +190,14 @@ static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
 	while (len) {
 		const size_t offset = offset_in_page(pos);
 		const size_t chunk = min_t(size_t, len, PAGE_SIZE - offset);
+		const u64 start = pos - offset;
 
-		if (!get_page_at(reader, pos - offset) ||
-		    offset + chunk > reader->valid)
+		if (reader->start != start || !reader->valid)
+			if (!get_reader_page(reader, start))
+				return false;
+		if (offset + chunk > reader->valid)
 			return false;
-		memcpy_from_page(to, reader->page, offset, chunk);
+		memcpy(to, reader->data + offset, chunk);
 		to += chunk;
 		pos += chunk;
 		len -= chunk;
@@ -136,7 +213,7 @@ static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
  * @len: number of bytes.
  *
  * Inlined because the bytes are usually on the current page: with a constant
- * @len the copy is then a few moves. May sleep, see get_page_at().
+ * @len the copy is then a few moves. May sleep, see read_page().
  *
  * Return: true, or false if not all of the bytes can be read.
  */
@@ -147,7 +224,7 @@ static __always_inline bool read_at(struct elf_reader *reader, u64 pos,
 
 	if (unlikely(offset > reader->valid || len > reader->valid - offset))
 		return read_pages(reader, pos, to, len);
-	memcpy_from_page(to, reader->page, offset, len);
+	memcpy(to, reader->data + offset, len);
 	return true;
 }
 
@@ -279,8 +356,6 @@ static size_t build_id_in_file(struct elf_reader *reader,
 	if (ehdr.e_phentsize != (reader->is_64 ? sizeof(struct elf64_phdr) :
 						 sizeof(struct elf32_phdr)))
 		return 0;
-	if (ehdr.e_phnum * ehdr.e_phentsize > PHDRS_SIZE_MAX)
-		return 0;
 	if (ehdr.e_phoff > i_size_read(reader->file->f_mapping->host))
 		return 0;
 
@@ -299,18 +374,20 @@ static size_t build_id_in_file(struct elf_reader *reader,
 	return 0;
 }
 
-size_t proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX])
+int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_block)
 {
 	struct elf_reader reader = {
 		.file = file,
+		.may_block = may_block,
+		.pages_left = PAGES_MAX,
 		.notes_left = NOTES_MAX,
 	};
-	size_t len;
+	int len;
 
-	if (!is_readable(file))
+	if (!has_pages(file))
 		return 0;
 	len = build_id_in_file(&reader, id);
-	if (reader.page)
-		put_page(reader.page);
-	return len;
+	put_reader_page(&reader);
+	kfree(reader.buffer);
+	return reader.would_block ? -EAGAIN : len;
 }

@@ -11,19 +11,33 @@
 struct file;
 
 /**
- * proc_build_id - read the build ID of an ELF file from its notes
- * @file: the mapped file. The caller holds a reference on it.
+ * proc_build_id - find the build ID of an ELF file in its notes
+ * @file: the mapped file. The caller owns a reference on it.
  * @id: set to the build ID, starting at byte 0. Undefined if 0 is returned.
+ * @may_block: pages that are not resident may be read.
  *
- * The file is read through its page cache, and only if it is a regular file
- * that has one. No read method, fanotify event or LSM hook is called. Pages
- * that are not resident are read in, so this may sleep. The caller must not
- * hold a lock that a file system or a page fault takes, such as mmap_lock.
+ * Only regular files with a page cache have one. Resident pages are looked at in
+ * the page cache; no method of the file system is called, and nothing is
+ * allocated. Other pages are read by the file's read_iter method, but not if
+ * proc_file_may_hang(). That may block for as long as the device does; a fatal
+ * signal ends it as far as it ends a read(2). The caller must not hold a lock
+ * that a file system or a page fault takes, such as mmap_lock.
  *
- * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; or 0 if
- * @file is not an ELF executable or shared object of this machine's byte order,
- * has no such note, or cannot be read.
+ * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
+ * is not an ELF executable or shared object of this machine's byte order, has no
+ * such note, or cannot be read; or, unless @may_block, -EAGAIN if a page has to
+ * be read.
  */
-size_t proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX]);
+int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_block);
+
+/**
+ * proc_file_may_hang - can a user without privileges make operations hang?
+ * @file: the file.
+ *
+ * Return: true for FUSE, for file systems of an untrusted mounter, and for what
+ * is stacked on another file system: a read, or what the last fput() does, may
+ * wait there for a process that never answers, and no signal ends it.
+ */
+bool proc_file_may_hang(const struct file *file);
 
 #endif /* _PROC_BUILD_ID_H */

@@ -6,19 +6,19 @@
  * A query has these steps:
  *
  * - copy_query_in() copies in and checks the caller's structure.
- * - get_answer() takes mmap_lock, looks up the VMA, copies its fields and a
- *   short special name, and takes a reference on its file. Nothing is
- *   allocated, formatted or read from a file while the lock is held.
- * - format_name() and read_build_id() run without the lock. Then all references
- *   are dropped.
- * - copy_answer_out() copies to the caller. That may block indefinitely, on
+ * - find_vma_for() locks the VMAs, looks up the one that matches, copies its
+ *   fields and a short special name, and takes a reference on its file. Nothing
+ *   is allocated, formatted or read from a file while the lock is held.
+ * - format_name() and read_build_id() run without the lock. Then the reference
+ *   on the file is dropped.
+ * - copy_query_out() copies to the caller. That may block indefinitely, on
  *   memory behind userfaultfd or FUSE, so no reference is held there.
  */
-#include <linux/build_bug.h>
-#include <linux/fault-inject-usercopy.h>
-#include <linux/file.h>
-#include <linux/fs.h>
+#include <linux/dcache.h>
 #include <linux/mm.h>
+#include <linux/procmap_query.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -26,66 +26,28 @@
 #include "procmap_query.h"
 #include "procmap_vma.h"
 
-#define KNOWN_FLAGS	(PROCMAP_FILTERS | PROCMAP_QUERY_COVERING_OR_NEXT_VMA)
-
-static_assert(offsetof(struct procmap_query, dev_minor) ==
-	      offsetof(struct procmap_query, vma_start) +
-	      offsetof(struct vma_fields, dev_minor));
+#define PERMISSIONS	(PROCMAP_QUERY_VMA_READABLE | \
+			 PROCMAP_QUERY_VMA_WRITABLE | \
+			 PROCMAP_QUERY_VMA_EXECUTABLE | \
+			 PROCMAP_QUERY_VMA_SHARED)
+#define KNOWN_FLAGS	(PERMISSIONS | PROCMAP_QUERY_FILE_BACKED_VMA | \
+			 PROCMAP_QUERY_COVERING_OR_NEXT_VMA)
 
 /**
- * struct answer - what a query found, besides the fields of the VMA
- * @file: the VMA's file, or NULL if it is not needed. Owns a reference until
- *	the name and the build ID are complete.
- * @path: path of @file if that is the VMA's name and the name is wanted, or
- *	NULL. Valid as long as @file is.
- * @name: the name; size 0 if there is none or it is not wanted.
- * @build_id: the build ID, of &procmap_query.build_id_size bytes.
+ * struct answer - what a query found
+ * @vma: the VMA. Its file is owned until name and build ID are complete.
+ * @name: the name; undefined if there is none.
+ * @allocated: the buffer of a path that does not fit into @small, or NULL.
+ * @small: the buffer of all other names.
+ * @build_id: the build ID.
  */
 struct answer {
-	struct file *file;
-	const struct path *path;
-	struct name_buf name;
+	struct vma_copy vma;
+	const char *name;
+	char *allocated;
+	char small[SHORT_NAME_SIZE];
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
-
-/*
- * The debugging hooks of copy_to_user() and copy_from_user(), which the unsafe
- * accessors do not have.
- */
-static bool check_user_access(void)
-{
-	might_fault();
-	return !should_fail_usercopy();
-}
-
-/**
- * get_fields - copy in a query of the size that this kernel knows
- * @query: only the fields with direction "in" are set.
- * @uquery: the caller's structure.
- *
- * Field by field is several times cheaper than copy_struct_in(). May fault.
- *
- * Return: false if the size is another, or on a fault; use copy_struct_in()
- * then.
- */
-static bool get_fields(struct procmap_query *query,
-		       const struct procmap_query __user *uquery)
-{
-	if (!user_read_access_begin(uquery, sizeof(*uquery)))
-		return false;
-	unsafe_get_user(query->size, &uquery->size, fault);
-	unsafe_get_user(query->query_flags, &uquery->query_flags, fault);
-	unsafe_get_user(query->query_addr, &uquery->query_addr, fault);
-	unsafe_get_user(query->vma_name_size, &uquery->vma_name_size, fault);
-	unsafe_get_user(query->build_id_size, &uquery->build_id_size, fault);
-	unsafe_get_user(query->vma_name_addr, &uquery->vma_name_addr, fault);
-	unsafe_get_user(query->build_id_addr, &uquery->build_id_addr, fault);
-	user_read_access_end();
-	return query->size == sizeof(*query);
-fault:
-	user_read_access_end();
-	return false;
-}
 
 /*
  * Copy in and check a query, in the order that the ABI documents. May fault, so
@@ -94,19 +56,12 @@ fault:
 static int copy_query_in(struct procmap_query *query,
 			 const struct procmap_query __user *uquery)
 {
+	const size_t size_min = offsetofend(struct procmap_query, query_addr);
 	int err;
 
-	if (!check_user_access())
-		return -EFAULT;
-	if (!get_fields(query, uquery)) {
-		err = copy_struct_in(query, sizeof(*query),
-				     offsetofend(struct procmap_query,
-						 query_addr),
-				     uquery);
-		if (err)
-			return err;
-	}
-
+	err = procmap_copy_arg(query, sizeof(*query), size_min, uquery);
+	if (err)
+		return err;
 	if (query->query_flags & ~(u64)KNOWN_FLAGS)
 		return -EINVAL;
 	if (!query->vma_name_size != !query->vma_name_addr)
@@ -116,124 +71,123 @@ static int copy_query_in(struct procmap_query *query,
 	return 0;
 }
 
-/*
- * Find the first VMA at or above @addr that passes the filters. mmap_lock is
- * held. Not inlined: most queries do not need the iterator on their stack.
+/**
+ * find_vma_for - look up the VMA that matches a query, and copy it
+ * @mm: the address space, or NULL for a kernel thread.
+ * @query: the query.
+ * @answer: @vma and @small are set. On success it owns a reference on the file
+ *	if that is needed.
+ *
+ * Takes and drops the lock of the VMAs; may sleep to take it.
+ *
+ * Return: 0; -ESRCH if the address space is gone; -EINTR if a fatal signal
+ * arrived; -ENOENT if no VMA matches.
  */
-static noinline struct vm_area_struct *
-find_vma_from(struct mm_struct *mm, unsigned long addr, u64 flags)
-{
-	struct vm_area_struct *vma;
-	struct vma_iterator vmi;
-
-	vma_iter_init(&vmi, mm, addr);
-	while ((vma = next_vma(&vmi)))
-		if (passes_filters(vma, flags))
-			return vma;
-	return NULL;
-}
-
-/* Find the VMA that matches the query, or NULL. mmap_lock is held. */
-static struct vm_area_struct *find_vma_for(struct mm_struct *mm,
-					   const struct procmap_query *query)
+static int find_vma_for(struct mm_struct *mm, const struct procmap_query *query,
+			struct answer *answer)
 {
 	const u64 addr = query->query_addr;
-	const u64 flags = query->query_flags;
+	struct vma_walk walk = {
+		.mm = mm,
+		.pos = addr,
+		.end = U64_MAX,
+		.permissions = query->query_flags & PERMISSIONS,
+		.file_backed =
+			query->query_flags & PROCMAP_QUERY_FILE_BACKED_VMA,
+	};
 	struct vm_area_struct *vma;
+	int err;
 
-	/* A 32-bit kernel has no mappings above ULONG_MAX. */
-	if (addr > ULONG_MAX)
-		return NULL;
+	/* Only a covering VMA starts below that. */
+	if (!(query->query_flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
+	    addr < U64_MAX)
+		walk.end = addr + 1;
 
-	vma = vma_at(mm, addr);
-	if (vma && passes_filters(vma, flags))
-		return vma;
-	if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA))
-		return NULL;
-	return find_vma_from(mm, vma ? vma->vm_end : addr, flags);
+	for (;;) {
+		err = procmap_lock_vmas(&walk);
+		if (err)
+			return err;
+		vma = procmap_next_vma(&walk);
+		if (vma)
+			procmap_copy_vma(&answer->vma, vma, query->vma_name_size,
+					 query->build_id_size, answer->small);
+		procmap_unlock_vmas(&walk);
+
+		if (vma)
+			return 0;
+		if (walk.pos >= walk.end)
+			return -ENOENT;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
 }
 
 /**
- * get_answer - look up the VMA and copy what is needed of it
- * @mm: the address space, or NULL for a kernel thread.
- * @query: the query; the fields of the VMA are filled in.
- * @answer: its buffers need not be initialized. On success, @file owns a
- *	reference if it is not NULL.
+ * format_path - format the path that is the name
+ * @answer: the answer; its file is owned. @name and @allocated are set.
+ * @wanted: size of the user's buffer in bytes.
  *
- * Takes and drops mmap_lock of @mm for reading; may sleep to take it. The last
- * reference to the address space may be dropped here, which may sleep.
+ * Most paths fit into the small buffer. May sleep to allocate; no lock is held.
  *
- * Return: 0; -ESRCH if the address space is gone; -EINTR if a fatal signal
- * arrived while waiting for the lock; -ENOENT if no VMA matches.
+ * Return: the size of the path in bytes, including the NUL; -ENAMETOOLONG if it
+ * is longer than @wanted or PATH_MAX; or -ENOMEM.
  */
-static int get_answer(struct mm_struct *mm, struct procmap_query *query,
-		      struct answer *answer)
+static int format_path(struct answer *answer, u32 wanted)
 {
-	struct vm_area_struct *vma;
-	struct vma_name name;
-	int err;
+	u32 size = min_t(u32, wanted, SHORT_NAME_SIZE);
+	char *buffer = answer->small;
+	char *path;
 
-	err = lock_vmas(mm);
-	if (err)
-		return err;
-
-	vma = find_vma_for(mm, query);
-	if (!vma) {
-		err = -ENOENT;
-		goto unlock;
+	path = d_path(answer->vma.path, buffer, size);
+	if (path == ERR_PTR(-ENAMETOOLONG) && wanted > SHORT_NAME_SIZE) {
+		size = min_t(u32, wanted, PATH_MAX);
+		buffer = kmalloc(size, GFP_KERNEL_ACCOUNT);
+		if (!buffer)
+			return -ENOMEM;
+		answer->allocated = buffer;
+		path = d_path(answer->vma.path, buffer, size);
 	}
+	if (IS_ERR(path))
+		return PTR_ERR(path);
 
-	copy_fields((struct vma_fields *)&query->vma_start, vma);
-	if (query->vma_name_size) {
-		proc_vma_name(vma, &name);
-		answer->path = name.path;
-		if (name.text) {
-			answer->name.size =
-				format_special_name(answer->name.small, &name);
-			answer->name.text = answer->name.small;
-		}
-	}
-	if (vma->vm_file && (answer->path || query->build_id_size))
-		answer->file = get_file(vma->vm_file);
-
-unlock:
-	unlock_vmas(mm);
-	return err;
+	/* d_path() writes to the end of the buffer. */
+	answer->name = path;
+	return buffer + size - path;
 }
 
 /*
- * Format the path if it is the name, and check that the name fits. No lock is
- * held; the answer's file is. May sleep to allocate memory.
+ * Format the name, and check that it fits. The answer's file is owned; no lock
+ * is held. May sleep to allocate.
  */
 static int format_name(struct answer *answer, struct procmap_query *query)
 {
-	int err;
+	int size = answer->vma.name_size;
 
-	if (answer->path) {
-		err = format_path(&answer->name, answer->path,
-				  query->vma_name_size);
-		if (err)
-			return err;
-	}
-	if (answer->name.size > query->vma_name_size)
+	answer->name = answer->vma.name;
+	if (answer->vma.path)
+		size = format_path(answer, query->vma_name_size);
+	if (size < 0)
+		return size;
+	if (size > query->vma_name_size)
 		return -ENAMETOOLONG;
 
-	query->vma_name_size = answer->name.size;
+	query->vma_name_size = size;
 	return 0;
 }
 
 /*
- * Read the build ID if it is wanted, and check that it fits. No lock is held;
- * the answer's file is. May sleep to read the file.
+ * Read the build ID if it is wanted, and check that it fits. The answer's file
+ * is owned; no lock is held. May sleep, and block on a read of the file.
  */
 static int read_build_id(struct answer *answer, struct procmap_query *query)
 {
-	size_t size = 0;
+	int size = 0;
 
 	if (!query->build_id_size)
 		return 0;
-	if (answer->file)
-		size = proc_build_id(answer->file, answer->build_id);
+	if (answer->vma.file)
+		size = proc_build_id(answer->vma.file, answer->build_id, true);
 	if (size > query->build_id_size)
 		return -ENAMETOOLONG;
 
@@ -241,98 +195,57 @@ static int read_build_id(struct answer *answer, struct procmap_query *query)
 	return 0;
 }
 
-/* Copy out the fields with direction "out", like get_fields(). May fault. */
-static bool put_fields(struct procmap_query __user *uquery,
-		       const struct procmap_query *query)
-{
-	if (!check_user_access() ||
-	    !user_write_access_begin(uquery, sizeof(*uquery)))
-		return false;
-	unsafe_put_user(query->vma_start, &uquery->vma_start, fault);
-	unsafe_put_user(query->vma_end, &uquery->vma_end, fault);
-	unsafe_put_user(query->vma_flags, &uquery->vma_flags, fault);
-	unsafe_put_user(query->vma_page_size, &uquery->vma_page_size, fault);
-	unsafe_put_user(query->vma_offset, &uquery->vma_offset, fault);
-	unsafe_put_user(query->inode, &uquery->inode, fault);
-	unsafe_put_user(query->dev_major, &uquery->dev_major, fault);
-	unsafe_put_user(query->dev_minor, &uquery->dev_minor, fault);
-	unsafe_put_user(query->vma_name_size, &uquery->vma_name_size, fault);
-	unsafe_put_user(query->build_id_size, &uquery->build_id_size, fault);
-	user_write_access_end();
-	return true;
-fault:
-	user_write_access_end();
-	return false;
-}
-
-/* copy_to_user() for a few bytes, without its fixed cost. May fault. */
-static bool copy_bytes_out(u64 address, const void *from, u32 size)
-{
-	char __user *to = u64_to_user_ptr(address);
-
-	if (!check_user_access() || !user_write_access_begin(to, size))
-		return false;
-	unsafe_copy_to_user(to, from, size, fault);
-	user_write_access_end();
-	return true;
-fault:
-	user_write_access_end();
-	return false;
-}
-
 /*
- * Copy name, build ID and fields to the caller. A faulting copy may block
+ * Copy name, build ID and fields to the caller. A copy that faults may block
  * indefinitely, so the caller holds no lock and no reference to the target.
  */
-static int copy_answer_out(struct procmap_query __user *uquery,
-			   const struct procmap_query *query,
-			   const struct answer *answer)
+static int copy_query_out(struct procmap_query __user *uquery,
+			  struct procmap_query *query,
+			  const struct answer *answer)
 {
+	query->vma_start = answer->vma.start;
+	query->vma_end = answer->vma.end;
+	query->vma_flags = answer->vma.permissions;
+	query->vma_page_size = answer->vma.page_size;
+	query->vma_offset = answer->vma.offset;
+	query->inode = answer->vma.inode;
+	query->dev_major = answer->vma.dev_major;
+	query->dev_minor = answer->vma.dev_minor;
+
 	if (query->vma_name_size &&
-	    !copy_bytes_out(query->vma_name_addr, answer->name.text,
-			    query->vma_name_size))
+	    copy_to_user(u64_to_user_ptr(query->vma_name_addr), answer->name,
+			 query->vma_name_size))
 		return -EFAULT;
 	if (query->build_id_size &&
-	    !copy_bytes_out(query->build_id_addr, answer->build_id,
-			    query->build_id_size))
+	    copy_to_user(u64_to_user_ptr(query->build_id_addr),
+			 answer->build_id, query->build_id_size))
 		return -EFAULT;
-	if (query->size == sizeof(*query))
-		return put_fields(uquery, query) ? 0 : -EFAULT;
-	if (copy_to_user(uquery, query,
-			 min_t(u64, query->size, sizeof(*query))))
-		return -EFAULT;
-	return 0;
+	if (query->size >= sizeof(*query))
+		return copy_to_user(uquery, query, sizeof(*query)) ? -EFAULT : 0;
+	return copy_to_user(uquery, query, query->size) ? -EFAULT : 0;
 }
 
 int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 {
-	struct procmap_query query __uninitialized;
-	struct answer answer __uninitialized;
+	struct procmap_query query;
+	struct answer answer;
 	int err;
 
 	err = copy_query_in(&query, uquery);
 	if (err)
 		return err;
-
-	/* Do not clear the buffers: that would cost half as much as a query. */
-	answer.file = NULL;
-	answer.path = NULL;
-	answer.name.size = 0;
-	answer.name.allocated = NULL;
-
-	err = get_answer(mm, &query, &answer);
+	err = find_vma_for(mm, &query, &answer);
 	if (err)
 		return err;
 
+	answer.allocated = NULL;
 	err = format_name(&answer, &query);
 	if (!err)
 		err = read_build_id(&answer, &query);
-	if (answer.file)
-		fput(answer.file);
-	run_deferred_puts();
+	procmap_put_file(answer.vma.file);
 
 	if (!err)
-		err = copy_answer_out(uquery, &query, &answer);
-	kfree(answer.name.allocated);
+		err = copy_query_out(uquery, &query, &answer);
+	kfree(answer.allocated);
 	return err;
 }

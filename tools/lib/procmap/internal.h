@@ -6,11 +6,16 @@
 #define PROCMAP_INTERNAL_H
 
 #include <errno.h>
-#include <linux/procmap_query.h>
+#include <linux/fs.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* A tree with this header may be built with an older <linux/fs.h>. */
+#ifndef PROCMAP_QUERY
+#include <linux/procmap_query.h>
+#endif
 
 #if __has_include("linux/procmap_scan.h")
 #include <linux/procmap_scan.h>
@@ -23,6 +28,9 @@
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)
 #define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
+
+/* These flags of the library and of an ioctl are passed on unchanged. */
+#define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 
 /**
  * struct name_buffer - a buffer for the name of a mapping
@@ -62,6 +70,7 @@ struct text {
  * struct scan - a batch of mappings from PROCMAP_SCAN, returned one by one
  * @vmas: the mappings. Owned.
  * @data: their names and build IDs. Owned.
+ * @data_size: bytes allocated for @data.
  * @data_used: bytes used of @data.
  * @nr: number of mappings.
  * @next: index of the first mapping that has not been passed.
@@ -72,13 +81,14 @@ struct text {
  * @passed: the highest address looked up since the last restart.
  * @flags: the caller's flags for this batch.
  * @batch: mappings requested for this batch; 0 if there was none.
- * @room: mappings that @vmas and @data have room for.
+ * @room: mappings that @vmas has room for.
  * @queries: lookups by single queries since the last attempt to scan.
  * @patience: number of @queries after which a scan is attempted.
  */
 struct scan {
 	struct procmap_vma *vmas;
 	char *data;
+	uint32_t data_size;
 	uint32_t data_used;
 	size_t nr;
 	size_t next;
@@ -180,6 +190,14 @@ hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 /* The same by PROCMAP_QUERY, for addresses in any order. */
 hidden int find_by_ioctl(struct procmap *procmap, uint64_t addr,
 			 unsigned int flags, struct procmap_mapping *mapping);
+
+/*
+ * Replace @mapping, which an ioctl returned without its name, by the first
+ * mapping of the text that ends above @addr and passes the filters in @flags.
+ * Page size and build ID stay, unless another file is mapped there by now.
+ */
+hidden int take_from_text(struct procmap *procmap, uint64_t addr,
+			  unsigned int flags, struct procmap_mapping *mapping);
 
 #ifdef PROCMAP_SCAN
 /* Returns 0 if PROCMAP_SCAN works, or its error. */

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/procmap_query.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,6 @@
 #define CALL_FLAGS	(FILTERS | PROCMAP_COVERING_OR_NEXT |	\
 			 PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE)
 
-/* Flags of the library are passed to the ioctl unchanged. */
-#define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 SAME(PROCMAP_READABLE, PROCMAP_QUERY_VMA_READABLE);
 SAME(PROCMAP_WRITABLE, PROCMAP_QUERY_VMA_WRITABLE);
 SAME(PROCMAP_EXECUTABLE, PROCMAP_QUERY_VMA_EXECUTABLE);
@@ -331,9 +328,8 @@ int escape_name(struct name_buffer *name, size_t *len)
 	return 0;
 }
 
-/* The ioctl fails for names longer than PATH_MAX; get those from the text. */
-static int take_name_from_text(struct procmap *procmap,
-			       struct procmap_mapping *mapping)
+int take_from_text(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		   struct procmap_mapping *mapping)
 {
 	const struct procmap_mapping by_ioctl = *mapping;
 	int err;
@@ -344,11 +340,12 @@ static int take_name_from_text(struct procmap *procmap,
 			return err;
 	}
 	text_restart(&procmap->maps);
-	err = text_next(&procmap->maps, by_ioctl.start, 0, mapping,
+	err = text_next(&procmap->maps, addr, flags & FILTERS, mapping,
 			&procmap->name);
-	/* The text has all other fields, and as new as the name. */
-	mapping->page_size = by_ioctl.page_size;
-	mapping->build_id_size = by_ioctl.build_id_size;
+	if (!err && same_file(mapping, &by_ioctl)) {
+		mapping->page_size = by_ioctl.page_size;
+		mapping->build_id_size = by_ioctl.build_id_size;
+	}
 	return err;
 }
 
@@ -400,7 +397,7 @@ int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	mapping->dev_minor = answer.dev_minor;
 	mapping->build_id_size = answer.build_id_size;
 	if (without_name)
-		return take_name_from_text(procmap, mapping);
+		return take_from_text(procmap, addr, flags, mapping);
 
 	name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
 	procmap->name.bytes[name_len] = '\0';

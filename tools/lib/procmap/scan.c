@@ -5,7 +5,6 @@
  * few that are far apart; then single queries are cheaper.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,11 +18,8 @@
 #define BATCH_MIN	16
 #define BATCH_MAX	512
 
-/*
- * Bytes for names and build IDs of @nr mappings of usual length; always enough
- * for one of any length.
- */
-#define DATA_SIZE(nr)	(PATH_MAX + PROCMAP_BUILD_ID_MAX + (nr) * 128)
+/* Bytes for the names and build IDs of @nr mappings, if of usual length. */
+#define DATA_SIZE(nr)	((nr) * 128)
 
 /*
  * After this number of single queries, which cost about as much as a few
@@ -33,6 +29,17 @@
 
 /* A query costs as much as this number of mappings in a scan. */
 #define MAPPINGS_A_QUERY	4
+
+SAME(PROCMAP_READABLE, PROCMAP_VMA_READABLE);
+SAME(PROCMAP_WRITABLE, PROCMAP_VMA_WRITABLE);
+SAME(PROCMAP_EXECUTABLE, PROCMAP_VMA_EXECUTABLE);
+SAME(PROCMAP_SHARED, PROCMAP_VMA_SHARED);
+
+static uint64_t filter_of(unsigned int flags)
+{
+	return (flags & PERMISSIONS) |
+	       (flags & PROCMAP_FILE_BACKED ? PROCMAP_VMA_FILE_BACKED : 0);
+}
 
 static int do_scan(int fd, struct procmap_scan_arg *arg)
 {
@@ -62,48 +69,63 @@ void scan_free(struct scan *scan)
 	free(scan->data);
 }
 
-/* Drop the batch. @boundary is an address at which a scan cuts no mapping. */
-static void start_over(struct scan *scan, uint64_t boundary)
+/* Drop the batch. The next one begins at @start, a multiple of the page size. */
+static void start_over(struct scan *scan, uint64_t start)
 {
-	scan->from = boundary;
-	scan->to = boundary;
+	scan->from = start;
+	scan->to = start;
 	scan->passed = 0;
 	scan->nr = 0;
 	scan->next = 0;
+}
+
+/* Make room for @size bytes of data. Returns 0 or -ENOMEM. */
+static int reserve_data(struct scan *scan, uint32_t size)
+{
+	char *data;
+
+	if (size <= scan->data_size)
+		return 0;
+	data = realloc(scan->data, size);
+	if (!data)
+		return -ENOMEM;
+	scan->data = data;
+	scan->data_size = size;
+	return 0;
 }
 
 /* Double the size of the next batch, and allocate room for it. */
 static int grow_batch(struct scan *scan)
 {
 	unsigned int batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
-	void *memory;
+	struct procmap_vma *vmas;
 
 	if (batch > BATCH_MAX)
 		batch = BATCH_MAX;
 	if (batch > scan->room) {
-		memory = realloc(scan->vmas, batch * sizeof(*scan->vmas));
-		if (!memory)
+		vmas = realloc(scan->vmas, batch * sizeof(*vmas));
+		if (!vmas)
 			return -ENOMEM;
-		scan->vmas = memory;
-		memory = realloc(scan->data, DATA_SIZE(batch));
-		if (!memory)
-			return -ENOMEM;
-		scan->data = memory;
+		scan->vmas = vmas;
 		scan->room = batch;
 	}
 	scan->batch = batch;
-	return 0;
+	return reserve_data(scan, DATA_SIZE(batch));
 }
 
-/* Get the batch that follows the current one. */
+/*
+ * Get the batch that follows the current one. It may be empty: after a signal,
+ * or if the next mapping needs more data than there was room for.
+ */
 static int next_batch(struct procmap *procmap, unsigned int flags)
 {
 	struct scan *const scan = &procmap->scan;
 	struct procmap_scan_arg arg = {
 		.size = sizeof(arg),
-		.flags = (flags & FILTERS) | PROCMAP_SCAN_NAMES |
-			 (flags & PROCMAP_WANT_BUILD_ID ?
-			  PROCMAP_SCAN_BUILD_IDS : 0),
+		.filter = filter_of(flags),
+		.want = PROCMAP_SCAN_NAMES |
+			(flags & PROCMAP_WANT_BUILD_ID ?
+			 PROCMAP_SCAN_BUILD_IDS : 0),
 		.start = scan->to,
 		.end = UINT64_MAX,
 		.vma_size = sizeof(*scan->vmas),
@@ -116,16 +138,22 @@ static int next_batch(struct procmap *procmap, unsigned int flags)
 	arg.vec = (uintptr_t)scan->vmas;
 	arg.vec_len = scan->batch;
 	arg.data = (uintptr_t)scan->data;
-	arg.data_size = DATA_SIZE(scan->batch);
+	arg.data_size = scan->data_size;
 	nr = do_scan(procmap->fd, &arg);
 	scan->nr = 0;
 	scan->next = 0;
-	if (nr < 0 && nr != -EINTR)
+	if (nr < 0 && nr != -EINTR && nr != -ENOSPC)
 		return nr;
 	/* A walk has to end, whatever the kernel returns. */
 	if (nr > (int)scan->batch || arg.data_used > arg.data_size ||
-	    arg.walk_end < arg.start || (nr >= 0 && arg.walk_end == arg.start))
+	    arg.walk_end < arg.start || (nr >= 0 && arg.walk_end == arg.start) ||
+	    (nr == -ENOSPC && arg.data_needed <= arg.data_size))
 		return -EPROTO;
+	if (nr == -ENOSPC) {
+		err = reserve_data(scan, arg.data_needed);
+		if (err)
+			return err;
+	}
 	scan->from = arg.start;
 	scan->to = arg.walk_end;
 	scan->nr = nr < 0 ? 0 : nr;
@@ -165,9 +193,12 @@ static int take_name(struct procmap *procmap, const struct procmap_vma *vma,
 	return 0;
 }
 
-/* Check a record, whatever the kernel returned, and copy it to @mapping. */
+/*
+ * Check a record, whatever the kernel returned, and copy it to @mapping. @addr is
+ * the address that is looked up.
+ */
 static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
-		       struct procmap_mapping *mapping)
+		       uint64_t addr, struct procmap_mapping *mapping)
 {
 	const struct scan *const scan = &procmap->scan;
 
@@ -190,6 +221,8 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 	mapping->build_id_size = vma->build_id_size;
 	memcpy(mapping->build_id, scan->data + vma->build_id_offset,
 	       vma->build_id_size);
+	if (vma->flags & PROCMAP_VMA_NAME_TOO_LONG)
+		return take_from_text(procmap, addr, scan->flags, mapping);
 	return take_name(procmap, vma, mapping);
 }
 
@@ -251,7 +284,7 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 			vma = at_hand(scan, at);
 			if (vma) {
 				scan->hits++;
-				return take_record(procmap, vma, mapping);
+				return take_record(procmap, vma, at, mapping);
 			}
 			at = scan->to;
 		}
@@ -263,9 +296,6 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		if (at != scan->to && !batch_is_better(scan))
 			return find_by_query(procmap, at, flags, mapping);
 		err = next_batch(procmap, flags);
-		/* The query gets names that are too long from the text. */
-		if (err == -ENAMETOOLONG)
-			return find_by_query(procmap, at, flags, mapping);
 		if (err)
 			return err;
 	}

@@ -36,6 +36,7 @@ static struct {
 	int query_errno;	/* let each query fail so */
 	int scan_errno;		/* each scan */
 	uint64_t answered_end;	/* let each answer, or its first record, end there */
+	void *replaced;	/* make this page anonymous after the next answer */
 	long allocations;	/* let all fail that come after so many */
 	long opens;		/* the same, with ENFILE */
 	unsigned int interruptions;	/* let so many calls fail with EINTR */
@@ -60,6 +61,14 @@ static bool is_interrupted(void)
 	return true;
 }
 
+static void replace_page(void)
+{
+	if (calls.replaced)
+		mmap(calls.replaced, PAGE, PROT_READ,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	calls.replaced = NULL;
+}
+
 /* Valgrind does not know what these ioctls write. */
 static int wrapped_query(int fd, struct procmap_query *query)
 {
@@ -80,6 +89,7 @@ static int wrapped_query(int fd, struct procmap_query *query)
 					  query->build_id_size);
 		if (calls.answered_end)
 			query->vma_end = calls.answered_end;
+		replace_page();
 	}
 	return ret;
 }
@@ -108,6 +118,7 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 		VALGRIND_MAKE_MEM_DEFINED(arg->data, arg->data_used);
 		if (calls.answered_end)
 			vmas[0].end = calls.answered_end;
+		replace_page();
 	}
 	return nr;
 }
@@ -1130,14 +1141,6 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 	}
 }
 
-/* Valgrind has room for fewer than a kernel. */
-static size_t nr_many(void)
-{
-	const char *const nr = getenv("PROCMAP_TEST_MAPPINGS");
-
-	return nr ? atoi(nr) : 60000;
-}
-
 TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
 {
 	const size_t nr_pages = nr_many();
@@ -1175,36 +1178,166 @@ TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
 	munmap(area, nr_pages * PAGE);
 }
 
+struct long_path {
+	size_t len;
+	char name[2 * PATH_MAX];
+	char dir[sizeof("/tmp/procmap-test-XXXXXX")];
+};
+
+/* Map three pages of a new file with a path of @len bytes, below a new directory. */
+static char *map_long_path(struct long_path *path, size_t len, int flags)
+{
+	char component[201] = "";
+	size_t at;
+	void *map;
+	int fd;
+
+	memset(component, 'd', sizeof(component) - 1);
+	strcpy(path->dir, "/tmp/procmap-test-XXXXXX");
+	if (!mkdtemp(path->dir) || chdir(path->dir))
+		return MAP_FAILED;
+	at = sprintf(path->name, "%s", path->dir);
+	while (len - at > sizeof(component)) {
+		at += sprintf(path->name + at, "/%s", component);
+		if (mkdir(component, 0700) || chdir(component))
+			return MAP_FAILED;
+	}
+	component[len - at - 1] = '\0';
+	sprintf(path->name + at, "/%s", component);
+	path->len = len;
+
+	fd = open(component, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (!write_elf(fd, test_id) || ftruncate(fd, 3 * PAGE))
+		return MAP_FAILED;
+	map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, flags, fd, 0);
+	close(fd);
+	return chdir("/") ? MAP_FAILED : map;
+}
+
+static bool remove_long_path(const struct long_path *path)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", path->dir);
+	return !system(command);
+}
+
+static bool has_name(const struct procmap_mapping *found,
+		     const struct long_path *path)
+{
+	return found->name_len == path->len && !strcmp(found->name, path->name);
+}
+
 TEST_F(change, name_that_is_longer_than_a_path)
 {
-	char dir[] = "/tmp/procmap-test-XXXXXX";
+	struct procmap_resolved *resolved;
 	struct procmap_mapping found;
-	char component[201] = "";
-	char command[64];
-	void *map;
-	int i, fd;
+	uint64_t cursor = 0, addr;
+	int nr_seen = 0;
+	struct long_path path;
+	char *map;
 
 	if (!self->procmap)
 		return;
-	memset(component, 'd', 200);
-	ASSERT_TRUE(!!mkdtemp(dir));
-	ASSERT_EQ(0, chdir(dir));
-	for (i = 0; i < 25; i++) {
-		ASSERT_EQ(0, mkdir(component, 0700));
-		ASSERT_EQ(0, chdir(component));
-	}
-	fd = open("f", O_RDWR | O_CREAT, 0600);
-	ASSERT_TRUE(write_elf(fd, test_id));
-	map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
 	ASSERT_TRUE(map != MAP_FAILED);
-	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
-	EXPECT_EQ(strlen(dir) + 25 * 201 + 2, found.name_len);
-	EXPECT_EQ(0, strncmp(found.name, dir, strlen(dir)));
-	EXPECT_STREQ("/f", found.name + found.name_len - 2);
+	addr = (uintptr_t)map + PAGE;
+	ASSERT_EQ(0, procmap_find(self->procmap, addr, 0, &found));
+	EXPECT_TRUE(has_name(&found, &path));
 	EXPECT_EQ((uintptr_t)map, found.start);
-	ASSERT_EQ(0, chdir("/"));
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	EXPECT_EQ(0, system(command));
+
+	ASSERT_EQ(0, procmap_resolve(self->procmap, &addr, 1, 0, &resolved));
+	EXPECT_TRUE(has_name(resolved->mappings, &path));
+	EXPECT_EQ(PAGE, resolved->places[0].offset);
+	procmap_free_resolved(resolved);
+
+	/* It does not end a walk, and a scan needs no query for it. */
+	calls.queries = 0;
+	while (!procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+			     &found)) {
+		if (found.start != (uintptr_t)map)
+			continue;
+		EXPECT_TRUE(has_name(&found, &path));
+		EXPECT_EQ((uintptr_t)map + 3 * PAGE, found.end);
+		if (variant->way != PROCMAP_BY_TEXT || !geteuid()) {
+			EXPECT_EQ(20, found.build_id_size);
+			EXPECT_EQ(0, memcmp(test_id, found.build_id, 20));
+		}
+		nr_seen++;
+	}
+	EXPECT_EQ(1, nr_seen);
+	EXPECT_LT((uintptr_t)map, cursor);
+	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL, !!calls.queries);
+	EXPECT_TRUE(remove_long_path(&path));
+}
+
+/* The text that has the name may be newer than what an ioctl has returned. */
+TEST_F(change, name_that_is_longer_than_a_path_and_too_late)
+{
+	struct procmap_mapping found;
+	uint64_t cursor, at;
+	struct long_path path;
+	char *map;
+
+	if (!self->procmap)
+		return;
+	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
+	ASSERT_TRUE(map != MAP_FAILED);
+	at = (uintptr_t)map + 2 * PAGE;
+
+	calls.replaced = map + PAGE;
+	if (variant->way == PROCMAP_BY_TEXT)
+		replace_page();
+	cursor = at;
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_EQ(NULL, calls.replaced);
+	EXPECT_EQ(at, found.start);
+	EXPECT_EQ(at + PAGE, found.end);
+	EXPECT_EQ(at + PAGE, cursor);
+	EXPECT_EQ(2 * PAGE, found.offset);
+	EXPECT_TRUE(has_name(&found, &path));
+	if (variant->way != PROCMAP_BY_TEXT || !geteuid())
+		EXPECT_EQ(20, found.build_id_size);
+
+	calls.replaced = map + 2 * PAGE;
+	if (variant->way == PROCMAP_BY_TEXT)
+		replace_page();
+	cursor = at;
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_EQ(NULL, calls.replaced);
+	EXPECT_EQ(at, found.start);
+	EXPECT_EQ(0, found.inode);
+	EXPECT_STREQ("", found.name);
+	EXPECT_EQ(0, found.build_id_size);
+	EXPECT_TRUE(remove_long_path(&path));
+}
+
+/* The longest that the ioctls return; the first buffer of a scan is shorter. */
+TEST_F(change, long_name_gets_the_room_that_it_needs)
+{
+	const unsigned int flags = PROCMAP_EXECUTABLE | PROCMAP_SHARED |
+				   PROCMAP_FILE_BACKED | PROCMAP_WANT_BUILD_ID;
+	struct procmap_mapping found;
+	uint64_t cursor = 0;
+	struct long_path path;
+	char *map;
+
+	if (!self->procmap)
+		return;
+	map = map_long_path(&path, PATH_MAX - 1, MAP_SHARED);
+	ASSERT_TRUE(map != MAP_FAILED);
+	calls.queries = 0;
+	calls.scans = 0;
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, flags, &found));
+	EXPECT_EQ((uintptr_t)map, found.start);
+	EXPECT_EQ(20, found.build_id_size);
+	EXPECT_TRUE(has_name(&found, &path));
+	EXPECT_EQ(variant->way == PROCMAP_BY_SCAN ? 2 : 0, calls.scans);
+	EXPECT_EQ(variant->way == PROCMAP_BY_IOCTL, calls.queries);
+	EXPECT_EQ(-ENOENT, procmap_next(self->procmap, &cursor, flags, &found));
+	EXPECT_TRUE(remove_long_path(&path));
 }
 
 /*
@@ -1341,6 +1474,13 @@ TEST(answer_that_is_none_is_told)
 		EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0, &found));
 		EXPECT_EQ(0, cursor);
 		calls.answered_end = 0;
+
+		/* It does not need more room than it was given. */
+		calls.scan_errno = ENOSPC;
+		if (ways[i] == PROCMAP_BY_SCAN)
+			EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0,
+							&found));
+		calls.scan_errno = 0;
 		procmap_close(procmap);
 	}
 }

@@ -7,12 +7,11 @@
 #ifndef PROCMAP_BLOCKED_H
 #define PROCMAP_BLOCKED_H
 
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "procmap-query.h"
+#include "procmap-uffd.h"
 
 /* A file of a file system that only the target uses. */
 #define MAPPED_FILE	SCRATCH "/file"
@@ -91,20 +90,10 @@ static bool make_mapped_file(void)
 	return made;
 }
 
-/* Open userfaultfd. Returns why it cannot be used, or NULL. */
 static const char *open_uffd(struct blocked_call *call)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API,
-		.features = call->write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0,
-	};
-
-	call->uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (call->uffd < 0)
-		return "no userfaultfd, CONFIG_USERFAULTFD";
-	if (ioctl(call->uffd, UFFDIO_API, &api))
-		return "userfaultfd cannot protect memory from writing";
-	return NULL;
+	return open_userfaultfd(&call->uffd, call->write ?
+				UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0);
 }
 
 static bool map_pages_of_call(struct blocked_call *call)
@@ -136,15 +125,11 @@ static bool protect_page(const struct blocked_call *call, bool protect)
 static bool watch_page(const struct blocked_call *call)
 {
 	void *const page = page_at(call, call->page);
-	struct uffdio_register arg = {
-		.range.start = (uintptr_t)page,
-		.range.len = page_size(),
-		.mode = call->write ? UFFDIO_REGISTER_MODE_WP :
-				      UFFDIO_REGISTER_MODE_MISSING,
-	};
 
 	memcpy(call->copies, call->pages, NR_PAGES * page_size());
-	if (ioctl(call->uffd, UFFDIO_REGISTER, &arg))
+	if (!watch_pages(call->uffd, page, page_size(),
+			 call->write ? UFFDIO_REGISTER_MODE_WP :
+				       UFFDIO_REGISTER_MODE_MISSING))
 		return false;
 	if (call->write)
 		return protect_page(call, true);
@@ -154,27 +139,17 @@ static bool watch_page(const struct blocked_call *call)
 /* Give the page back its content, or let it be written to. */
 static bool serve_page(const struct blocked_call *call)
 {
-	struct uffdio_copy arg = {
-		.dst = (uintptr_t)page_at(call, call->page),
-		.src = (uintptr_t)call->copies + call->page * page_size(),
-		.len = page_size(),
-	};
-
 	if (call->write)
 		return protect_page(call, false);
-	return !ioctl(call->uffd, UFFDIO_COPY, &arg);
+	return give_page(call->uffd, page_at(call, call->page),
+			 call->copies + call->page * page_size());
 }
 
 /* Wait until the call blocks at the page. */
 static bool is_blocked(const struct blocked_call *call)
 {
-	struct uffd_msg message;
-
-	return read(call->uffd, &message, sizeof(message)) ==
-		       sizeof(message) &&
-	       message.event == UFFD_EVENT_PAGEFAULT &&
-	       (message.arg.pagefault.address & -page_size()) ==
-		       (uintptr_t)page_at(call, call->page);
+	return wait_for_touch(call->uffd) ==
+	       (uintptr_t)page_at(call, call->page);
 }
 
 static void *make_call(void *arg)

@@ -6,15 +6,9 @@
 #ifndef PROCMAP_LOCK_TEST_H
 #define PROCMAP_LOCK_TEST_H
 
-#include <poll.h>
-#include <sys/syscall.h>
-
 #include "procmap-race.h"
 
 #define HOLD_DEVICE	"/dev/procmap_hold"
-
-/* Seconds until a killed process must be gone. */
-#define DEATH_PATIENCE	60
 
 /**
  * struct waiting - a process that waits in an ioctl
@@ -134,37 +128,6 @@ static inline void stop_waiting(struct waiting *waiting)
 	release_lock(waiting);
 	stop_child(&waiting->reader);
 	stop_child(&waiting->target);
-}
-
-/* Wait for a child to end, so long and no longer. */
-static inline bool ends_in_time(const struct child *child)
-{
-	struct pollfd end = {
-		.fd = syscall(SYS_pidfd_open, child->pid, 0),
-		.events = POLLIN,
-	};
-	const bool ended = end.fd >= 0 &&
-			   poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
-
-	close(end.fd);
-	return ended;
-}
-
-/* The lock is killable: the reader dies while it is still held. */
-static inline void expect_death(struct __test_metadata *const _metadata,
-				struct waiting *waiting)
-{
-	int status;
-
-	ASSERT_EQ(0, kill(waiting->reader.pid, SIGKILL));
-	ASSERT_TRUE(ends_in_time(&waiting->reader)) {
-		TH_LOG("a killed reader waits on for the lock");
-	}
-	ASSERT_EQ(waiting->reader.pid,
-		  waitpid(waiting->reader.pid, &status, 0));
-	waiting->reader.pid = 0;
-	EXPECT_TRUE(WIFSIGNALED(status));
-	EXPECT_EQ(SIGKILL, WTERMSIG(status));
 }
 
 /*

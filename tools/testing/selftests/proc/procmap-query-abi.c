@@ -4,9 +4,11 @@
  * fields, filters and errors.
  */
 #include <assert.h>
+#include <poll.h>
 
 #include "procmap-order.h"
 #include "procmap-scene.h"
+#include "procmap-uffd.h"
 
 #define ASSERT_OFFSET(field, bytes) \
 	static_assert(offsetof(struct procmap_query, field) == (bytes), "")
@@ -540,6 +542,88 @@ TEST_F(process, nothing_past_the_size_is_touched)
 		ASSERT_EQ(0, procmap_query(self->fd, (void *)(end - size))) {
 			TH_LOG("size %zu", size);
 		}
+	}
+}
+
+/* A call with a structure whose end is that of a page. */
+struct short_call {
+	int fd;
+	uint8_t *arg;
+	int err;
+};
+
+static int be_short_caller(int control, void *arg)
+{
+	struct short_call *const call = arg;
+
+	call->err = procmap_query(call->fd, (void *)call->arg);
+	return !notify(control);
+}
+
+/* Returns false if the call touches the page behind, which it gets then. */
+static bool make_short_call(struct short_call *call, int uffd, uint8_t *behind)
+{
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct worker caller = {};
+	bool touches;
+
+	if (!start_worker(&caller, be_short_caller, call, false))
+		return false;
+	fds[0].fd = uffd;
+	fds[1].fd = caller.child.control;
+	touches = poll(fds, 2, -1) <= 0 || fds[0].revents;
+	if (touches)
+		give_page(uffd, behind, behind - page_size());
+	return !end_of_worker(&caller) && !touches;
+}
+
+/*
+ * The page behind the structure is missing: who reads it or writes to it waits,
+ * even if it could go on without, as from a fault on an inaccessible page.
+ */
+TEST_F(process, page_past_the_size_is_left_missing)
+{
+	static const struct {
+		size_t size;
+		int err;
+	} cases[] = {
+		{ 8, -EINVAL }, { 24, 0 }, { 56, 0 }, { 88, 0 }, { 96, 0 },
+		{ 104, 0 }, { 112, 0 },
+	};
+	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
+	const char *missing;
+	unsigned int i;
+	int uffd;
+
+	missing = open_userfaultfd(&uffd, 0);
+	if (missing)
+		SKIP(return, "%s", missing);
+	/* Otherwise it cannot be polled. */
+	ASSERT_EQ(0, fcntl(uffd, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, mprotect(end, page_size(), PROT_READ | PROT_WRITE));
+	ASSERT_TRUE(watch_pages(uffd, end, page_size(),
+				UFFDIO_REGISTER_MODE_MISSING));
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const size_t size = cases[i].size;
+		struct procmap_query query = ask_fields(start_of(FILE_RW), 0);
+		const size_t fits = size < sizeof(query) ? size :
+							   sizeof(query);
+		struct short_call call = { .fd = self->fd, .arg = end - size };
+
+		query.size = size;
+		memset(end - size, 0, size);
+		memcpy(end - size, &query, fits);
+		ASSERT_TRUE(make_short_call(&call, uffd, end)) {
+			TH_LOG("size %zu", size);
+		}
+		ASSERT_EQ(cases[i].err, call.err);
+		if (call.err)
+			continue;
+		ASSERT_EQ(0, query_fields(self->fd, start_of(FILE_RW), 0,
+					  &query));
+		query.size = size;
+		EXPECT_EQ(0, memcmp(end - size, &query, fits));
 	}
 }
 

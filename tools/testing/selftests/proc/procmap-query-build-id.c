@@ -5,28 +5,20 @@
  * the specification of ELF says of the bytes of the file.
  */
 #include <asm/posix_types.h>
-#include <elf.h>
 #include <glob.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <sys/auxv.h>
 #include <sys/fanotify.h>
 #include <sys/mman.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 
 #include "../kselftest_harness.h"
+#include "procmap-elf.h"
 #include "procmap-huge.h"
 #include "procmap-query.h"
 #include "procmap-race.h"
-
-#define ID_MAX		20
-
-/* The largest file that a test makes, and pages that the kernel may have. */
-#define IMAGE_MAX	(4 * 65536)
-
-#define NOTES_MAX	8
-#define SEGMENTS_MAX	3
+#include "procmap-uffd.h"
 
 /* More notes, or bytes of program headers, than the kernel may care to read. */
 #define MANY_NOTES	1000
@@ -39,267 +31,6 @@
 #ifndef __NR_memfd_secret
 #define __NR_memfd_secret 447
 #endif
-
-static uint64_t pad(uint64_t size, uint64_t align)
-{
-	return (size + align - 1) / align * align;
-}
-
-/* An ELF file, byte for byte. */
-struct image {
-	uint8_t *bytes;
-	size_t size;
-	size_t notes[NOTES_MAX];	/* where each of them is */
-	size_t nr_notes;
-};
-
-/* A field of a header: where in it, and of how many bytes. */
-struct field {
-	size_t offset;
-	size_t size;
-};
-
-enum field_name {
-	E_TYPE, E_MACHINE, E_VERSION, E_ENTRY, E_PHOFF, E_SHOFF, E_FLAGS,
-	E_EHSIZE, E_PHENTSIZE, E_PHNUM, E_SHENTSIZE, E_SHNUM, E_SHSTRNDX,
-	P_TYPE, P_FLAGS, P_OFFSET, P_VADDR, P_PADDR, P_FILESZ, P_MEMSZ,
-	P_ALIGN,
-	N_NAMESZ, N_DESCSZ, N_TYPE,
-};
-
-/* As the specification has it, not as the headers that the kernel shares. */
-static const struct layout {
-	const char *name;
-	struct field in_64, in_32;
-} layouts[] = {
-	[E_TYPE]	= { "e_type",		{ 16, 2 }, { 16, 2 } },
-	[E_MACHINE]	= { "e_machine",	{ 18, 2 }, { 18, 2 } },
-	[E_VERSION]	= { "e_version",	{ 20, 4 }, { 20, 4 } },
-	[E_ENTRY]	= { "e_entry",		{ 24, 8 }, { 24, 4 } },
-	[E_PHOFF]	= { "e_phoff",		{ 32, 8 }, { 28, 4 } },
-	[E_SHOFF]	= { "e_shoff",		{ 40, 8 }, { 32, 4 } },
-	[E_FLAGS]	= { "e_flags",		{ 48, 4 }, { 36, 4 } },
-	[E_EHSIZE]	= { "e_ehsize",		{ 52, 2 }, { 40, 2 } },
-	[E_PHENTSIZE]	= { "e_phentsize",	{ 54, 2 }, { 42, 2 } },
-	[E_PHNUM]	= { "e_phnum",		{ 56, 2 }, { 44, 2 } },
-	[E_SHENTSIZE]	= { "e_shentsize",	{ 58, 2 }, { 46, 2 } },
-	[E_SHNUM]	= { "e_shnum",		{ 60, 2 }, { 48, 2 } },
-	[E_SHSTRNDX]	= { "e_shstrndx",	{ 62, 2 }, { 50, 2 } },
-	[P_TYPE]	= { "p_type",		{ 0, 4 }, { 0, 4 } },
-	[P_FLAGS]	= { "p_flags",		{ 4, 4 }, { 24, 4 } },
-	[P_OFFSET]	= { "p_offset",		{ 8, 8 }, { 4, 4 } },
-	[P_VADDR]	= { "p_vaddr",		{ 16, 8 }, { 8, 4 } },
-	[P_PADDR]	= { "p_paddr",		{ 24, 8 }, { 12, 4 } },
-	[P_FILESZ]	= { "p_filesz",		{ 32, 8 }, { 16, 4 } },
-	[P_MEMSZ]	= { "p_memsz",		{ 40, 8 }, { 20, 4 } },
-	[P_ALIGN]	= { "p_align",		{ 48, 8 }, { 28, 4 } },
-	[N_NAMESZ]	= { "n_namesz",		{ 0, 4 }, { 0, 4 } },
-	[N_DESCSZ]	= { "n_descsz",		{ 4, 4 }, { 4, 4 } },
-	[N_TYPE]	= { "n_type",		{ 8, 4 }, { 8, 4 } },
-};
-
-#define NHDR_SIZE	12
-
-static bool is_32(const struct image *image)
-{
-	return image->bytes[EI_CLASS] == ELFCLASS32;
-}
-
-static size_t ehdr_size(const struct image *image)
-{
-	return is_32(image) ? 52 : 64;
-}
-
-static size_t phdr_size(const struct image *image)
-{
-	return is_32(image) ? 32 : 56;
-}
-
-static uint8_t host_order(void)
-{
-	const uint16_t one = 1;
-
-	return *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB;
-}
-
-/* Where the byte of value 256 to the power of @i is in a field. */
-static size_t place_of(const struct image *image, size_t header,
-		       struct field field, size_t i)
-{
-	if (image->bytes[EI_DATA] == ELFDATA2MSB)
-		i = field.size - 1 - i;
-	return header + field.offset + i;
-}
-
-static void put_field(struct image *image, size_t header, struct field field,
-		      uint64_t value)
-{
-	size_t i;
-
-	for (i = 0; i < field.size; i++)
-		image->bytes[place_of(image, header, field, i)] =
-			value >> (8 * i);
-}
-
-static uint64_t get_field(const struct image *image, size_t header,
-			  struct field field)
-{
-	uint64_t value = 0;
-	size_t i;
-
-	for (i = 0; i < field.size; i++)
-		value |= (uint64_t)image->bytes[place_of(image, header, field,
-							 i)] << (8 * i);
-	return value;
-}
-
-static struct field field_of(const struct image *image, enum field_name name)
-{
-	return is_32(image) ? layouts[name].in_32 : layouts[name].in_64;
-}
-
-static void put(struct image *image, size_t header, enum field_name name,
-		uint64_t value)
-{
-	put_field(image, header, field_of(image, name), value);
-}
-
-static uint64_t get(const struct image *image, size_t header,
-		    enum field_name name)
-{
-	return get_field(image, header, field_of(image, name));
-}
-
-/*
- * The ELF maker.
- */
-
-/* Its descriptor is an ID that follows from the seed. */
-struct note {
-	const char *owner;	/* NULL: none follows */
-	uint32_t type;
-	uint32_t size;
-	uint8_t seed;
-};
-
-struct segment {
-	uint32_t type;		/* PT_NULL: none follows */
-	uint64_t offset;	/* 0: behind all that comes before */
-	uint64_t align;		/* 0: 4 */
-	struct note notes[NOTES_MAX];
-};
-
-struct elf {
-	bool is_32;
-	bool is_foreign;	/* of the other byte order */
-	uint16_t type;
-	size_t phoff;		/* 0: right behind the ELF header */
-	struct segment segments[SEGMENTS_MAX];
-};
-
-#define BUILD_ID(id_seed, id_size) \
-	{ .owner = "GNU", .type = NT_GNU_BUILD_ID, .seed = (id_seed), \
-	  .size = (id_size) }
-
-/* What other notes look like: same owner, same type, an odd size. */
-#define ABI_TAG \
-	{ .owner = "GNU", .type = NT_GNU_ABI_TAG, .seed = 0x80, .size = 16 }
-#define STRANGER \
-	{ .owner = "GNX", .type = NT_GNU_BUILD_ID, .seed = 0x90, .size = 20 }
-#define ODD_STRANGER \
-	{ .owner = "stranger", .type = NT_GNU_BUILD_ID, .seed = 0xa0, \
-	  .size = 13 }
-
-static uint8_t id_byte(uint8_t seed, size_t i)
-{
-	return seed + 7 * i;
-}
-
-static void grow_to(struct image *image, size_t size)
-{
-	if (image->size < size)
-		image->size = size;
-}
-
-/* Returns where the note ends, before padding. */
-static size_t put_note(struct image *image, size_t pos, size_t align,
-		       const struct note *note)
-{
-	const size_t owner_size = strlen(note->owner) + 1;
-	const size_t desc = pos + pad(NHDR_SIZE + owner_size, align);
-	size_t i;
-
-	put(image, pos, N_NAMESZ, owner_size);
-	put(image, pos, N_DESCSZ, note->size);
-	put(image, pos, N_TYPE, note->type);
-	memcpy(image->bytes + pos + NHDR_SIZE, note->owner,
-	       owner_size);
-	for (i = 0; i < note->size; i++)
-		image->bytes[desc + i] = id_byte(note->seed, i);
-	image->notes[image->nr_notes++] = pos;
-	grow_to(image, desc + note->size);
-	return desc + note->size;
-}
-
-static void put_phdr(struct image *image, size_t phdr, uint32_t type,
-		     uint64_t start, uint64_t size, uint64_t align)
-{
-	put(image, phdr, P_TYPE, type);
-	put(image, phdr, P_OFFSET, start);
-	put(image, phdr, P_VADDR, start);
-	put(image, phdr, P_PADDR, start);
-	put(image, phdr, P_FILESZ, size);
-	put(image, phdr, P_MEMSZ, size);
-	put(image, phdr, P_FLAGS, PF_R);
-	put(image, phdr, P_ALIGN, align);
-}
-
-static void put_segment(struct image *image, size_t phdr,
-			const struct segment *segment)
-{
-	const size_t align = segment->align ?: 4;
-	const size_t start = segment->offset ?: pad(image->size, align);
-	size_t end = start;
-	size_t i;
-
-	for (i = 0; i < NOTES_MAX && segment->notes[i].owner; i++)
-		end = put_note(image, start + pad(end - start, align), align,
-			       &segment->notes[i]);
-
-	put_phdr(image, phdr, segment->type, start, end - start, align);
-}
-
-static void make_image(struct image *image, const struct elf *elf)
-{
-	size_t phoff, nr, i;
-
-	if (!image->bytes)
-		image->bytes = malloc(IMAGE_MAX);
-	memset(image->bytes, 0, IMAGE_MAX);
-	image->size = 0;
-	image->nr_notes = 0;
-
-	memcpy(image->bytes, ELFMAG, SELFMAG);
-	image->bytes[EI_CLASS] = elf->is_32 ? ELFCLASS32 : ELFCLASS64;
-	image->bytes[EI_DATA] = host_order();
-	if (elf->is_foreign)
-		image->bytes[EI_DATA] ^= ELFDATA2LSB ^ ELFDATA2MSB;
-	image->bytes[EI_VERSION] = EV_CURRENT;
-
-	phoff = elf->phoff ?: ehdr_size(image);
-	for (nr = 0; nr < SEGMENTS_MAX && elf->segments[nr].type; nr++)
-		;
-	grow_to(image, phoff + nr * phdr_size(image));
-	put(image, 0, E_TYPE, elf->type);
-	put(image, 0, E_VERSION, EV_CURRENT);
-	put(image, 0, E_PHOFF, phoff);
-	put(image, 0, E_EHSIZE, ehdr_size(image));
-	put(image, 0, E_PHENTSIZE, phdr_size(image));
-	put(image, 0, E_PHNUM, nr);
-	for (i = 0; i < nr; i++)
-		put_segment(image, phoff + i * phdr_size(image),
-			    &elf->segments[i]);
-}
 
 /*
  * The independent reader: what the specification says of a file's bytes.
@@ -410,34 +141,6 @@ static struct reading read_image(const struct image *image)
 		read_segment(image, phoff + i * entry, &reading);
 	}
 	return reading;
-}
-
-/*
- * The file under test, mapped by this process.
- */
-
-struct subject {
-	int fd;
-	int maps;
-	uint8_t *addr;
-	struct image image;
-};
-
-static bool open_subject(struct subject *subject, int fd)
-{
-	subject->fd = fd;
-	subject->maps = open_maps(0);
-	subject->addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
-	return fd >= 0 && subject->maps >= 0 && subject->addr != MAP_FAILED;
-}
-
-static bool store(struct subject *subject)
-{
-	const struct image *image = &subject->image;
-
-	return !ftruncate(subject->fd, 0) &&
-	       pwrite(subject->fd, image->bytes, image->size, 0) ==
-		       (ssize_t)image->size;
 }
 
 static bool make_file(struct subject *subject, const struct elf *elf)
@@ -863,8 +566,6 @@ TEST_F(huge_page, has_none)
  * Where the file lives.
  */
 
-enum place { DIRECTORY, TMPFS, MEMFD, EXT4 };
-
 FIXTURE(place)
 {
 	const char *missing;	/* why there is no such place, or NULL */
@@ -894,70 +595,6 @@ FIXTURE_VARIANT_ADD(place, memfd) {
 FIXTURE_VARIANT_ADD(place, ext4) {
 	.place = EXT4,
 };
-
-/*
- * An ext4 takes longer to make than the tests take: they share one, which is
- * made before the first of them runs. It is nowhere mounted any more, and goes
- * with this process.
- */
-static const char *ext4_missing = "no child to mount an ext4";
-static int ext4_directory = -1;
-
-static int lend_ext4(int control, void *arg)
-{
-	const char *missing = mount_scratch_ext4();
-
-	(void)arg;
-	if (write(control, &missing, sizeof(missing)) != sizeof(missing))
-		return 1;
-	return missing ||
-	       !send_fd(control, open(SCRATCH_EXT4, O_RDONLY | O_DIRECTORY));
-}
-
-static void __attribute__((constructor)) borrow_ext4(void)
-{
-	const char *missing;
-	struct child child;
-
-	if (!start_child(&child, lend_ext4, NULL))
-		return;
-	if (read(child.control, &missing, sizeof(missing)) == sizeof(missing)) {
-		ext4_missing = missing;
-		ext4_directory = recv_fd(child.control);
-	}
-	end_of_child(&child);
-}
-
-/* Returns NULL, or why the place cannot be had. */
-static const char *go_to(enum place place)
-{
-	struct statfs fs;
-
-	switch (place) {
-	case DIRECTORY:
-		return access(".", W_OK) ? "cannot write to this directory" :
-					   NULL;
-	case TMPFS:
-		if (chdir("/dev/shm") || statfs(".", &fs) ||
-		    fs.f_type != TMPFS_MAGIC)
-			return "the shared memory directory is no tmpfs";
-		return NULL;
-	case EXT4:
-		if (!ext4_missing && fchdir(ext4_directory))
-			return "cannot enter the ext4";
-		return ext4_missing;
-	default:
-		return NULL;
-	}
-}
-
-static int open_new_file(enum place place, char *path, size_t size)
-{
-	if (place == MEMFD)
-		return memfd_create("elf", MFD_CLOEXEC);
-	snprintf(path, size, "procmap-query-%d", getpid());
-	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-}
 
 FIXTURE_SETUP(place)
 {
@@ -1082,6 +719,42 @@ TEST_F(place, pages_not_resident)
 	ASSERT_EQ(0, resident_pages(&self->subject));
 	expect_id(_metadata, &self->subject, 1, 20);
 	EXPECT_LT(0, resident_pages(&self->subject));
+}
+
+/* Blocks of 512 bytes that the file takes. */
+static long blocks_of(int fd)
+{
+	struct stat status;
+
+	return fsync(fd) || fstat(fd, &status) ? -1 : status.st_blocks;
+}
+
+TEST_F(place, hole_stays_a_hole)
+{
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	ASSERT_EQ(0, ftruncate(self->subject.fd, 1 << 20));
+	ASSERT_EQ(0, blocks_of(self->subject.fd));
+	expect_none(_metadata, &self->subject);
+	EXPECT_EQ(0, blocks_of(self->subject.fd));
+}
+
+TEST_F(place, notes_in_a_hole_stay_a_hole)
+{
+	const struct image *const image = &self->subject.image;
+	long blocks;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	self->elf.segments[0].offset = 2 * page_size();
+	ASSERT_TRUE(make_file(&self->subject, &self->elf));
+	expect_id(_metadata, &self->subject, 1, 20);
+	ASSERT_EQ(0, ftruncate(self->subject.fd, page_size()));
+	ASSERT_EQ(0, ftruncate(self->subject.fd, image->size));
+	blocks = blocks_of(self->subject.fd);
+	ASSERT_LT(0, blocks);
+	expect_none(_metadata, &self->subject);
+	EXPECT_EQ(blocks, blocks_of(self->subject.fd));
 }
 
 TEST_F(place, mapping_of_a_later_part)
@@ -1239,6 +912,147 @@ TEST_F(place, bytes_past_the_end_of_the_file_do_not_count)
 }
 
 /*
+ * Pages that are not there.
+ */
+
+FIXTURE(page)
+{
+	struct subject subject;
+	char swap[32];		/* the device, or "" */
+};
+
+FIXTURE_SETUP(page)
+{
+	const struct elf elf = {
+		.type = ET_DYN,
+		.segments[0] = {
+			.type = PT_NOTE,
+			.notes = { BUILD_ID(1, 20) },
+		},
+	};
+
+	make_image(&self->subject.image, &elf);
+}
+
+FIXTURE_TEARDOWN(page)
+{
+	if (self->swap[0])
+		EXPECT_EQ(0, swapoff(self->swap));
+}
+
+/* Whoever watches the page would not see that it is there. */
+TEST_F(page, missing_stays_missing)
+{
+	struct subject *const subject = &self->subject;
+	const char *missing;
+	int uffd;
+
+	missing = open_userfaultfd(&uffd, UFFD_FEATURE_MISSING_SHMEM);
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(open_subject(subject, memfd_create("elf", MFD_CLOEXEC)));
+	ASSERT_EQ(0, ftruncate(subject->fd, page_size()));
+	ASSERT_TRUE(watch_pages(uffd, subject->addr, page_size(),
+				UFFDIO_REGISTER_MODE_MISSING));
+	expect_none(_metadata, subject);
+	EXPECT_EQ(0, resident_pages(subject));
+	EXPECT_EQ(0, blocks_of(subject->fd));
+
+	/* A page that is there cannot be given. */
+	EXPECT_TRUE(give_page(uffd, subject->addr, subject->image.bytes));
+	expect_id(_metadata, subject, 1, 20);
+}
+
+/* Page cache and direct I/O are apart, and such a file is mapped all the same. */
+TEST_F(page, not_resident_of_a_file_opened_for_direct_io)
+{
+	struct subject *const subject = &self->subject;
+	const char *const missing = go_to(EXT4);
+	char path[64];
+	void *addr;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(open_subject(subject, open_new_file(EXT4, path,
+							sizeof(path))));
+	ASSERT_TRUE(store(subject));
+	addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE,
+		    open(path, O_RDONLY | O_DIRECT | O_CLOEXEC), 0);
+	ASSERT_EQ(0, unlink(path));
+	ASSERT_EQ(0, fsync(subject->fd));
+	ASSERT_EQ(0, posix_fadvise(subject->fd, 0, 0, POSIX_FADV_DONTNEED));
+	ASSERT_EQ(0, resident_pages(subject));
+	expect_id_at(_metadata, subject->maps, addr, 1, 20);
+}
+
+/* Swap to a loop device. Returns NULL, or why that cannot be. */
+static const char *add_swap(char *device, size_t size)
+{
+	const size_t end = page_size();
+	const uint32_t info[] = { 1, 255 };	/* version, last page */
+	uint8_t header[end];
+	int fd, loop;
+
+	memset(header, 0, end);
+	memcpy(header + 1024, info, sizeof(info));
+	memcpy(header + end - 10, "SWAPSPACE2", 10);
+	fd = open(SCRATCH_IMAGE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (write(fd, header, end) != (ssize_t)end ||
+	    ftruncate(fd, 256 * end))
+		return "no room for swap";
+	close(fd);
+	loop = open_loop(SCRATCH_IMAGE, device, size);
+	if (loop < 0 || swapon(device, 0)) {
+		*device = '\0';
+		return "no swap, CONFIG_SWAP and CONFIG_BLK_DEV_LOOP";
+	}
+	close(loop);
+	return NULL;
+}
+
+static bool has_swapped_pages(void)
+{
+	FILE *const file = fopen("/proc/self/smaps_rollup", "re");
+	unsigned int kilobytes = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Swap: %u kB", &kilobytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kilobytes;
+}
+
+/* A page of a CPU's own list of new pages can only be swapped out there. */
+static bool stay_on_this_cpu(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+TEST_F(page, in_swap_is_read)
+{
+	struct subject *const subject = &self->subject;
+	const char *missing;
+
+	missing = mount_scratch() ?:
+		  add_swap(self->swap, sizeof(self->swap));
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(stay_on_this_cpu());
+	ASSERT_TRUE(open_subject(subject, memfd_create("elf", MFD_CLOEXEC)));
+	ASSERT_TRUE(store(subject));
+	ASSERT_EQ('E', atomic_load((_Atomic uint8_t *)(subject->addr + 1)));
+	ASSERT_EQ(0, madvise(subject->addr, page_size(), MADV_PAGEOUT));
+	ASSERT_TRUE(has_swapped_pages());
+	expect_id(_metadata, subject, 1, 20);
+}
+
+/*
  * Nobody can be asked for permission on behalf of a query.
  */
 
@@ -1316,72 +1130,6 @@ TEST_F_TIMEOUT(place, query_makes_no_fanotify_permission_event, RACE_TIMEOUT)
  * Files that lie.
  */
 
-struct corpus_field {
-	const char *name;
-	struct field field;
-	size_t header;
-};
-
-struct corpus {
-	struct corpus_field fields[256];
-	size_t nr;
-	unsigned int with_id;		/* files that must have one */
-	unsigned int without_id;	/* files that must have none */
-	const char *trying;		/* the field changed last */
-	uintmax_t value;
-};
-
-static void add_field(struct corpus *corpus, const char *name, size_t header,
-		      struct field field)
-{
-	const struct corpus_field new = { name, field, header };
-
-	if (corpus->nr < ARRAY_SIZE(corpus->fields))
-		corpus->fields[corpus->nr++] = new;
-}
-
-static void add_fields(struct corpus *corpus, const struct image *image,
-		       size_t header, enum field_name first,
-		       enum field_name last)
-{
-	enum field_name name;
-
-	for (name = first; name <= last; name++)
-		add_field(corpus, layouts[name].name, header,
-			  field_of(image, name));
-}
-
-static void add_all(struct corpus *corpus, const struct image *image)
-{
-	struct field byte = { 0, 1 };
-	size_t i;
-
-	for (; byte.offset < EI_NIDENT; byte.offset++)
-		add_field(corpus, "e_ident", 0, byte);
-	add_fields(corpus, image, 0, E_TYPE, E_SHSTRNDX);
-	for (i = 0; i < SEGMENTS_MAX; i++)
-		add_fields(corpus, image,
-			   ehdr_size(image) + i * phdr_size(image), P_TYPE,
-			   P_ALIGN);
-	for (i = 0; i < image->nr_notes; i++)
-		add_fields(corpus, image, image->notes[i], N_NAMESZ, N_TYPE);
-}
-
-#define VALUES	18
-
-/* What is put in a field: the edges, and what makes a careless sum wrap. */
-static uint64_t hostile_value(const struct image *image, uint64_t now, size_t i)
-{
-	const uint64_t values[VALUES] = {
-		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
-		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
-		-12, -16, image->size, image->size - 1, image->size + 1,
-		page_size(),
-	};
-
-	return values[i];
-}
-
 /* The answer is what the specification says; of a file that lies, or none. */
 static void expect_as_specified(struct __test_metadata *const _metadata,
 				const struct subject *subject,
@@ -1407,16 +1155,6 @@ static void expect_as_specified(struct __test_metadata *const _metadata,
 		       query.build_id_size, reading.size, corpus->trying,
 		       corpus->value);
 	}
-}
-
-static bool store_field(struct subject *subject,
-			const struct corpus_field *field, uint64_t value)
-{
-	const size_t pos = field->header + field->field.offset;
-
-	put_field(&subject->image, field->header, field->field, value);
-	return pwrite(subject->fd, subject->image.bytes + pos,
-		      field->field.size, pos) == (ssize_t)field->field.size;
 }
 
 /*

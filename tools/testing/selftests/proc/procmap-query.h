@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
-#include <linux/procmap_query.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -385,6 +385,15 @@ static inline int read_smaps(pid_t pid, struct maps *maps,
 	return err;
 }
 
+/* Random numbers, the same for the same seed, which is not 0. */
+static inline uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
 static inline bool read_file(const char *path, char *value, size_t size)
 {
 	const int fd = open(path, O_RDONLY);
@@ -450,6 +459,14 @@ static inline bool disarm(int fail_nth)
 		abort();
 	}
 	return failed;
+}
+
+/* How many mappings a large process has: debug aids take minutes for as many. */
+static inline unsigned int nr_many(void)
+{
+	const char *const nr = getenv("PROCMAP_TEST_MAPPINGS");
+
+	return nr ? atoi(nr) : 60000;
 }
 
 /* A forked process, at the other end of a socket. */

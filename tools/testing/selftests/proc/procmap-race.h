@@ -6,9 +6,11 @@
 #ifndef PROCMAP_RACE_TEST_H
 #define PROCMAP_RACE_TEST_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "../kselftest_harness.h"
@@ -20,6 +22,9 @@
 /* Seconds: the limit of the harness, and one below it for loops that wait. */
 #define RACE_TIMEOUT	900
 #define PATIENCE	600
+
+/* Seconds until a killed process must be gone. */
+#define DEATH_PATIENCE	60
 
 static inline uint64_t addr_of(unsigned int page)
 {
@@ -65,6 +70,36 @@ static inline int start_changer(struct worker *changer,
 	    !await(changer->child.control))
 		return -1;
 	return open_maps(changer->child.pid);
+}
+
+/* Wait for a child to end, so long and no longer. */
+static inline bool ends_in_time(const struct child *child)
+{
+	struct pollfd end = {
+		.fd = syscall(SYS_pidfd_open, child->pid, 0),
+		.events = POLLIN,
+	};
+	const bool ended = end.fd >= 0 &&
+			   poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
+
+	close(end.fd);
+	return ended;
+}
+
+/* What a reader waits for is killable: it dies although that does not come. */
+static inline void expect_death(struct __test_metadata *const _metadata,
+				struct child *reader)
+{
+	int status;
+
+	ASSERT_EQ(0, kill(reader->pid, SIGKILL));
+	ASSERT_TRUE(ends_in_time(reader)) {
+		TH_LOG("a killed reader waits on");
+	}
+	ASSERT_EQ(reader->pid, waitpid(reader->pid, &status, 0));
+	reader->pid = 0;
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGKILL, WTERMSIG(status));
 }
 
 #endif /* PROCMAP_RACE_TEST_H */

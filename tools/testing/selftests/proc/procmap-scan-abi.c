@@ -4,6 +4,7 @@
  * fields, filters and errors.
  */
 #include <assert.h>
+#include <stdatomic.h>
 
 #include "procmap-exec.h"
 #include "procmap-order.h"
@@ -17,29 +18,37 @@
 	static_assert(sizeof((*(struct type *)0).field) == (bytes), "")
 
 ASSERT_OFFSET(procmap_scan_arg, size, 0);
-ASSERT_OFFSET(procmap_scan_arg, flags, 8);
-ASSERT_OFFSET(procmap_scan_arg, start, 16);
-ASSERT_OFFSET(procmap_scan_arg, end, 24);
-ASSERT_OFFSET(procmap_scan_arg, walk_end, 32);
-ASSERT_OFFSET(procmap_scan_arg, vec, 40);
-ASSERT_OFFSET(procmap_scan_arg, data, 48);
-ASSERT_OFFSET(procmap_scan_arg, vec_len, 56);
-ASSERT_OFFSET(procmap_scan_arg, vma_size, 60);
-ASSERT_OFFSET(procmap_scan_arg, data_size, 64);
-ASSERT_OFFSET(procmap_scan_arg, data_used, 68);
+ASSERT_OFFSET(procmap_scan_arg, filter, 8);
+ASSERT_OFFSET(procmap_scan_arg, want, 16);
+ASSERT_OFFSET(procmap_scan_arg, start, 24);
+ASSERT_OFFSET(procmap_scan_arg, end, 32);
+ASSERT_OFFSET(procmap_scan_arg, walk_end, 40);
+ASSERT_OFFSET(procmap_scan_arg, generation, 48);
+ASSERT_OFFSET(procmap_scan_arg, vec, 56);
+ASSERT_OFFSET(procmap_scan_arg, data, 64);
+ASSERT_OFFSET(procmap_scan_arg, vec_len, 72);
+ASSERT_OFFSET(procmap_scan_arg, vma_size, 76);
+ASSERT_OFFSET(procmap_scan_arg, data_size, 80);
+ASSERT_OFFSET(procmap_scan_arg, data_used, 84);
+ASSERT_OFFSET(procmap_scan_arg, data_needed, 88);
+ASSERT_OFFSET(procmap_scan_arg, flags, 92);
 
 ASSERT_SIZE(procmap_scan_arg, size, 8);
-ASSERT_SIZE(procmap_scan_arg, flags, 8);
+ASSERT_SIZE(procmap_scan_arg, filter, 8);
+ASSERT_SIZE(procmap_scan_arg, want, 8);
 ASSERT_SIZE(procmap_scan_arg, start, 8);
 ASSERT_SIZE(procmap_scan_arg, end, 8);
 ASSERT_SIZE(procmap_scan_arg, walk_end, 8);
+ASSERT_SIZE(procmap_scan_arg, generation, 8);
 ASSERT_SIZE(procmap_scan_arg, vec, 8);
 ASSERT_SIZE(procmap_scan_arg, data, 8);
 ASSERT_SIZE(procmap_scan_arg, vec_len, 4);
 ASSERT_SIZE(procmap_scan_arg, vma_size, 4);
 ASSERT_SIZE(procmap_scan_arg, data_size, 4);
 ASSERT_SIZE(procmap_scan_arg, data_used, 4);
-static_assert(sizeof(struct procmap_scan_arg) == 72, "");
+ASSERT_SIZE(procmap_scan_arg, data_needed, 4);
+ASSERT_SIZE(procmap_scan_arg, flags, 4);
+static_assert(sizeof(struct procmap_scan_arg) == 96, "");
 
 ASSERT_OFFSET(procmap_vma, start, 0);
 ASSERT_OFFSET(procmap_vma, end, 8);
@@ -68,11 +77,23 @@ ASSERT_SIZE(procmap_vma, build_id_offset, 4);
 ASSERT_SIZE(procmap_vma, build_id_size, 4);
 static_assert(sizeof(struct procmap_vma) == 72, "");
 
-static_assert(PROCMAP_SCAN == 0xc04866e0, "");
-static_assert(PROCMAP_SCAN_NAMES == 0x10000, "");
-static_assert(PROCMAP_SCAN_BUILD_IDS == 0x20000, "");
+/* The array is, in 32 bits, too. */
+static_assert(_Alignof(struct procmap_vma) == 8, "");
+static_assert(_Alignof(struct procmap_scan_arg) == 8, "");
 
-#define ALL	(NAMES | BUILD_IDS)
+static_assert(PROCMAP_SCAN == 0xc06066e0, "");
+static_assert(PROCMAP_VMA_READABLE == 0x01, "");
+static_assert(PROCMAP_VMA_WRITABLE == 0x02, "");
+static_assert(PROCMAP_VMA_EXECUTABLE == 0x04, "");
+static_assert(PROCMAP_VMA_SHARED == 0x08, "");
+static_assert(PROCMAP_VMA_FILE_BACKED == 0x10, "");
+static_assert(PROCMAP_VMA_NAME_TOO_LONG == 0x20, "");
+static_assert(PROCMAP_SCAN_NAMES == 0x01, "");
+static_assert(PROCMAP_SCAN_BUILD_IDS == 0x02, "");
+static_assert(PROCMAP_SCAN_CHANGED == 0x01, "");
+
+/* The scene has the filters of PROCMAP_QUERY: R, W, X and S are the same here. */
+#define FILE_BACKED	PROCMAP_VMA_FILE_BACKED
 
 #define NR_ROOM		64
 #define DATA_SIZE	4096
@@ -90,9 +111,24 @@ static void make_buffers(struct __test_metadata *const _metadata, int fd)
 	ASSERT_EQ(0, read_truth(fd, &truth));
 }
 
-static struct procmap_scan_arg ask_scene(uint64_t flags)
+static struct procmap_scan_arg ask_scene(uint64_t want)
 {
-	return ask(&room, SCENE_START, scene_end(), flags);
+	return ask(&room, SCENE_START, scene_end(), want);
+}
+
+static struct procmap_scan_arg ask_filtered(uint64_t filter, uint64_t want)
+{
+	struct procmap_scan_arg arg = ask_scene(want);
+
+	arg.filter = filter;
+	return arg;
+}
+
+/* The flags of a mapping's record. */
+static uint64_t flags_of(enum mapping mapping)
+{
+	return (scene[mapping].passes & PERMISSIONS) |
+	       (scene[mapping].passes & F ? FILE_BACKED : 0);
 }
 
 /* Each field of the answer. */
@@ -110,7 +146,7 @@ TEST_F(process, all_is_as_in_the_scene)
 
 		EXPECT_EQ(start_of(i), vma->start);
 		EXPECT_EQ(end_of(i), vma->end);
-		EXPECT_EQ(scene[i].passes & ~(uint64_t)F, vma->flags);
+		EXPECT_EQ(flags_of(i), vma->flags);
 		EXPECT_EQ(page_size(), vma->page_size);
 		EXPECT_EQ(scene[i].offset, vma->offset);
 		EXPECT_EQ(!(scene[i].passes & F), !vma->inode);
@@ -180,13 +216,14 @@ TEST_F(process, no_data_is_needed_where_there_is_no_name)
 
 TEST_F(process, input_fields_stay)
 {
-	struct procmap_scan_arg arg = ask_scene(ALL | R);
+	struct procmap_scan_arg arg = ask_filtered(R, ALL);
 	const struct procmap_scan_arg before = arg;
 
 	ASSERT_LT(0, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(scene_end(), arg.walk_end);
 	EXPECT_LT(0u, arg.data_used);
 	arg.walk_end = before.walk_end;
+	arg.generation = before.generation;
 	arg.data_used = before.data_used;
 	EXPECT_EQ(0, memcmp(&before, &arg, sizeof(arg)));
 }
@@ -197,8 +234,11 @@ TEST_F(process, what_the_caller_left_in_output_fields_does_not_matter)
 
 	arg.walk_end = ~0ull;
 	arg.data_used = ~0u;
+	arg.data_needed = ~0u;
+	arg.flags = ~0u;
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
+	EXPECT_EQ(0u, arg.data_needed);
 }
 
 TEST_F(process, file_position_stays)
@@ -284,31 +324,34 @@ TEST_F(process, end_need_not_be_aligned)
 	}
 }
 
-/* A record begins at the start of the scan, and its offset is that of the cut. */
-TEST_F(process, file_is_cut_off_at_the_start_with_its_offset_moved)
+/* A record has the whole mapping, wherever the range begins and ends. */
+
+TEST_F(process, file_that_begins_below_the_start_is_whole)
 {
 	const uint64_t start = start_of(FILE_FAR) + page_size();
-	struct procmap_scan_arg arg = ask(&room, start, start + 1, ALL);
+	struct procmap_scan_arg arg = ask(&room, start, scene_end(), ALL);
 
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start, room.vec->start);
+	EXPECT_EQ(start_of(FILE_FAR), room.vec->start);
 	EXPECT_EQ(end_of(FILE_FAR), room.vec->end);
-	EXPECT_EQ(FAR_OFFSET + (uint64_t)page_size(), room.vec->offset);
+	EXPECT_EQ(FAR_OFFSET, (long long)room.vec->offset);
+	EXPECT_EQ(scene_end(), arg.walk_end);
 }
 
-TEST_F(process, memory_is_cut_off_at_the_start_without_an_offset)
+TEST_F(process, memory_that_begins_below_the_start_is_whole)
 {
 	const uint64_t start = start_of(PRIVATE_RW) + page_size();
-	struct procmap_scan_arg arg = ask(&room, start, start + 1, ALL);
+	struct procmap_scan_arg arg = ask(&room, start, end_of(PRIVATE_RW),
+					  ALL);
 
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(start, room.vec->start);
+	EXPECT_EQ(start_of(PRIVATE_RW), room.vec->start);
 	EXPECT_EQ(end_of(PRIVATE_RW), room.vec->end);
 	EXPECT_EQ(0u, room.vec->offset);
 }
 
 /* So the next scan begins past the mapping, and does not return it again. */
-TEST_F(process, mapping_is_not_cut_off_at_the_end)
+TEST_F(process, mapping_that_ends_above_the_end_is_whole)
 {
 	const uint64_t end = start_of(FILE_R) + page_size();
 	struct procmap_scan_arg arg = ask(&room, end_of(FILE_NONE), end,
@@ -318,6 +361,18 @@ TEST_F(process, mapping_is_not_cut_off_at_the_end)
 	EXPECT_EQ(start_of(FILE_R), room.vec->start);
 	EXPECT_EQ(end_of(FILE_R), room.vec->end);
 	EXPECT_EQ(end, arg.walk_end);
+}
+
+TEST_F(process, mapping_around_the_range_is_whole)
+{
+	const uint64_t start = start_of(FILE_RW) + page_size();
+	struct procmap_scan_arg arg = ask(&room, start, start + 1, ALL);
+
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(start_of(FILE_RW), room.vec->start);
+	EXPECT_EQ(end_of(FILE_RW), room.vec->end);
+	EXPECT_EQ(scene[FILE_RW].offset, room.vec->offset);
+	EXPECT_EQ(start + 1, arg.walk_end);
 }
 
 TEST_F(process, range_can_be_empty_anywhere)
@@ -372,19 +427,17 @@ TEST_F(process, whole_address_space_is_that_of_the_text)
 TEST_F(process, every_set_of_filters_is_that_of_the_text)
 {
 	const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
-	uint64_t filters;
+	uint64_t filter;
 	unsigned int i, seen = 0;
 
-	for (filters = 0; filters <= FILTERS; filters++) {
-		if (filters & ~FILTERS)
-			continue;
+	for (filter = 0; filter <= SCAN_FILTERS; filter++) {
 		for (i = 0; i < ARRAY_SIZE(wanted); i++) {
 			struct procmap_scan_arg arg =
-				ask_scene(filters | wanted[i]);
+				ask_filtered(filter, wanted[i]);
 			const int nr = procmap_scan(self->fd, &arg);
 
 			ASSERT_STREQ("", wrong_scan(&truth, &arg, nr)) {
-				TH_LOG("filters %#llx", (long long)filters);
+				TH_LOG("filter %#llx", (long long)filter);
 			}
 			ASSERT_EQ(scene_end(), arg.walk_end);
 			seen += nr;
@@ -398,13 +451,15 @@ TEST_F(process, every_set_of_filters_is_that_of_the_text)
 /* wrong_walk() makes each walk_end the next start, as callers do. */
 TEST_F(process, scan_goes_on_where_the_array_was_full)
 {
-	const uint64_t flags[] = { 0, ALL, R, ALL | F };
+	const uint64_t filters[] = { 0, 0, R, FILE_BACKED };
+	const uint64_t wanted[] = { 0, ALL, 0, ALL };
 	uint32_t vec_len;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+	for (i = 0; i < ARRAY_SIZE(filters); i++) {
 		for (vec_len = 1; vec_len <= NR_MAPPINGS + 1; vec_len++) {
-			struct procmap_scan_arg arg = ask_scene(flags[i]);
+			struct procmap_scan_arg arg =
+				ask_filtered(filters[i], wanted[i]);
 			size_t calls = 0;
 
 			arg.vec_len = vec_len;
@@ -412,7 +467,7 @@ TEST_F(process, scan_goes_on_where_the_array_was_full)
 						    &room, arg, &calls)) {
 				TH_LOG("vec_len %u", vec_len);
 			}
-			if (!flags[i])
+			if (!filters[i])
 				EXPECT_LE(NR_MAPPINGS / vec_len, calls);
 		}
 	}
@@ -428,8 +483,8 @@ TEST_F(process, walk_end_is_the_end_once_all_is_returned)
 	EXPECT_LE(end_of(NR_MAPPINGS - 2), arg.walk_end);
 	EXPECT_GE(start_of(NR_MAPPINGS - 1), arg.walk_end);
 
-	arg.start = arg.walk_end;
-	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+	go_on(&arg);
+	ASSERT_EQ(1, scan(self->fd, &arg));
 	EXPECT_EQ(scene_end(), arg.walk_end);
 	EXPECT_EQ(start_of(NR_MAPPINGS - 1), room.vec->start);
 }
@@ -454,7 +509,7 @@ TEST_F(process, only_the_data_returned_needs_room)
 	arg.data = (uintptr_t)map_to_page_end(arg.data_used,
 					      PROT_READ | PROT_WRITE);
 	arg.data_size = UINT_MAX;
-	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+	ASSERT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
@@ -470,7 +525,7 @@ TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 	arg.start = start_of(PRIVATE_RW);
 	arg.end = end_of(PRIVATE_RW);
 	arg.vec = (uintptr_t)room.vec;
-	EXPECT_EQ(1, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(1, scan(self->fd, &arg));
 }
 
 /* Callers built against another version of the structures. */
@@ -493,7 +548,7 @@ TEST_F(process, longer_record_has_zeros_past_what_is_known)
 		memset(longer, FILL, NR_MAPPINGS * 4096 + 4096);
 		arg.vec = (uintptr_t)longer;
 		arg.vma_size = size;
-		ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+		ASSERT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 		for (n = 0; n < NR_MAPPINGS; n++) {
 			const uint8_t *const record = longer + n * size;
 
@@ -550,7 +605,7 @@ TEST_F(process, nothing_past_the_size_is_read)
 TEST_F(process, size_over_a_page_is_e2big)
 {
 	const uint64_t sizes[] = {
-		page_size() + 1, 2 * page_size(), (1ull << 32) + 72, ~0ull,
+		page_size() + 1, 2 * page_size(), (1ull << 32) + 96, ~0ull,
 	};
 	struct procmap_scan_arg *const arg = map_room(4 * page_size());
 	unsigned int i;
@@ -583,26 +638,63 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, arg));
 }
 
-TEST_F(process, size_short_of_data_used_is_einval)
+TEST_F(process, size_short_of_the_flags_is_einval)
 {
 	struct procmap_scan_arg arg = ask_scene(0);
 
-	for (arg.size = 0; arg.size < 72; arg.size++)
+	for (arg.size = 0; arg.size < 96; arg.size++)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
-TEST_F(process, unknown_flag_is_einval)
+/* A page without access follows: reading the whole structure would be EFAULT. */
+TEST_F(process, size_too_small_is_einval_before_a_page_without_access)
+{
+	size_t size;
+
+	for (size = 8; size < 96; size++) {
+		void *const arg = map_to_page_end(size, PROT_READ | PROT_WRITE);
+
+		memcpy(arg, &(uint64_t) { size }, sizeof(uint64_t));
+		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, arg));
+	}
+}
+
+TEST_F(process, unknown_filter_is_einval)
 {
 	unsigned int bit;
 
 	for (bit = 0; bit < 64; bit++) {
-		const uint64_t flag = 1ull << bit;
-		struct procmap_scan_arg arg = ask_scene(flag);
+		const uint64_t filter = 1ull << bit;
+		struct procmap_scan_arg arg = ask_filtered(filter, ALL);
 		const int nr = procmap_scan(self->fd, &arg);
 
-		EXPECT_EQ(!(flag & (FILTERS | ALL)), nr == -EINVAL);
-		EXPECT_EQ(!!(flag & (FILTERS | ALL)), nr > 0);
+		EXPECT_EQ(!(filter & SCAN_FILTERS), nr == -EINVAL);
+		EXPECT_EQ(!!(filter & SCAN_FILTERS), nr > 0);
+	}
+}
+
+/* It is known, but only as a flag of a record. */
+TEST_F(process, name_too_long_is_no_filter)
+{
+	struct procmap_scan_arg arg =
+		ask_filtered(PROCMAP_VMA_NAME_TOO_LONG, ALL);
+
+	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
+	arg.filter |= PROCMAP_VMA_READABLE;
+	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
+}
+
+TEST_F(process, unknown_want_is_einval)
+{
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++) {
+		const uint64_t want = 1ull << bit;
+		struct procmap_scan_arg arg = ask_scene(want);
+		const int nr = procmap_scan(self->fd, &arg);
+
+		EXPECT_EQ(want & ALL ? NR_MAPPINGS : -EINVAL, nr);
 	}
 }
 
@@ -616,7 +708,7 @@ TEST_F(process, start_that_is_not_aligned_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.start = SCENE_START + page_size();
-	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 }
 
 TEST_F(process, end_below_the_start_is_einval)
@@ -630,7 +722,7 @@ TEST_F(process, end_below_the_start_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.end = SCENE_START;
-	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(0, scan(self->fd, &arg));
 }
 
 TEST_F(process, vec_that_is_0_or_not_aligned_is_einval)
@@ -645,7 +737,7 @@ TEST_F(process, vec_that_is_0_or_not_aligned_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.vec = (uintptr_t)room.vec + 8;
-	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 }
 
 TEST_F(process, vec_len_that_is_0_or_too_large_is_einval)
@@ -661,7 +753,7 @@ TEST_F(process, vec_len_that_is_0_or_too_large_is_einval)
 	}
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		arg.vec_len = good[i];
-		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+		EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 	}
 }
 
@@ -684,7 +776,7 @@ TEST_F(process, vma_size_that_is_too_small_too_large_or_odd_is_einval)
 		}
 	}
 	for (arg.vma_size = 72; arg.vma_size <= 4096; arg.vma_size += 8)
-		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
+		EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
 }
 
 /* This is checked even if neither names nor build IDs are wanted. */
@@ -707,7 +799,8 @@ TEST_F(process, data_without_size_or_size_without_data_is_einval)
 TEST_F(process, arg_that_cannot_be_read_is_efault)
 {
 	const struct procmap_scan_arg arg = ask_scene(0);
-	uint8_t *const end = map_to_page_end(72, PROT_READ | PROT_WRITE);
+	uint8_t *const end = map_to_page_end(sizeof(arg),
+					     PROT_READ | PROT_WRITE);
 	size_t fits;
 
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, NULL));
@@ -788,7 +881,7 @@ TEST_F(process, bad_page_behind_the_first_records_is_efault)
 		EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
 		arg.vec_len = fits ?: 1;
 		EXPECT_EQ(fits ? (int)fits : -EFAULT,
-			  procmap_scan(self->fd, &arg));
+			  scan(self->fd, &arg));
 	}
 }
 
@@ -801,19 +894,20 @@ TEST_F(process, bad_page_behind_the_first_data_is_efault)
 	arg.data = 1;
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
 	arg.end = start_of(SHARED_RW);
-	EXPECT_EQ(SHARED_RW, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(SHARED_RW, scan(self->fd, &arg));
 
 	arg = ask_scene(ALL);
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	first = room.vec[SHARED_RW];
 	arg.data = (uintptr_t)map_to_page_end(first.name_size,
 					      PROT_READ | PROT_WRITE);
-	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(-EFAULT, scan(self->fd, &arg));
 	arg.end = start_of(FILE_NONE);
-	EXPECT_EQ(FILE_NONE, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(FILE_NONE, scan(self->fd, &arg));
 	EXPECT_EQ(first.name_size, arg.data_used);
 }
 
+/* The ELF file's name and build ID, by what is wanted. */
 static const uint64_t wanted_data[] = { NAMES, BUILD_IDS, ALL };
 static const uint32_t needed_data[] = {
 	sizeof(FILE_NAME), sizeof(build_id),
@@ -833,55 +927,98 @@ TEST_F(process, data_too_small_for_the_first_is_enospc)
 		for (size = 0; size < needed_data[i]; size++) {
 			arg.data = size ? (uintptr_t)room.data : 0;
 			arg.data_size = size;
-			ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
-			EXPECT_EQ(needed_data[i], arg.data_used);
+			arg.data_used = ~0u;
+			ASSERT_EQ(-ENOSPC, scan(self->fd, &arg));
+			EXPECT_EQ(needed_data[i], arg.data_needed);
+			EXPECT_EQ(0u, arg.data_used);
 			EXPECT_EQ(start_of(FILE_R), arg.walk_end);
+			EXPECT_EQ(0u, arg.flags);
 		}
 		EXPECT_TRUE(is_filled(room.data, DATA_SIZE));
-		arg.data_size = arg.data_used;
-		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+		arg.data_size = arg.data_needed;
+		ASSERT_EQ(1, scan(self->fd, &arg));
 		EXPECT_EQ(needed_data[i], arg.data_used);
+		EXPECT_EQ(0u, arg.data_needed);
 		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
 		memset(room.data, FILL, DATA_SIZE);
 	}
 }
 
+/* Where the range begins in the middle of the mapping, too. */
+TEST_F(process, walk_end_of_enospc_is_not_below_the_start)
+{
+	struct procmap_scan_arg arg =
+		ask(&room, start_of(FILE_R) + page_size(), scene_end(), ALL);
+
+	arg.data_size = 1;
+	ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, -ENOSPC));
+	EXPECT_EQ(arg.start, arg.walk_end);
+	arg.data_size = arg.data_needed;
+	ASSERT_LE(1, scan(self->fd, &arg));
+	EXPECT_EQ(start_of(FILE_R), room.vec->start);
+}
+
 TEST_F(process, mapping_without_room_is_the_first_from_walk_end_on)
 {
-	struct procmap_scan_arg arg = ask_scene(BUILD_IDS | R | F);
+	struct procmap_scan_arg arg = ask_filtered(R | FILE_BACKED, BUILD_IDS);
 
 	/* Only SHARED_RW comes before it: it passes, and has no build ID. */
 	arg.data_size = 1;
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	EXPECT_LE(end_of(SHARED_RW), arg.walk_end);
 	EXPECT_GE(start_of(FILE_R), arg.walk_end);
-	arg.start = arg.walk_end;
-	ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(sizeof(build_id), arg.data_needed);
+	EXPECT_EQ(0u, arg.data_used);
+	go_on(&arg);
+	ASSERT_EQ(-ENOSPC, scan(self->fd, &arg));
 	EXPECT_LE(arg.start, arg.walk_end);
 	EXPECT_GE(start_of(FILE_R), arg.walk_end);
-	EXPECT_EQ(sizeof(build_id), arg.data_used);
+	EXPECT_EQ(sizeof(build_id), arg.data_needed);
+	EXPECT_EQ(0u, arg.data_used);
 }
 
+/* What is needed is known before it is an error, and is enough for the next call. */
 TEST_F(process, room_that_ends_after_the_first_record_is_no_error)
 {
 	struct procmap_scan_arg arg = ask(&room, start_of(SHARED_RW),
 					  scene_end(), NAMES);
-	uint32_t size;
+	uint32_t first, size;
 
 	ASSERT_LT(0, procmap_scan(self->fd, &arg));
-	for (size = room.vec[0].name_size;
-	     size < room.vec[0].name_size + sizeof(FILE_NAME); size++) {
+	first = room.vec[0].name_size;
+	for (size = first; size < first + sizeof(FILE_NAME); size++) {
 		arg.data_size = size;
-		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+		ASSERT_EQ(1, scan(self->fd, &arg));
 		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
+		EXPECT_EQ(first, arg.data_used);
+		EXPECT_EQ(sizeof(FILE_NAME), arg.data_needed);
 		EXPECT_LE(end_of(SHARED_RW), arg.walk_end);
 		EXPECT_GE(start_of(FILE_NONE), arg.walk_end);
 	}
-	/* The name of the one file fits, that of the other does not. */
 	arg.data_size = size;
-	ASSERT_EQ(OTHER_FILE - SHARED_RW, procmap_scan(self->fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&truth, &arg,
-				    OTHER_FILE - SHARED_RW));
+	ASSERT_LE(2, scan(self->fd, &arg));
+
+	arg.data_size = first;
+	ASSERT_EQ(1, scan(self->fd, &arg));
+	go_on(&arg);
+	arg.data_size = arg.data_needed;
+	ASSERT_LE(1, scan(self->fd, &arg));
+	EXPECT_EQ(start_of(FILE_NONE), room.vec->start);
+	EXPECT_STREQ(FILE_NAME, room.data + room.vec->name_offset);
+}
+
+/* The data would be too small for the next, but no record is left for it either. */
+TEST_F(process, data_needed_is_none_or_true_if_the_array_is_full)
+{
+	struct procmap_scan_arg arg = ask(&room, start_of(SHARED_RW),
+					  scene_end(), NAMES);
+
+	arg.vec_len = 1;
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+	arg.data_size = room.vec->name_size;
+	ASSERT_EQ(1, scan(self->fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
 }
 
 TEST_F(process, scan_goes_on_with_more_data)
@@ -936,9 +1073,19 @@ static struct procmap_scan_arg *arg_in(struct attempt *attempt)
 	return (struct procmap_scan_arg *)&attempt->arg;
 }
 
-static void unknown_flag(struct attempt *attempt)
+static void unknown_filter(struct attempt *attempt)
 {
-	arg_in(attempt)->flags |= 0x10;
+	arg_in(attempt)->filter |= 0x40;
+}
+
+static void name_too_long_as_filter(struct attempt *attempt)
+{
+	arg_in(attempt)->filter |= PROCMAP_VMA_NAME_TOO_LONG;
+}
+
+static void unknown_want(struct attempt *attempt)
+{
+	arg_in(attempt)->want |= 0x04;
 }
 
 static void start_not_aligned(struct attempt *attempt)
@@ -1004,8 +1151,8 @@ static void bad_vec_address(struct attempt *attempt)
 
 /*
  * Where the scan ended is written for an error, too: so it comes after all that
- * is wrong with the fields, and before the errors of a mapping. ENAMETOOLONG
- * needs another scene, see long_path below. EINTR and ENOMEM cannot be made here.
+ * is wrong with the fields, and before the errors of a mapping. EINTR and ENOMEM
+ * cannot be made here.
  */
 static const struct fault faults[] = {
 	FAULT(another_command, -ENOTTY),
@@ -1014,7 +1161,9 @@ static const struct fault faults[] = {
 	FAULT(size_too_small, -EINVAL),
 	FAULT(half_a_struct, -EFAULT),
 	FAULT(byte_past_the_struct, -E2BIG),
-	FAULT(unknown_flag, -EINVAL),
+	FAULT(unknown_filter, -EINVAL),
+	FAULT(name_too_long_as_filter, -EINVAL),
+	FAULT(unknown_want, -EINVAL),
 	FAULT(start_not_aligned, -EINVAL),
 	FAULT(end_below_start, -EINVAL),
 	FAULT(no_vec, -EINVAL),
@@ -1034,7 +1183,7 @@ TEST_F(process, earlier_of_two_faults_is_reported)
 {
 	const struct procmap_scan_arg arg = ask(&room, start_of(FILE_R),
 						scene_end(), ALL);
-	const struct attempt good = make_attempt(self->fd, PROCMAP_SCAN, 72,
+	const struct attempt good = make_attempt(self->fd, PROCMAP_SCAN, 96,
 						 &arg);
 
 	check_order(_metadata, &good, faults, ARRAY_SIZE(faults));
@@ -1044,7 +1193,7 @@ TEST_F(process, earlier_of_two_faults_is_reported)
 TEST_F(process, fields_are_checked_even_if_the_range_is_empty)
 {
 	struct procmap_scan_arg arg = ask(&room, end_of(FILE_R),
-					  end_of(FILE_R), 0x10);
+					  end_of(FILE_R), 0x04);
 
 	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 }
@@ -1149,11 +1298,21 @@ TEST_F(gone, arguments_are_checked_before_the_process)
 
 	args[0].size = sizeof(args);
 	EXPECT_EQ(-E2BIG, procmap_scan(self->fd, args));
-	args[0].size = 71;
+	args[0].size = 95;
 	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, args));
 	args[0] = ask(&self->room, 1, NO_END, 0);
 	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, args));
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, NULL));
+}
+
+/* No process is needed to return nothing. */
+TEST_F(gone, process_does_not_matter_if_the_range_is_empty)
+{
+	struct procmap_scan_arg arg = ask(&self->room, SCENE_START, SCENE_START,
+					  ALL);
+
+	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(SCENE_START, arg.walk_end);
 }
 
 TEST_F(gone, process_is_checked_before_buffers_are_written)
@@ -1165,7 +1324,10 @@ TEST_F(gone, process_is_checked_before_buffers_are_written)
 	EXPECT_EQ(-ESRCH, procmap_scan(self->fd, &arg));
 }
 
-/* Mappings of one page each, of one file or of many: may records share data? */
+/*
+ * Mappings of one page each, of one file or of many. Records may share names and
+ * build IDs, or not, but each must have those of its own mapping.
+ */
 FIXTURE(files)
 {
 	int fd;
@@ -1213,6 +1375,7 @@ static uint64_t end_of_pages(unsigned int nr)
 	return SCENE_START + nr * page_size();
 }
 
+/* The room is enough for all of them, also if none shares anything. */
 static void scan_pages(struct __test_metadata *const _metadata,
 		       struct _test_data_files *self, unsigned int nr_pages,
 		       unsigned int nr)
@@ -1224,21 +1387,6 @@ static void scan_pages(struct __test_metadata *const _metadata,
 	ASSERT_EQ((int)nr, procmap_scan(self->fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, nr));
 	EXPECT_EQ(arg.end, arg.walk_end);
-}
-
-/* Scan pages of one file, and check that its name is in the data once. */
-static void scan_pages_of_one_file(struct __test_metadata *const _metadata,
-				   struct _test_data_files *self,
-				   unsigned int nr)
-{
-	const struct procmap_vma *const vec = self->room.vec;
-	unsigned int i, others = 0;
-
-	scan_pages(_metadata, self, nr, nr);
-	for (i = 1; i < nr; i++)
-		others += vec[i].name_offset != vec->name_offset ||
-			  vec[i].build_id_offset != vec->build_id_offset;
-	EXPECT_EQ(0u, others);
 }
 
 #define NR_NEIGHBOURS	300
@@ -1282,41 +1430,38 @@ FIXTURE_TEARDOWN(neighbours)
 	files_teardown(_metadata, &self->files, NULL);
 }
 
-TEST_F(neighbours, of_one_file_share_name_and_build_id)
+TEST_F(neighbours, of_one_file_have_its_name_and_build_id)
 {
 	memset(self->files.room.vec, FILL, 1024 * sizeof(struct procmap_vma));
-	memset(self->files.room.data, FILL, 4096);
-	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
+	memset(self->files.room.data, FILL, 64 * 4096);
+	scan_pages(_metadata, &self->files, NR_NEIGHBOURS, NR_NEIGHBOURS);
 }
 
-/*
- * The kernel drops its references to files before a page is faulted in, since
- * that may block, and remembers the last file by its name alone.
- */
-TEST_F(neighbours, share_in_pages_not_in_memory)
+/* Where a copy faults pages in, it may block: files are held up to it at most. */
+TEST_F(neighbours, have_them_in_pages_not_in_memory)
 {
-	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
+	scan_pages(_metadata, &self->files, NR_NEIGHBOURS, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_an_array_not_in_memory)
+TEST_F(neighbours, have_them_with_an_array_not_in_memory)
 {
-	memset(self->files.room.data, FILL, 4096);
-	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
+	memset(self->files.room.data, FILL, 64 * 4096);
+	scan_pages(_metadata, &self->files, NR_NEIGHBOURS, NR_NEIGHBOURS);
 }
 
-TEST_F(neighbours, share_in_data_not_in_memory)
+TEST_F(neighbours, have_them_with_data_not_in_memory)
 {
 	memset(self->files.room.vec, FILL, 1024 * sizeof(struct procmap_vma));
-	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
+	scan_pages(_metadata, &self->files, NR_NEIGHBOURS, NR_NEIGHBOURS);
 }
 
 /* The array is mapped, but to the zero page: writing to it faults, too. */
-TEST_F(neighbours, share_in_pages_that_have_been_read_only)
+TEST_F(neighbours, have_them_in_pages_that_have_been_read_only)
 {
 	const size_t size = 1024 * sizeof(struct procmap_vma);
 
 	ASSERT_EQ(0, madvise(self->files.room.vec, size, MADV_POPULATE_READ));
-	scan_pages_of_one_file(_metadata, &self->files, NR_NEIGHBOURS);
+	scan_pages(_metadata, &self->files, NR_NEIGHBOURS, NR_NEIGHBOURS);
 }
 
 TEST_F(neighbours, with_a_bad_page_for_the_last_of_them_are_efault)
@@ -1329,11 +1474,11 @@ TEST_F(neighbours, with_a_bad_page_for_the_last_of_them_are_efault)
 	arg.vec = (uintptr_t)map_to_page_end(size - 8, PROT_READ | PROT_WRITE);
 	EXPECT_EQ(-EFAULT, procmap_scan(self->files.fd, &arg));
 	arg.vec_len = NR_NEIGHBOURS - 1;
-	EXPECT_EQ(NR_NEIGHBOURS - 1, procmap_scan(self->files.fd, &arg));
+	EXPECT_EQ(NR_NEIGHBOURS - 1, scan(self->files.fd, &arg));
 }
 
-/* They need the room of one, which is what ENOSPC reports. */
-TEST_F(neighbours, need_room_once)
+/* Whatever they share, what each of them needs by itself is enough. */
+TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 {
 	struct procmap_scan_arg arg =
 		ask(&self->files.room, SCENE_START,
@@ -1342,15 +1487,20 @@ TEST_F(neighbours, need_room_once)
 
 	arg.data_size = 1;
 	ASSERT_EQ(-ENOSPC, procmap_scan(self->files.fd, &arg));
-	needed = arg.data_used;
-	arg.data = (uintptr_t)map_to_page_end(needed, PROT_READ | PROT_WRITE);
+	needed = arg.data_needed;
 	arg.data_size = needed;
-	ASSERT_EQ(NR_NEIGHBOURS, procmap_scan(self->files.fd, &arg));
+	ASSERT_LE(1, scan(self->files.fd, &arg));
 	EXPECT_EQ(needed, arg.data_used);
+
+	arg.data_size = NR_NEIGHBOURS * needed;
+	arg.data = (uintptr_t)map_to_page_end(arg.data_size,
+					      PROT_READ | PROT_WRITE);
+	ASSERT_EQ(NR_NEIGHBOURS, scan(self->files.fd, &arg));
 	EXPECT_EQ(arg.end, arg.walk_end);
 }
 
-TEST_F(files, share_across_memory_between_them)
+/* A file between memory, and between gaps. */
+TEST_F(files, between_memory)
 {
 	const int fd = make_named_elf(4);
 	unsigned int i;
@@ -1359,11 +1509,9 @@ TEST_F(files, share_across_memory_between_them)
 		ASSERT_TRUE(map_page_of(i, i % 3 ? -1 : fd,
 					i % 3 ? MAP_ANONYMOUS : 0));
 	scan_pages(_metadata, self, 300, 300);
-	for (i = 0; i < 300; i += 3)
-		ASSERT_EQ(0u, self->room.vec[i].name_offset);
 }
 
-TEST_F(files, share_across_a_gap)
+TEST_F(files, between_gaps)
 {
 	const int fd = make_named_elf(4);
 	unsigned int i;
@@ -1371,11 +1519,9 @@ TEST_F(files, share_across_a_gap)
 	for (i = 0; i < 300; i += 2)
 		ASSERT_TRUE(map_page_of(i, fd, 0));
 	scan_pages(_metadata, self, 300, 150);
-	for (i = 0; i < 150; i++)
-		ASSERT_EQ(0u, self->room.vec[i].name_offset);
 }
 
-TEST_F(files, share_if_they_were_opened_more_than_once)
+TEST_F(files, that_were_opened_more_than_once)
 {
 	char path[32];
 	unsigned int i;
@@ -1388,14 +1534,29 @@ TEST_F(files, share_if_they_were_opened_more_than_once)
 		close(fd);
 	}
 	scan_pages(_metadata, self, 300, 300);
-	for (i = 0; i < 300; i++) {
-		ASSERT_EQ(0u, self->room.vec[i].name_offset);
-		ASSERT_EQ(self->room.vec[0].build_id_offset,
-			  self->room.vec[i].build_id_offset);
-	}
 }
 
-TEST_F(files, share_after_those_of_another)
+/* One file with two paths, by turns: what is shared by inode is wrong. */
+TEST_F(files, that_have_two_paths_keep_them)
+{
+	char first[] = "/tmp/procmap-scan-XXXXXX", second[64];
+	int fds[2];
+	unsigned int i;
+
+	fds[0] = mkstemp(first);
+	snprintf(second, sizeof(second), "%.24s-2", first);
+	ASSERT_TRUE(write_elf(fds[0], build_id));
+	ASSERT_EQ(0, link(first, second));
+	fds[1] = open(second, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fds[1]);
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2], 0));
+	scan_pages(_metadata, self, 300, 300);
+	EXPECT_EQ(0, unlink(first));
+	EXPECT_EQ(0, unlink(second));
+}
+
+TEST_F(files, after_those_of_another)
 {
 	const int other = make_named_elf(4), fd = make_named_elf(7);
 	unsigned int i;
@@ -1403,9 +1564,6 @@ TEST_F(files, share_after_those_of_another)
 	for (i = 0; i < 300; i++)
 		ASSERT_TRUE(map_page_of(i, i < 40 ? other : fd, 0));
 	scan_pages(_metadata, self, 300, 300);
-	for (i = 40; i < 300; i++)
-		ASSERT_EQ(self->room.vec[40].name_offset,
-			  self->room.vec[i].name_offset);
 }
 
 /* Names that take the same room must not be taken for one another. */
@@ -1432,7 +1590,7 @@ TEST_F(files, that_are_many_are_all_returned)
 	scan_pages(_metadata, self, 200, 200);
 }
 
-/* More files than the kernel remembers at a time, twice each, and again. */
+/* Each twice, and all of them again: none is the one before for long. */
 TEST_F(files, that_take_turns_are_all_returned)
 {
 	int fds[100];
@@ -1445,7 +1603,7 @@ TEST_F(files, that_take_turns_are_all_returned)
 	scan_pages(_metadata, self, 400, 400);
 }
 
-/* Sharing goes by the file, not by its path: here only the build IDs differ. */
+/* Only the build IDs differ: what is shared by the name is wrong. */
 TEST_F(files, of_one_name_keep_their_build_ids)
 {
 	uint8_t id[20];
@@ -1461,39 +1619,74 @@ TEST_F(files, of_one_name_keep_their_build_ids)
 	scan_pages(_metadata, self, 200, 200);
 }
 
-/* A file whose path is longer than PATH_MAX. */
+/* A file whose path is about as long as PATH_MAX. */
 FIXTURE(long_path)
 {
 	struct _test_data_files files;
 	char *top;
 	unsigned int depth;
-	size_t length;
+	char name[NAME_MAX + 1];
+};
+
+FIXTURE_VARIANT(long_path)
+{
+	size_t length;		/* of the path, without its NUL */
+	bool too_long;
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_the_longest) {
+	.length = PATH_MAX - 1,
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_one_byte_too_long) {
+	.length = PATH_MAX,
+	.too_long = true,
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_far_too_long) {
+	.length = 3 * PATH_MAX,
+	.too_long = true,
 };
 
 #define DEEP_NAME_LENGTH	200
+/* The file has two pages in a row, others have those before and after. */
 #define PAGE_OF_LONG_PATH	2
-#define NR_LONG_PATH_PAGES	5
+#define NR_LONG_PATH_PAGES	6
 
-FIXTURE_SETUP(long_path)
+/* No path of that length can be passed to a system call: go there step by step. */
+static void descend(struct __test_metadata *const _metadata,
+		    struct _test_data_long_path *self, size_t length)
 {
 	char top[] = "/tmp/procmap-scan-XXXXXX", deep[DEEP_NAME_LENGTH + 1] = "";
-	unsigned int i;
-	int fd;
+	char cwd[PATH_MAX];
+	size_t left;
 
-	files_setup(_metadata, &self->files, NULL);
 	ASSERT_TRUE(!!mkdtemp(top));
 	self->top = strdup(top);
 	ASSERT_EQ(0, chdir(top));
+	/* As the kernel shows it, whatever /tmp is. */
+	ASSERT_TRUE(!!getcwd(cwd, sizeof(cwd)));
 	memset(deep, 'd', DEEP_NAME_LENGTH);
-	for (i = 0; i <= PATH_MAX / DEEP_NAME_LENGTH; i++) {
+	for (left = length - strlen(cwd); left > NAME_MAX;
+	     left -= DEEP_NAME_LENGTH + 1) {
 		ASSERT_EQ(0, mkdir(deep, 0700));
 		ASSERT_EQ(0, chdir(deep));
 		self->depth++;
 	}
-	fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	memset(self->name, 'f', left - 1);
+}
+
+FIXTURE_SETUP(long_path)
+{
+	unsigned int i;
+	int fd;
+
+	files_setup(_metadata, &self->files, NULL);
+	descend(_metadata, self, variant->length);
+	fd = open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
 	ASSERT_TRUE(write_elf(fd, build_id));
 	for (i = 0; i < NR_LONG_PATH_PAGES; i++)
-		ASSERT_TRUE(map_page_of(i, i == PAGE_OF_LONG_PATH ?
+		ASSERT_TRUE(map_page_of(i, i / 2 == PAGE_OF_LONG_PATH / 2 ?
 					   fd : make_named_elf(4 + i), 0));
 	close(fd);
 	ASSERT_EQ(0, read_truth(self->files.fd, &self->files.truth));
@@ -1504,7 +1697,7 @@ FIXTURE_TEARDOWN(long_path)
 	char deep[DEEP_NAME_LENGTH + 1] = "";
 
 	memset(deep, 'd', DEEP_NAME_LENGTH);
-	EXPECT_EQ(0, unlink("file"));
+	EXPECT_EQ(0, unlink(self->name));
 	while (self->depth--) {
 		EXPECT_EQ(0, chdir(".."));
 		EXPECT_EQ(0, rmdir(deep));
@@ -1518,116 +1711,371 @@ static uint64_t page_of(unsigned int page)
 	return SCENE_START + page * page_size();
 }
 
-TEST_F(long_path, is_too_long_for_a_query)
+static struct procmap_scan_arg
+ask_long_path(const struct _test_data_long_path *self, uint64_t want)
+{
+	return ask(&self->files.room, SCENE_START,
+		   end_of_pages(NR_LONG_PATH_PAGES), want);
+}
+
+TEST_F(long_path, has_its_length_in_the_text)
+{
+	const struct maps *const maps = &self->files.truth.maps;
+
+	EXPECT_EQ(variant->length,
+		  strlen(line_at(maps, page_of(PAGE_OF_LONG_PATH))->name));
+}
+
+TEST_F(long_path, is_an_error_of_a_query)
 {
 	struct procmap_query query;
-	char name[PATH_MAX];
+	char name[2 * PATH_MAX];
 
-	EXPECT_EQ(-ENAMETOOLONG,
+	EXPECT_EQ(variant->too_long ? -ENAMETOOLONG : 0,
 		  query_name(self->files.fd, page_of(PAGE_OF_LONG_PATH), 0,
 			     &query, name, sizeof(name)));
 }
 
-TEST_F(long_path, is_enametoolong)
+/* Its record has no name, but all else. */
+TEST_F(long_path, is_a_flag_of_a_record)
 {
-	const uint64_t wanted[] = { NAMES, ALL };
+	struct procmap_scan_arg arg = ask_long_path(self, ALL);
+	const struct procmap_vma *const vma =
+		&self->files.room.vec[PAGE_OF_LONG_PATH];
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		struct procmap_scan_arg arg =
-			ask(&self->files.room, page_of(PAGE_OF_LONG_PATH),
-			    end_of_pages(NR_LONG_PATH_PAGES), wanted[i]);
-
-		EXPECT_EQ(-ENAMETOOLONG, procmap_scan(self->files.fd, &arg));
-		EXPECT_EQ(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
-	}
-}
-
-TEST_F(long_path, is_no_error_after_the_first_record)
-{
-	struct procmap_scan_arg arg =
-		ask(&self->files.room, SCENE_START,
-		    end_of_pages(NR_LONG_PATH_PAGES), ALL);
-
-	ASSERT_EQ(PAGE_OF_LONG_PATH, procmap_scan(self->files.fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
-				    PAGE_OF_LONG_PATH));
-	EXPECT_EQ(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
-}
-
-TEST_F(long_path, is_met_only_if_it_passes_the_filters)
-{
-	struct procmap_scan_arg arg =
-		ask(&self->files.room, SCENE_START,
-		    end_of_pages(NR_LONG_PATH_PAGES), ALL | X);
-
-	/* Only pages with an even number are executable. */
-	ASSERT_EQ(1, procmap_scan(self->files.fd, &arg));
-	EXPECT_LE(page_of(1), arg.walk_end);
-	EXPECT_GE(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
-	arg.start = page_of(1);
-	EXPECT_EQ(-ENAMETOOLONG, procmap_scan(self->files.fd, &arg));
-	EXPECT_LE(page_of(1), arg.walk_end);
-	EXPECT_GE(page_of(PAGE_OF_LONG_PATH), arg.walk_end);
-
-	arg.flags = ALL | W;
-	EXPECT_EQ(0, procmap_scan(self->files.fd, &arg));
+	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(self->files.fd, &arg));
 	EXPECT_EQ(arg.end, arg.walk_end);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(variant->too_long ? PROCMAP_VMA_NAME_TOO_LONG : 0,
+			  vma[i].flags & PROCMAP_VMA_NAME_TOO_LONG);
+		EXPECT_EQ(variant->too_long ? 0 : variant->length + 1,
+			  vma[i].name_size);
+		EXPECT_EQ(sizeof(build_id), vma[i].build_id_size);
+		EXPECT_TRUE(is_data(&arg, vma[i].build_id_offset, build_id,
+				    sizeof(build_id)));
+	}
+	EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
+				    NR_LONG_PATH_PAGES));
 }
 
-TEST_F(long_path, does_not_matter_if_no_names_are_wanted)
+TEST_F(long_path, is_a_flag_if_only_names_are_wanted)
 {
-	struct procmap_scan_arg arg =
-		ask(&self->files.room, SCENE_START,
-		    end_of_pages(NR_LONG_PATH_PAGES), BUILD_IDS);
+	struct procmap_scan_arg arg = ask_long_path(self, NAMES);
 
 	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(self->files.fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
 				    NR_LONG_PATH_PAGES));
 }
 
-TEST_F(long_path, can_be_gone_past)
+/* Without looking at the name, the kernel does not know its length. */
+TEST_F(long_path, does_not_matter_if_no_names_are_wanted)
 {
-	struct procmap_scan_arg arg =
-		ask(&self->files.room, page_of(PAGE_OF_LONG_PATH + 1),
-		    end_of_pages(NR_LONG_PATH_PAGES), ALL);
-	size_t calls = 0;
-
-	ASSERT_EQ(NR_LONG_PATH_PAGES - PAGE_OF_LONG_PATH - 1,
-		  procmap_scan(self->files.fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
-				    NR_LONG_PATH_PAGES - PAGE_OF_LONG_PATH - 1));
-
-	arg.start = SCENE_START;
-	EXPECT_STREQ("", wrong_walk(self->files.fd, &self->files.truth,
-				    &self->files.room, arg, &calls));
-	EXPECT_EQ(3u, calls);
-}
-
-/* After an error of the arguments or the process, before one of the buffers. */
-TEST_F(long_path, error_has_its_place_in_the_order)
-{
-	const struct procmap_scan_arg arg =
-		ask(&self->files.room, page_of(PAGE_OF_LONG_PATH),
-		    end_of_pages(NR_LONG_PATH_PAGES), ALL);
-	const struct attempt good = make_attempt(self->files.fd, PROCMAP_SCAN,
-						 72, &arg);
-	bool earlier = true;
+	const uint64_t wanted[] = { 0, BUILD_IDS };
 	unsigned int i;
 
-	room = self->files.room;
-	EXPECT_EQ(-ENAMETOOLONG, try(&good));
-	for (i = 0; i < ARRAY_SIZE(faults); i++) {
-		struct attempt bad = good;
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		struct procmap_scan_arg arg = ask_long_path(self, wanted[i]);
 
-		if (faults[i].make == data_too_small)
-			earlier = false;
-		faults[i].make(&bad);
-		EXPECT_EQ(earlier ? faults[i].err : -ENAMETOOLONG, try(&bad)) {
-			TH_LOG("%s", faults[i].name);
-		}
+		ASSERT_EQ(NR_LONG_PATH_PAGES,
+			  procmap_scan(self->files.fd, &arg));
+		EXPECT_EQ(R | X | FILE_BACKED,
+			  self->files.room.vec[PAGE_OF_LONG_PATH].flags);
+		EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
+					    NR_LONG_PATH_PAGES));
 	}
-	EXPECT_FALSE(earlier);
+}
+
+TEST_F(long_path, is_met_only_if_it_passes_the_filters)
+{
+	const uint64_t filters[] = { X, W };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(filters); i++) {
+		struct procmap_scan_arg arg = ask_long_path(self, ALL);
+
+		arg.filter = filters[i];
+		/* Only pages with an even number are executable. */
+		ASSERT_EQ(filters[i] == X ? 3 : 0,
+			  procmap_scan(self->files.fd, &arg));
+		EXPECT_EQ(arg.end, arg.walk_end);
+		EXPECT_STREQ("", wrong_scan(&self->files.truth, &arg,
+					    filters[i] == X ? 3 : 0));
+	}
+}
+
+TEST_F(long_path, does_not_end_a_walk)
+{
+	size_t calls = 0;
+	unsigned int i;
+
+	for (i = 1; i <= NR_LONG_PATH_PAGES; i++) {
+		struct procmap_scan_arg arg = ask_long_path(self, ALL);
+
+		arg.vec_len = i;
+		EXPECT_STREQ("", wrong_walk(self->files.fd, &self->files.truth,
+					    &self->files.room, arg, &calls));
+	}
+}
+
+/* What is not returned needs no room. */
+TEST_F(long_path, needs_no_data_if_it_is_too_long)
+{
+	const uint32_t name_size = variant->too_long ? 0 : variant->length + 1;
+	const uint32_t needed = name_size + sizeof(build_id);
+	struct procmap_scan_arg arg = ask_long_path(self, ALL);
+
+	arg.start = page_of(PAGE_OF_LONG_PATH);
+	arg.data_size = needed - 1;
+	EXPECT_EQ(-ENOSPC, procmap_scan(self->files.fd, &arg));
+	EXPECT_EQ(needed, arg.data_needed);
+	arg.data_size = needed;
+	/* The other page of the file may share it. */
+	EXPECT_LE(1, scan(self->files.fd, &arg));
+	EXPECT_EQ(needed, arg.data_used);
+
+	arg = ask_long_path(self, NAMES);
+	arg.start = page_of(PAGE_OF_LONG_PATH);
+	arg.end = page_of(PAGE_OF_LONG_PATH + 2);
+	arg.data = 0;
+	arg.data_size = 0;
+	EXPECT_EQ(variant->too_long ? 2 : -ENOSPC, scan(self->files.fd, &arg));
+}
+
+/* Deleted, it has a longer path: what decides is what would be returned. */
+TEST_F(long_path, is_too_long_once_it_is_deleted)
+{
+	struct procmap_scan_arg arg = ask_long_path(self, ALL);
+
+	ASSERT_EQ(0, unlink(self->name));
+	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(self->files.fd, &arg));
+	EXPECT_EQ(R | X | FILE_BACKED | PROCMAP_VMA_NAME_TOO_LONG,
+		  self->files.room.vec[PAGE_OF_LONG_PATH].flags);
+	/* The fixture removes it. */
+	close(open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700));
+}
+
+/*
+ * A kernel that does not know when an address space changes returns the generation
+ * 0, and takes none that is passed in for that of the address space. One that does
+ * know returns nothing as long as it is the same.
+ */
+FIXTURE(generation)
+{
+	struct child target;
+	int fd;
+	struct truth truth;
+	struct room room;
+};
+
+enum change { NOTHING, MAP, UNMAP, PROTECT, MOVE, GROW };
+
+FIXTURE_VARIANT(generation)
+{
+	enum change change;
+};
+
+FIXTURE_VARIANT_ADD(generation, and_nothing) {
+	.change = NOTHING,
+};
+
+FIXTURE_VARIANT_ADD(generation, and_mmap) {
+	.change = MAP,
+};
+
+FIXTURE_VARIANT_ADD(generation, and_munmap) {
+	.change = UNMAP,
+};
+
+FIXTURE_VARIANT_ADD(generation, and_mprotect) {
+	.change = PROTECT,
+};
+
+FIXTURE_VARIANT_ADD(generation, and_mremap) {
+	.change = MOVE,
+};
+
+FIXTURE_VARIANT_ADD(generation, and_growth) {
+	.change = GROW,
+};
+
+#define STACK_PAGE	1000
+
+static bool make_change(enum change change)
+{
+	const size_t size = page_size();
+	char *const page = (void *)(uintptr_t)page_of(0);
+	char *const stack = (void *)(uintptr_t)page_of(STACK_PAGE);
+
+	switch (change) {
+	case MAP:
+		return map_page_of(10, -1, MAP_ANONYMOUS);
+	case UNMAP:
+		return !munmap(page, size);
+	case PROTECT:
+		return !mprotect(page, size, PROT_NONE);
+	case MOVE:
+		return mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			      page + 10 * size) != MAP_FAILED;
+	case GROW:
+		atomic_store((atomic_char *)(stack - size), 1);
+		return true;
+	default:
+		return true;
+	}
+}
+
+/* Make the change whenever it hears. */
+static int be_changing(int control, void *arg)
+{
+	const enum change *const change = arg;
+	void *const stack = (void *)(uintptr_t)page_of(STACK_PAGE);
+
+	if (!map_page_of(0, make_named_elf(4), 0) ||
+	    !map_page_of(1, -1, MAP_ANONYMOUS) ||
+	    mmap(stack, page_size(), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
+		 MAP_GROWSDOWN, -1, 0) != stack)
+		return 1;
+	do {
+		notify(control);
+	} while (await(control) && make_change(*change));
+	return 1;
+}
+
+FIXTURE_SETUP(generation)
+{
+	enum change change = variant->change;
+
+	skip_without_scan(_metadata);
+	ASSERT_TRUE(make_room(&self->room, 1024, 64 * 4096));
+	ASSERT_TRUE(start_child(&self->target, be_changing, &change));
+	ASSERT_TRUE(await(self->target.control));
+	self->fd = open_maps(self->target.pid);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
+}
+
+FIXTURE_TEARDOWN(generation)
+{
+	stop_child(&self->target);
+	free_truth(&self->truth);
+	close(self->fd);
+}
+
+static struct procmap_scan_arg ask_since(const struct room *room,
+					 uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask(room, 0, NO_END, ALL);
+
+	arg.generation = generation;
+	return arg;
+}
+
+/* Returns the generation, of a scan that has to be complete. */
+static uint64_t scan_since(struct __test_metadata *const _metadata,
+			   struct _test_data_generation *self,
+			   uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask_since(&self->room, generation);
+	const int nr = procmap_scan(self->fd, &arg);
+
+	EXPECT_EQ((int)self->truth.maps.nr, nr);
+	EXPECT_STREQ("", wrong_scan(&self->truth, &arg, nr));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	EXPECT_EQ(0u, arg.flags);
+	return arg.generation;
+}
+
+/* Nothing has changed since that generation, and the kernel knows. */
+static void expect_nothing_since(struct __test_metadata *const _metadata,
+				 const struct _test_data_generation *self,
+				 uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask_since(&self->room, generation);
+
+	memset(self->room.vec, FILL, sizeof(*self->room.vec));
+	memset(self->room.data, FILL, page_size());
+	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	EXPECT_EQ(generation, arg.generation);
+	EXPECT_EQ(0u, arg.data_used);
+	EXPECT_EQ(0u, arg.data_needed);
+	EXPECT_EQ(0u, arg.flags);
+	EXPECT_TRUE(is_filled(self->room.vec, sizeof(*self->room.vec)));
+	EXPECT_TRUE(is_filled(self->room.data, page_size()));
+}
+
+TEST_F(generation, of_another_time_is_not_this_one)
+{
+	static const uint64_t others[] = {
+		1, 2, 3, INT_MAX, UINT_MAX, 1ull << 32, 1ull << 63, ~0ull,
+	};
+	const uint64_t generation = scan_since(_metadata, self, 0);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i] != generation)
+			EXPECT_EQ(generation,
+				  scan_since(_metadata, self, others[i]));
+}
+
+TEST_F(generation, changes_with_the_mappings)
+{
+	const uint64_t generation = scan_since(_metadata, self, 0);
+
+	if (generation)
+		expect_nothing_since(_metadata, self, generation);
+	else
+		EXPECT_EQ(0u, scan_since(_metadata, self, 0));
+
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
+	free_truth(&self->truth);
+	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
+	if (!generation) {
+		EXPECT_EQ(0u, scan_since(_metadata, self, 0));
+	} else if (variant->change == NOTHING) {
+		expect_nothing_since(_metadata, self, generation);
+	} else {
+		EXPECT_NE(generation, scan_since(_metadata, self, generation));
+		EXPECT_NE(0u, scan_since(_metadata, self, generation));
+	}
+}
+
+/* All calls of a scan have that of the first as long as nothing changes. */
+TEST_F(generation, is_the_same_throughout_a_scan)
+{
+	const uint64_t generation = scan_since(_metadata, self, 0);
+	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, ALL);
+	unsigned int calls;
+
+	arg.vec_len = 2;
+	for (calls = 0; arg.walk_end != arg.end; calls++) {
+		arg.generation = 0;
+		ASSERT_LE(0, procmap_scan(self->fd, &arg));
+		ASSERT_EQ(generation, arg.generation);
+		ASSERT_EQ(0u, arg.flags);
+		go_on(&arg);
+	}
+	EXPECT_LT(1u, calls);
+}
+
+/* Whatever the generation, the arguments have to be right and the process there. */
+TEST_F(generation, is_looked_at_after_errors)
+{
+	const uint64_t generation = scan_since(_metadata, self, 0);
+	struct procmap_scan_arg arg;
+
+	arg = ask_since(&self->room, generation);
+	arg.want |= 0x04;
+	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
+	arg = ask_since(&self->room, generation);
+	arg.vec = 0;
+	EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
+	stop_child(&self->target);
+	arg = ask_since(&self->room, generation);
+	EXPECT_EQ(-ESRCH, procmap_scan(self->fd, &arg));
 }
 
 #define HUGE_PAGE_SIZE	(2u << 20)
@@ -1657,146 +2105,6 @@ TEST(page_size_of_huge_pages_is_that_of_smaps)
 	EXPECT_EQ(HUGE_PAGE_SIZE, room.vec->page_size);
 	EXPECT_EQ(sizes[line_at(&smaps, start) - smaps.lines],
 		  room.vec->page_size);
-}
-
-/*
- * A writer in the target waits as long as one hold of mmap_lock lasts. So a scan
- * looks at 64 VMAs under one hold, no more, whether they pass its filters or not:
- * for 65 it has to take the lock twice. Trace events count how often it does.
- */
-#define VMAS_PER_HOLD	64
-#define NR_LOCK_PAGES	300
-#define TRACEFS		SCRATCH "/tracefs"
-#define TRACE		TRACEFS "/instances/procmap-scan/"
-#define LOCKED		"mmap_lock_acquire_returned"
-
-FIXTURE(lock)
-{
-	struct child target;
-	int fd;
-	struct room room;
-};
-
-FIXTURE_VARIANT(lock)
-{
-	uint64_t flags;
-	bool passes;	/* all VMAs pass these flags, or none */
-};
-
-FIXTURE_VARIANT_ADD(lock, without_filters) {
-	.passes = true,
-};
-
-FIXTURE_VARIANT_ADD(lock, with_a_filter_that_none_passes) {
-	.flags = S,
-};
-
-static int be_locked(int control, void *arg)
-{
-	unsigned int i;
-
-	(void)arg;
-	for (i = 0; i < NR_LOCK_PAGES; i++)
-		if (!map_page_of(i, -1, MAP_ANONYMOUS))
-			return 1;
-	notify(control);
-	await(control);
-	return 0;
-}
-
-/* Trace the mmap_lock events of this process. Returns NULL, or why it cannot. */
-static const char *start_tracing(void)
-{
-	const char *const missing = mount_scratch();
-	char pid[16];
-
-	if (missing)
-		return missing;
-	if (mkdir(TRACEFS, 0700) || mount("tracefs", TRACEFS, "tracefs", 0, NULL))
-		return "no tracefs, CONFIG_TRACING";
-	rmdir(TRACE);
-	sprintf(pid, "%d", getpid());
-	if (mkdir(TRACE, 0700) || !write_file(TRACE "set_event_pid", pid) ||
-	    !write_file(TRACE "events/mmap_lock/" LOCKED "/enable", "1"))
-		return "no trace event " LOCKED;
-	return NULL;
-}
-
-FIXTURE_SETUP(lock)
-{
-	const char *missing;
-
-	skip_without_scan(_metadata);
-	missing = start_tracing();
-	if (missing)
-		SKIP_SETUP(missing);
-	ASSERT_TRUE(start_child(&self->target, be_locked, NULL));
-	ASSERT_TRUE(await(self->target.control));
-	self->fd = open_maps(self->target.pid);
-	ASSERT_LE(0, self->fd);
-	ASSERT_TRUE(make_room(&self->room, NR_LOCK_PAGES, 0));
-}
-
-FIXTURE_TEARDOWN(lock)
-{
-	stop_child(&self->target);
-	EXPECT_EQ(0, rmdir(TRACE));
-}
-
-/*
- * How often another process' mmap_lock was taken since the trace was emptied, or
- * -1. The first line is of this process, and shows how its own lock is named.
- */
-static int count_holds(void)
-{
-	char line[512], own[32] = "", mm[32];
-	FILE *const trace = fopen(TRACE "trace", "re");
-	int holds = 0;
-
-	while (trace && fgets(line, sizeof(line), trace)) {
-		const char *const event = strstr(line, LOCKED ": mm=");
-
-		if (!event || sscanf(event, LOCKED ": mm=%31s", mm) != 1)
-			continue;
-		if (!*own)
-			strcpy(own, mm);
-		holds += !!strcmp(own, mm);
-	}
-	if (trace)
-		fclose(trace);
-	return *own ? holds : -1;
-}
-
-static bool empty_trace(void)
-{
-	const int fd = open(TRACE "trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
-
-	return fd >= 0 && !close(fd);
-}
-
-TEST_F(lock, is_dropped_after_a_bounded_number_of_vmas)
-{
-	static const int nr[] = { 1, 64, 65, 128, 129, NR_LOCK_PAGES };
-	unsigned int i;
-	int holds;
-
-	for (i = 0; i < ARRAY_SIZE(nr); i++) {
-		struct procmap_scan_arg arg =
-			ask(&self->room, SCENE_START, end_of_pages(nr[i]),
-			    variant->flags);
-
-		ASSERT_TRUE(empty_trace());
-		/* This takes the lock of this process. */
-		ASSERT_TRUE(!!map_room(page_size()));
-		ASSERT_EQ(variant->passes ? nr[i] : 0,
-			  procmap_scan(self->fd, &arg));
-		holds = count_holds();
-		if (!holds)
-			SKIP(return, "a scan takes no mmap_lock here");
-		EXPECT_LE((nr[i] + VMAS_PER_HOLD - 1) / VMAS_PER_HOLD, holds) {
-			TH_LOG("%d VMAs", nr[i]);
-		}
-	}
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that PROCMAP_SCAN misses nothing that stays and returns nothing twice
- * while the mappings of the target change, its files are renamed, signals
+ * Test that PROCMAP_SCAN misses nothing that stays, and returns nothing that never
+ * was, while the mappings of the target change, its files are renamed, signals
  * arrive, and the target forks, exits and executes another program.
  */
 #include <sys/syscall.h>
@@ -10,9 +10,8 @@
 #include "procmap-race.h"
 #include "procmap-scan.h"
 
-#define R	PROCMAP_QUERY_VMA_READABLE
-#define S	PROCMAP_QUERY_VMA_SHARED
-#define ALL	(NAMES | BUILD_IDS)
+#define R	PROCMAP_VMA_READABLE
+#define S	PROCMAP_VMA_SHARED
 
 /*
  * The area, where all changes happen. Every PILLAR_STEP-th page of it is mapped
@@ -37,6 +36,9 @@
 #define SCANS		192
 #define DISTURBED	30
 
+/* How many records must have begun below the point up to which a scan was done. */
+#define STRADDLING	10
+
 /* Mappings of the process whose scan is interrupted, and how often. */
 #define NR_MAPPINGS	6000
 #define INTERRUPTIONS	50
@@ -60,13 +62,15 @@ struct race {
 	atomic_bool stop;
 };
 
+/* Each page of the area is the same page of the file: so neighbours can merge. */
 static bool map_pages(const struct race *race, unsigned int page,
 		      unsigned int nr, int prot, int flags)
 {
 	const int fd = flags & MAP_ANONYMOUS ? -1 : race->file;
 
 	return mmap(page_at(page), nr * page_size(), prot,
-		    MAP_PRIVATE | MAP_FIXED | flags, fd, 0) == page_at(page);
+		    MAP_PRIVATE | MAP_FIXED | flags, fd,
+		    page * page_size()) == page_at(page);
 }
 
 static bool set_scene(struct race *race)
@@ -182,9 +186,10 @@ static int be_changer(int control, void *arg)
 
 /* What one scan of the area has returned. */
 struct covered {
-	uint64_t pos;		/* all records that follow are above this */
+	uint64_t pos;		/* what is below this is done */
 	bool pages[END_PAGE];
 	unsigned int calls;
+	unsigned int straddling;	/* records that begin below @pos */
 };
 
 static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
@@ -194,17 +199,20 @@ static const char *wrong_record_of_area(const struct procmap_scan_arg *arg,
 	static const char name[] = "/memfd:file (deleted)";
 	uint64_t addr;
 
-	if (record->start < covered->pos || record->end <= record->start ||
+	if (record->start >= record->end || record->end <= covered->pos ||
 	    record->start % page_size() || record->end % page_size())
 		return "range";
+	covered->straddling += record->start < covered->pos;
 	covered->pos = record->end;
 	for (addr = record->start; addr < record->end; addr += page_size())
-		if (addr < addr_of(END_PAGE))
+		if (addr >= AREA && addr < addr_of(END_PAGE))
 			covered->pages[(addr - AREA) / page_size()] = true;
 
-	if (arg->flags & ~record->flags & R)
+	if (arg->filter & ~record->flags)
 		return "filter";
-	if (!(arg->flags & ALL))
+	if (record->offset != (record->inode ? record->start - AREA : 0))
+		return "offset";
+	if (!arg->want)
 		return record->name_size || record->build_id_size ? "data" : "";
 	if (!record->inode)
 		return record->build_id_size ? "build ID of memory" : "";
@@ -234,8 +242,8 @@ static const char *wrong_scan_of_area(int fd, struct procmap_scan_arg arg,
 
 	memset(covered, 0, sizeof(*covered));
 	covered->pos = arg.start;
-	for (;; arg.start = arg.walk_end) {
-		nr = procmap_scan(fd, &arg);
+	for (;; go_on(&arg)) {
+		nr = scan(fd, &arg);
 		covered->calls++;
 		if (nr < 0)
 			return strerror(-nr);
@@ -286,13 +294,14 @@ FIXTURE_TEARDOWN(race)
 	stop_child(&self->race->changer.child);
 }
 
-TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
+TEST_F_TIMEOUT(race, mappings_that_stay_are_returned, RACE_TIMEOUT)
 {
 	static const uint32_t vec_lens[] = { 1, 2, 7, 63, 64, 65, 200, 1000 };
 	static const uint32_t data_sizes[] = { 65536, 42 };
-	static const uint64_t flags[] = { 0, R, ALL, ALL | R };
+	static const uint64_t filters[] = { 0, R, 0, R };
+	static const uint64_t wanted[] = { 0, 0, ALL, ALL };
 	struct race *const race = self->race;
-	unsigned int n, before, disturbed = 0, calls = 0;
+	unsigned int n, before, disturbed = 0, straddling = 0, calls = 0;
 	struct covered covered;
 	const char *wrong = "";
 
@@ -302,17 +311,19 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
 	ASSERT_TRUE(notify(race->changer.child.control));
 
 	for (n = 0; n < SCANS || race->changes < CHANGES ||
-	     disturbed < DISTURBED; n++) {
+	     disturbed < DISTURBED || straddling < STRADDLING; n++) {
 		struct procmap_scan_arg arg =
 			ask(&self->room, AREA, addr_of(END_PAGE),
-			    flags[n % ARRAY_SIZE(flags)]);
+			    wanted[n % ARRAY_SIZE(wanted)]);
 
+		arg.filter = filters[n % ARRAY_SIZE(filters)];
 		arg.vec_len = vec_lens[n / 4 % ARRAY_SIZE(vec_lens)];
-		/* The one file has its name and its build ID in the data once. */
+		/* The second is what one record of the file needs. */
 		arg.data_size = data_sizes[n / 32 % ARRAY_SIZE(data_sizes)];
 		before = race->changes;
 		wrong = wrong_scan_of_area(race->fd, arg, &covered);
 		disturbed += race->changes != before;
+		straddling += covered.straddling;
 		calls += covered.calls;
 		if (*wrong || race->stop || is_late())
 			break;
@@ -326,70 +337,138 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_told_once, RACE_TIMEOUT)
 	EXPECT_LE((unsigned int)DISTURBED, disturbed) {
 		TH_LOG("too few changes during a scan in %d seconds", PATIENCE);
 	}
+	EXPECT_LE((unsigned int)STRADDLING, straddling);
 	/* Most take more than one call. */
 	EXPECT_LT((unsigned int)SCANS, calls);
 }
 
-/* A file whose name changes: each of its names is longer than the one before. */
-static const char *const names[] = { "a", "bcd", "a name that is longer" };
-
+/*
+ * Two files whose names change, to names of one length. Those of the first one are
+ * 0, 1, 2 and so on. The second one takes each odd one as soon as the first one
+ * does not have it any more, and never has an even one.
+ */
 struct renamer {
 	pthread_t thread;
-	char paths[ARRAY_SIZE(names)][PATH_MAX];
-	atomic_uint renames;
+	char dir[PATH_MAX / 2];
+	uint64_t inodes[2];
+	atomic_uint renames;	/* of the first file, which has this name */
 	atomic_bool stop;
 };
+
+#define NAME_FORMAT	"%s/%09u"
+#define SECOND_NAME	999999999
+
+static bool rename_file(const struct renamer *renamer, unsigned int from,
+			unsigned int to)
+{
+	char old[PATH_MAX], new[PATH_MAX];
+
+	sprintf(old, NAME_FORMAT, renamer->dir, from);
+	sprintf(new, NAME_FORMAT, renamer->dir, to);
+	return !rename(old, new);
+}
+
+/* The name of the second file once the first one has the @n-th. */
+static unsigned int second_name(unsigned int n)
+{
+	return n < 2 ? SECOND_NAME : (n - 2) | 1;
+}
+
+/* Give both files the names that they have once the first one has the next. */
+static bool rename_both(struct renamer *renamer)
+{
+	const unsigned int n = renamer->renames, second = second_name(n);
+
+	if (!rename_file(renamer, n, n + 1))
+		return false;
+	renamer->renames++;
+	return second == second_name(n + 1) ||
+	       rename_file(renamer, second, second_name(n + 1));
+}
 
 static void *be_renamer(void *arg)
 {
 	struct renamer *const renamer = arg;
-	unsigned int n;
 
-	for (n = 0; !renamer->stop; n++) {
-		if (rename(renamer->paths[n % ARRAY_SIZE(names)],
-			   renamer->paths[(n + 1) % ARRAY_SIZE(names)]))
-			break;
-		renamer->renames++;
-	}
+	while (!renamer->stop && rename_both(renamer))
+		;
 	renamer->stop = true;
-	unlink(renamer->paths[n % ARRAY_SIZE(names)]);
 	return NULL;
 }
 
-/* Make the file, and map it often. Sets all of its paths. */
-static bool map_renamed(struct renamer *renamer, char *dir)
+/* Make a file, and map it as every other three pages from the given one on. */
+static bool map_file(const struct renamer *renamer, unsigned int name,
+		     unsigned int first)
 {
-	char cwd[PATH_MAX / 2];
+	char path[PATH_MAX];
 	unsigned int i;
 	int fd;
 
-	/* The path as the kernel shows it, whatever /tmp is. */
-	if (!mkdtemp(dir) || chdir(dir) || !getcwd(cwd, sizeof(cwd)))
-		return false;
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		sprintf(renamer->paths[i], "%s/%s", cwd, names[i]);
-	fd = open(renamer->paths[0], O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	for (i = 0; i < RENAMED_PAGES; i++)
+	sprintf(path, NAME_FORMAT, renamer->dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	for (i = first; i < RENAMED_PAGES; i += i % 3 == 2 ? 4 : 1)
 		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE,
 			 MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) != page_at(i))
 			return false;
 	return !close(fd);
 }
 
-static bool is_path(const struct renamer *renamer,
-		    const struct procmap_scan_arg *arg,
-		    const struct procmap_vma *record)
+/* @fd: the maps file, by which records know their files. */
+static bool map_files(struct renamer *renamer, int fd)
 {
-	unsigned int i;
+	char dir[] = "/tmp/procmap-scan-XXXXXX";
+	struct maps maps;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *const path = renamer->paths[i];
+	/* The path as the kernel shows it, whatever /tmp is. */
+	if (!mkdtemp(dir) || chdir(dir) ||
+	    !getcwd(renamer->dir, sizeof(renamer->dir)) ||
+	    !map_file(renamer, 0, 0) || !map_file(renamer, SECOND_NAME, 3) ||
+	    read_maps(fd, &maps))
+		return false;
+	renamer->inodes[0] = line_at(&maps, addr_of(0))->inode;
+	renamer->inodes[1] = line_at(&maps, addr_of(3))->inode;
+	free_maps(&maps);
+	return renamer->inodes[0] != renamer->inodes[1];
+}
 
-		if (record->name_size == strlen(path) + 1 &&
-		    is_data(arg, record->name_offset, path, strlen(path) + 1))
-			return true;
-	}
-	return false;
+static void remove_files(const struct renamer *renamer)
+{
+	char path[PATH_MAX];
+
+	sprintf(path, NAME_FORMAT, renamer->dir, renamer->renames);
+	unlink(path);
+	sprintf(path, NAME_FORMAT, renamer->dir, second_name(renamer->renames));
+	unlink(path);
+	rmdir(renamer->dir);
+}
+
+/* What the file of a record is called, or UINT_MAX. */
+static unsigned int name_of(const struct renamer *renamer,
+			    const struct procmap_scan_arg *arg,
+			    const struct procmap_vma *record)
+{
+	const size_t length = strlen(renamer->dir);
+	const char *const path = data_at(arg, record->name_offset);
+
+	if (record->name_size != length + sizeof("/012345678") ||
+	    !is_data(arg, record->name_offset, path, record->name_size) ||
+	    memcmp(path, renamer->dir, length))
+		return UINT_MAX;
+	return atol(path + length + 1);
+}
+
+/*
+ * Has the file a name that it had while the first file went from its name @before
+ * the scan to that @after? A rename is counted when it is done.
+ */
+static bool had_name(const struct renamer *renamer, uint64_t inode,
+		     unsigned int name, unsigned int before, unsigned int after)
+{
+	if (inode == renamer->inodes[0])
+		return name >= before && name <= after + 1;
+	if (name == SECOND_NAME)
+		return before < 3;
+	return name % 2 && name + 3 >= before && name < after;
 }
 
 FIXTURE(renamed)
@@ -401,10 +480,7 @@ FIXTURE(renamed)
 
 FIXTURE_VARIANT(renamed)
 {
-	/*
-	 * A copy to pages that nobody has touched faults: the kernel drops its
-	 * references to the file first and must look up the name again.
-	 */
+	/* So copies fault, and take more time between two chunks. */
 	bool untouched;
 };
 
@@ -421,10 +497,12 @@ FIXTURE_SETUP(renamed)
 	self->fd = open_maps(0);
 	ASSERT_LE(0, self->fd);
 	ASSERT_TRUE(make_room(&self->room, 1000, 65536));
+	ASSERT_TRUE(map_files(&self->renamer, self->fd));
 }
 
 FIXTURE_TEARDOWN(renamed)
 {
+	remove_files(&self->renamer);
 	close(self->fd);
 }
 
@@ -432,14 +510,12 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, RACE_TIMEOUT)
 {
 	const size_t size = self->room.vec_len * sizeof(struct procmap_vma);
 	struct renamer *const renamer = &self->renamer;
-	char dir[] = "/tmp/procmap-scan-XXXXXX";
-	unsigned int i, others = 0;
+	unsigned int i, before, after, disturbed = 0, others = 0;
 
-	ASSERT_TRUE(map_renamed(renamer, dir));
 	ASSERT_EQ(0, pthread_create(&renamer->thread, NULL, be_renamer,
 				    renamer));
-	while (renamer->renames < RENAMES && !renamer->stop && !others &&
-	       !is_late()) {
+	while ((renamer->renames < RENAMES || disturbed < DISTURBED) &&
+	       !renamer->stop && !others && !is_late()) {
 		struct procmap_scan_arg arg =
 			ask(&self->room, AREA, addr_of(RENAMED_PAGES), ALL);
 
@@ -447,15 +523,225 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, RACE_TIMEOUT)
 			madvise(self->room.vec, size, MADV_DONTNEED);
 			madvise(self->room.data, 65536, MADV_DONTNEED);
 		}
+		before = renamer->renames;
 		ASSERT_EQ(RENAMED_PAGES, procmap_scan(self->fd, &arg));
-		for (i = 0; i < RENAMED_PAGES; i++)
-			others += !is_path(renamer, &arg, record_at(&arg, i));
+		after = renamer->renames;
+		disturbed += before != after;
+		for (i = 0; i < RENAMED_PAGES; i++) {
+			const struct procmap_vma *const record =
+				record_at(&arg, i);
+			const unsigned int name = name_of(renamer, &arg, record);
+
+			if (had_name(renamer, record->inode, name, before,
+				     after))
+				continue;
+			TH_LOG("file %d has name %u, between %u and %u",
+			       record->inode == renamer->inodes[1], name,
+			       before, after);
+			others++;
+		}
 	}
 	renamer->stop = true;
 	ASSERT_EQ(0, pthread_join(renamer->thread, NULL));
 	EXPECT_EQ(0u, others);
 	EXPECT_LE((unsigned int)RENAMES, atomic_load(&renamer->renames));
-	EXPECT_EQ(0, rmdir(dir));
+	EXPECT_LE((unsigned int)DISTURBED, disturbed);
+}
+
+/*
+ * What changes between two calls of one scan. The target is this process, and each
+ * call is compared with the text of its own time.
+ */
+#define NR_BETWEEN	8
+
+FIXTURE(between_calls)
+{
+	int file;
+	int fd;
+	struct truth truth;
+	struct room room;
+};
+
+FIXTURE_SETUP(between_calls)
+{
+	skip_without_scan(_metadata);
+	self->file = memfd_create("file", MFD_CLOEXEC);
+	self->fd = open_maps(0);
+	ASSERT_LE(0, self->file);
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(make_room(&self->room, 1000, 65536));
+}
+
+FIXTURE_TEARDOWN(between_calls)
+{
+	close(self->fd);
+}
+
+/* Map pages of the file, each at the offset that is its place. */
+static bool map_in_a_row(int file, unsigned int nr_each)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_BETWEEN; i += nr_each)
+		if (mmap(page_at(i), nr_each * page_size(),
+			 i % 2 ? PROT_NONE : PROT_READ,
+			 MAP_PRIVATE | MAP_FIXED_NOREPLACE, file,
+			 i * page_size()) != page_at(i))
+			return false;
+	return true;
+}
+
+/* Scan, and compare with the text. Returns the number of records. */
+static int scan_between(struct __test_metadata *const _metadata,
+			struct _test_data_between_calls *self,
+			struct procmap_scan_arg *arg)
+{
+	int nr;
+
+	free_truth(&self->truth);
+	EXPECT_EQ(0, read_truth(self->fd, &self->truth));
+	nr = scan(self->fd, arg);
+	EXPECT_STREQ("", wrong_scan(&self->truth, arg, nr));
+	return nr;
+}
+
+TEST_F(between_calls, mappings_merge)
+{
+	struct procmap_scan_arg arg =
+		ask(&self->room, AREA, addr_of(NR_BETWEEN), ALL);
+
+	ASSERT_TRUE(map_in_a_row(self->file, 1));
+	arg.vec_len = 3;
+	ASSERT_EQ(3, scan_between(_metadata, self, &arg));
+	ASSERT_EQ(addr_of(3), arg.walk_end);
+
+	/* What has been returned merges with what has not. */
+	ASSERT_EQ(0, mprotect(page_at(1), 5 * page_size(), PROT_READ));
+	go_on(&arg);
+	ASSERT_EQ(2, scan_between(_metadata, self, &arg));
+	EXPECT_EQ(addr_of(0), self->room.vec[0].start);
+	EXPECT_EQ(addr_of(7), self->room.vec[0].end);
+	EXPECT_EQ(0u, self->room.vec[0].offset);
+	EXPECT_EQ(addr_of(7), self->room.vec[1].start);
+	EXPECT_EQ(arg.end, arg.walk_end);
+}
+
+TEST_F(between_calls, mapping_splits)
+{
+	struct procmap_scan_arg arg =
+		ask(&self->room, AREA, addr_of(3), ALL);
+
+	ASSERT_TRUE(map_in_a_row(self->file, NR_BETWEEN));
+	ASSERT_EQ(1, scan_between(_metadata, self, &arg));
+	ASSERT_EQ(addr_of(3), arg.walk_end);
+
+	/* One part covers the address where the next call begins. */
+	ASSERT_EQ(0, mprotect(page_at(2), 3 * page_size(), PROT_NONE));
+	go_on(&arg);
+	arg.end = addr_of(NR_BETWEEN);
+	ASSERT_EQ(2, scan_between(_metadata, self, &arg));
+	EXPECT_EQ(addr_of(2), self->room.vec[0].start);
+	EXPECT_EQ(addr_of(5), self->room.vec[0].end);
+	EXPECT_EQ(2 * page_size(), self->room.vec[0].offset);
+	EXPECT_EQ(addr_of(5), self->room.vec[1].start);
+	EXPECT_EQ(5 * page_size(), self->room.vec[1].offset);
+}
+
+/* A stack grows down past the address where the next call begins. */
+TEST_F(between_calls, stack_grows)
+{
+	struct procmap_scan_arg arg =
+		ask(&self->room, AREA, addr_of(STACK_PAGE), ALL);
+
+	ASSERT_TRUE(mmap(page_at(STACK_PAGE), page_size(),
+			 PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
+			 MAP_GROWSDOWN, -1, 0) == page_at(STACK_PAGE));
+	ASSERT_EQ(0, scan_between(_metadata, self, &arg));
+	ASSERT_EQ(addr_of(STACK_PAGE), arg.walk_end);
+
+	atomic_store((atomic_char *)page_at(STACK_PAGE - 2), 1);
+	go_on(&arg);
+	arg.end = addr_of(END_PAGE);
+	ASSERT_EQ(1, scan_between(_metadata, self, &arg));
+	EXPECT_GE(addr_of(STACK_PAGE - 2), self->room.vec->start);
+	EXPECT_EQ(addr_of(END_PAGE), self->room.vec->end);
+}
+
+/* Where the next call would begin, nothing is left. */
+TEST_F(between_calls, mappings_go)
+{
+	struct procmap_scan_arg arg =
+		ask(&self->room, AREA, addr_of(NR_BETWEEN), ALL);
+
+	ASSERT_TRUE(map_in_a_row(self->file, 1));
+	arg.vec_len = 3;
+	ASSERT_EQ(3, scan_between(_metadata, self, &arg));
+	ASSERT_EQ(0, munmap(page_at(2), 4 * page_size()));
+	go_on(&arg);
+	ASSERT_EQ(2, scan_between(_metadata, self, &arg));
+	EXPECT_EQ(addr_of(6), self->room.vec[0].start);
+	EXPECT_EQ(arg.end, arg.walk_end);
+}
+
+/*
+ * Two files, three pages each by turns. Between two calls the first one gets a new
+ * name, and the second one the name that the first one had. Without a size, the
+ * data has room for one name.
+ */
+static void rename_between(struct __test_metadata *const _metadata,
+			   struct _test_data_between_calls *self,
+			   struct procmap_scan_arg arg)
+{
+	const struct procmap_vma *const vma = self->room.vec;
+	struct renamer renamer = {};
+	char names[2][PATH_MAX];
+	int i, nr;
+
+	ASSERT_TRUE(map_files(&renamer, self->fd));
+	if (!arg.data_size)
+		arg.data_size = strlen(renamer.dir) + sizeof("/012345678");
+	ASSERT_LE(1, scan_between(_metadata, self, &arg));
+	ASSERT_GE(addr_of(5), arg.walk_end);
+
+	sprintf(names[0], NAME_FORMAT, renamer.dir, 1);
+	sprintf(names[1], NAME_FORMAT, renamer.dir, 0);
+	ASSERT_TRUE(rename_file(&renamer, 0, 1));
+	ASSERT_TRUE(rename_file(&renamer, SECOND_NAME, 0));
+	while (arg.walk_end != arg.end) {
+		go_on(&arg);
+		nr = scan_between(_metadata, self, &arg);
+		ASSERT_LE(1, nr);
+		for (i = 0; i < nr; i++)
+			EXPECT_STREQ(names[vma[i].inode == renamer.inodes[1]],
+				     data_at(&arg, vma[i].name_offset));
+	}
+	unlink(names[0]);
+	unlink(names[1]);
+	rmdir(renamer.dir);
+}
+
+TEST_F(between_calls, files_are_renamed_with_the_array_full)
+{
+	unsigned int vec_len;
+
+	for (vec_len = 1; vec_len <= 5; vec_len++) {
+		struct procmap_scan_arg arg =
+			ask(&self->room, AREA, addr_of(12), ALL);
+
+		arg.vec_len = vec_len;
+		rename_between(_metadata, self, arg);
+		ASSERT_EQ(0, munmap(page_at(0), RENAMED_PAGES * page_size()));
+	}
+}
+
+TEST_F(between_calls, files_are_renamed_with_the_data_full)
+{
+	struct procmap_scan_arg arg =
+		ask(&self->room, AREA, addr_of(12), ALL);
+
+	arg.data_size = 0;
+	rename_between(_metadata, self, arg);
 }
 
 /* A process with many mappings, none of which changes, and how it ends. */
@@ -532,30 +818,6 @@ static void start_target(struct __test_metadata *const _metadata,
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
 }
 
-/* What is wrong with a scan that may end anywhere, or "". */
-static const char *wrong_part(const struct truth *truth,
-			      const struct procmap_scan_arg *arg, size_t nr)
-{
-	uint32_t data_used = 0;
-	const char *wrong;
-	size_t next = 0;
-	uint64_t low;
-
-	wrong = wrong_records(truth, arg, nr, &next, &data_used);
-	if (*wrong)
-		return wrong;
-	if (arg->data_used != data_used)
-		return "data_used";
-	low = nr ? record_at(arg, nr - 1)->end : arg->start;
-	if (arg->walk_end > arg->end ||
-	    (arg->walk_end < low && arg->walk_end != arg->end))
-		return "walk_end";
-	if (next < truth->maps.nr && arg->walk_end != arg->start &&
-	    arg->walk_end > truth->maps.lines[next].start)
-		return "walk_end past the next";
-	return "";
-}
-
 /* What signals have done to scans. */
 struct interrupted {
 	unsigned int errors;
@@ -564,25 +826,30 @@ struct interrupted {
 
 /* Scan all, going on after each interruption. Returns what is wrong, or "". */
 static const char *wrong_interrupted_scan(const struct _test_data_target *self,
-					  uint64_t flags,
+					  uint64_t filter, uint64_t want,
 					  struct interrupted *interrupted)
 {
-	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, flags);
+	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, want);
 	const char *wrong;
+	size_t next = 0;
 	int nr;
 
-	for (;; arg.start = arg.walk_end) {
-		nr = procmap_scan(self->fd, &arg);
+	arg.filter = filter;
+	for (;; go_on(&arg)) {
+		/* After EINTR, too, all outputs have been set. */
+		arg.data_used = ~0u;
+		arg.data_needed = ~0u;
+		arg.flags = ~0u;
+		nr = scan(self->fd, &arg);
 		if (nr < 0 && nr != -EINTR)
 			return strerror(-nr);
 		if (is_late())
 			return "still interrupted when time was up";
-		/* An error other than ENOSPC does not set data_used. */
-		if (nr < 0)
-			arg.data_used = 0;
-		wrong = wrong_part(&self->truth, &arg, nr < 0 ? 0 : nr);
+		wrong = wrong_part(&self->truth, &arg, nr < 0 ? 0 : nr, &next);
 		if (*wrong)
 			return wrong;
+		if (arg.data_needed)
+			return "data_needed";
 		if (arg.walk_end == arg.end)
 			return nr < 0 ? "an error at the end" : "";
 		if (!nr)
@@ -616,14 +883,15 @@ static void scan_interrupted(struct __test_metadata *const _metadata,
 			     const struct _test_data_target *self)
 {
 	/* Nothing that is mapped is shared. */
-	static const uint64_t flags[] = { S, 0, ALL, ALL | S };
+	static const uint64_t filters[] = { S, 0, 0, S };
+	static const uint64_t wanted[] = { 0, 0, ALL, ALL };
 	struct interrupted interrupted = {};
 	const char *wrong;
 	unsigned int i;
 
 	for (i = 0; !is_enough(&interrupted) && !is_late(); i++) {
-		wrong = wrong_interrupted_scan(self, flags[i % 4],
-					       &interrupted);
+		wrong = wrong_interrupted_scan(self, filters[i % 4],
+					       wanted[i % 4], &interrupted);
 		ASSERT_STREQ("", wrong);
 	}
 	EXPECT_TRUE(is_enough(&interrupted)) {
@@ -682,8 +950,8 @@ TEST_F_TIMEOUT(target, scan_is_not_interrupted_by_what_is_blocked, RACE_TIMEOUT)
 	sigaddset(&set, SIGUSR1);
 	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
 	ASSERT_EQ(0, raise(SIGUSR1));
-	EXPECT_STREQ("", wrong_interrupted_scan(self, 0, &interrupted));
-	EXPECT_STREQ("", wrong_interrupted_scan(self, S, &interrupted));
+	EXPECT_STREQ("", wrong_interrupted_scan(self, 0, 0, &interrupted));
+	EXPECT_STREQ("", wrong_interrupted_scan(self, S, 0, &interrupted));
 	EXPECT_EQ(0u, interrupted.parts + interrupted.errors);
 }
 
@@ -697,23 +965,24 @@ static const char *wrong_until_gone(const struct _test_data_target *self,
 {
 	struct procmap_scan_arg arg = ask(&self->room, 0, NO_END, ALL);
 	const char *wrong;
+	size_t next = 0;
 	int nr;
 
 	for (;; ++*calls) {
 		arg.vec_len = 1 + *calls % 200;
-		nr = procmap_scan(self->fd, &arg);
+		nr = scan(self->fd, &arg);
 		if (nr == -ESRCH)
 			break;
 		if (is_late())
 			return "still no ESRCH when time was up";
 		if (nr < 0)
 			return strerror(-nr);
-		wrong = wrong_part(&self->truth, &arg, nr);
+		wrong = wrong_part(&self->truth, &arg, nr, &next);
 		if (*wrong)
 			return wrong;
 		arg.start = arg.walk_end == arg.end ? 0 : arg.walk_end;
 	}
-	return procmap_scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
+	return scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
 }
 
 /* The target has gone: get ready for the next one. */
@@ -815,7 +1084,7 @@ TEST_F_TIMEOUT(target, process_forks_while_scanned, RACE_TIMEOUT)
 	ASSERT_EQ(0, read_truth(self->fd, &self->truth));
 	ASSERT_TRUE(notify(self->child.control));
 	while ((forks->nr < FORKS || !calls) && !is_late()) {
-		ASSERT_STREQ("", wrong_interrupted_scan(self, ALL,
+		ASSERT_STREQ("", wrong_interrupted_scan(self, 0, ALL,
 							&interrupted));
 		if (forks->newborn)
 			ASSERT_STREQ("", wrong_newborn(forks->newborn, self,

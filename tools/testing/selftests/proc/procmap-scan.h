@@ -13,6 +13,11 @@
 
 #define NAMES		PROCMAP_SCAN_NAMES
 #define BUILD_IDS	PROCMAP_SCAN_BUILD_IDS
+#define ALL		(NAMES | BUILD_IDS)
+
+#define PERMISSIONS	(PROCMAP_VMA_READABLE | PROCMAP_VMA_WRITABLE | \
+			 PROCMAP_VMA_EXECUTABLE | PROCMAP_VMA_SHARED)
+#define SCAN_FILTERS	(PERMISSIONS | PROCMAP_VMA_FILE_BACKED)
 
 /* The end of a range that has all mappings. */
 #define NO_END		(~0ull)
@@ -40,21 +45,22 @@ struct truth {
 	struct extra *extras;
 };
 
-/* Random numbers, the same for the same seed, which is not 0. */
-static inline uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 /* Run a scan and return the number of records or -errno. */
 static inline int procmap_scan(int fd, struct procmap_scan_arg *arg)
 {
 	const int nr = ioctl(fd, PROCMAP_SCAN, arg);
 
 	return nr < 0 ? -errno : nr;
+}
+
+/*
+ * The same for a structure that may have been used before: then it has the
+ * generation of that call, for which there would be nothing new to return.
+ */
+static inline int scan(int fd, struct procmap_scan_arg *arg)
+{
+	arg->generation = 0;
+	return procmap_scan(fd, arg);
 }
 
 /* Skip the test, in its setup, if this kernel has no PROCMAP_SCAN. */
@@ -95,13 +101,14 @@ static inline void free_room(struct room *room)
 		munmap(room->data, room->data_size);
 }
 
+/* Without filters, which the caller can set. */
 static inline struct procmap_scan_arg ask(const struct room *room,
 					  uint64_t start, uint64_t end,
-					  uint64_t flags)
+					  uint64_t want)
 {
 	return (struct procmap_scan_arg) {
 		.size = sizeof(struct procmap_scan_arg),
-		.flags = flags,
+		.want = want,
 		.start = start,
 		.end = end,
 		.vec = (uintptr_t)room->vec,
@@ -210,6 +217,12 @@ static inline size_t first_line(const struct maps *maps, uint64_t addr)
 	return low;
 }
 
+/* What a record of the line has in its flags, apart from a name too long. */
+static inline uint64_t flags_of_line(const struct maps_line *line)
+{
+	return line->flags | (is_file(line) ? PROCMAP_VMA_FILE_BACKED : 0);
+}
+
 /* The first line from the @i-th on that a scan has to return: its index. */
 static inline size_t next_line(const struct maps *maps, size_t i,
 			       const struct procmap_scan_arg *arg)
@@ -217,16 +230,16 @@ static inline size_t next_line(const struct maps *maps, size_t i,
 	if (arg->start == arg->end)
 		return maps->nr;
 	while (i < maps->nr && maps->lines[i].start < arg->end &&
-	       !passes(&maps->lines[i], arg->flags))
+	       arg->filter & ~flags_of_line(&maps->lines[i]))
 		i++;
 	return i < maps->nr && maps->lines[i].start < arg->end ? i : maps->nr;
 }
 
 /* Bytes of data that a line needs if it shares none. */
-static inline uint32_t data_of(const struct extra *extra, uint64_t flags)
+static inline uint32_t data_of(const struct extra *extra, uint64_t want)
 {
-	return (flags & NAMES ? extra->name_size : 0) +
-	       (flags & BUILD_IDS ? extra->build_id_size : 0);
+	return (want & NAMES ? extra->name_size : 0) +
+	       (want & BUILD_IDS ? extra->build_id_size : 0);
 }
 
 /* What is wrong with a record, or "". */
@@ -236,17 +249,17 @@ static inline const char *wrong_record(const struct truth *truth, size_t i,
 {
 	const struct maps_line *const line = &truth->maps.lines[i];
 	const struct extra *const extra = &truth->extras[i];
-	const uint32_t name_size = arg->flags & NAMES ? extra->name_size : 0;
-	const uint32_t id_size = arg->flags & BUILD_IDS ?
+	const uint32_t name_size = arg->want & NAMES ? extra->name_size : 0;
+	const uint32_t id_size = arg->want & BUILD_IDS ?
 				 extra->build_id_size : 0;
-	const uint64_t cut = line->start < arg->start ?
-			     arg->start - line->start : 0;
+	const uint64_t too_long = arg->want & NAMES && extra->too_long ?
+				  PROCMAP_VMA_NAME_TOO_LONG : 0;
 
-	if (record->start != line->start + cut || record->end != line->end)
+	if (record->start != line->start || record->end != line->end)
 		return "range";
-	if (record->flags != line->flags)
+	if (record->flags != (flags_of_line(line) | too_long))
 		return "flags";
-	if (record->offset != (is_file(line) ? line->offset + cut : 0))
+	if (record->offset != (is_file(line) ? line->offset : 0))
 		return "offset";
 	if (record->inode != line->inode ||
 	    record->dev_major != line->dev_major ||
@@ -300,70 +313,86 @@ static inline const char *wrong_records(const struct truth *truth,
 }
 
 /*
- * Compare the result of a scan, a number of records or -errno, to the truth.
- * Returns what is wrong with it, or "".
+ * What is wrong with the first @nr records, and with the outputs of a call that
+ * may have ended anywhere; or "". Sets @next to the line to be returned next.
+ */
+static inline const char *wrong_part(const struct truth *truth,
+				     const struct procmap_scan_arg *arg,
+				     size_t nr, size_t *next)
+{
+	uint32_t data_used = 0;
+	const char *wrong;
+	uint64_t low;
+
+	if (nr > arg->vec_len)
+		return "more records than vec_len";
+	wrong = wrong_records(truth, arg, nr, next, &data_used);
+	if (*wrong)
+		return wrong;
+	if (arg->data_used != data_used || data_used > arg->data_size)
+		return "data_used";
+	if (arg->flags && (arg->flags != PROCMAP_SCAN_CHANGED ||
+			   !arg->generation))
+		return "flags of the call";
+	if (arg->walk_end == arg->end)
+		return *next < truth->maps.nr ? "too few records" : "";
+
+	low = nr ? record_at(arg, nr - 1)->end : arg->start;
+	if (arg->walk_end < low || arg->walk_end > arg->end)
+		return "walk_end";
+	if (*next < truth->maps.nr && arg->walk_end != arg->start &&
+	    arg->walk_end > truth->maps.lines[*next].start)
+		return "walk_end past the next";
+	return "";
+}
+
+/*
+ * Compare the result of a scan, a number of records or -errno, to the truth. It
+ * may have ended early for want of room, and for no other reason. Returns what is
+ * wrong with it, or "".
  */
 static inline const char *wrong_scan(const struct truth *truth,
 				     const struct procmap_scan_arg *arg, int nr)
 {
 	const size_t returned = nr < 0 ? 0 : nr;
-	const struct extra *extra;
-	uint32_t data_used = 0;
 	const char *wrong;
+	uint32_t needed;
 	size_t next = 0;
-	uint64_t low;
 
-	if (nr < 0 && nr != -ENOSPC && nr != -ENAMETOOLONG)
+	if (nr < 0 && nr != -ENOSPC)
 		return strerror(-nr);
-	if (returned > arg->vec_len)
-		return "more records than vec_len";
-	wrong = wrong_records(truth, arg, returned, &next, &data_used);
+	wrong = wrong_part(truth, arg, returned, &next);
 	if (*wrong)
 		return wrong;
-	if (nr >= 0 && arg->data_used != data_used)
-		return "data_used";
-	if (arg->walk_end == arg->end)
-		return nr < 0 ? "walk_end of an error" :
-		       next < truth->maps.nr ? "too few records" : "";
+	if (nr != -ENOSPC && !arg->data_needed) {
+		/* A full array ends the scan, even if no mapping is left. */
+		return arg->walk_end == arg->end || returned == arg->vec_len ?
+		       "" : "an end too early";
+	}
 
-	/* A full array ends the scan, even if no mapping is left. */
-	low = returned ? record_at(arg, returned - 1)->end : arg->start;
-	if (arg->walk_end < low || arg->walk_end > arg->end)
-		return "walk_end";
-	if (next == truth->maps.nr)
-		return returned < arg->vec_len ? "walk_end of all" : "";
-	if (arg->walk_end > truth->maps.lines[next].start &&
-	    arg->walk_end != arg->start)
-		return "walk_end past the next";
-	if (returned == arg->vec_len)
-		return "";
-
-	extra = &truth->extras[next];
-	if (arg->flags & NAMES && extra->too_long)
-		return returned || nr == -ENAMETOOLONG ? "" : "a path too long";
-	/* It needs less if it shares data with another record. */
-	if (data_of(extra, arg->flags) <= arg->data_size - data_used ||
-	    (!returned && nr != -ENOSPC))
-		return "an end too early";
-	if (!returned && arg->data_used != data_of(extra, arg->flags))
-		return "data_used after ENOSPC";
-	return "";
+	if (returned && nr == -ENOSPC)
+		return "ENOSPC after a record";
+	if (!returned && nr != -ENOSPC)
+		return "no ENOSPC";
+	if (arg->walk_end == arg->end || next == truth->maps.nr)
+		return "no data is needed at the end";
+	needed = data_of(&truth->extras[next], arg->want);
+	if (arg->data_needed != needed)
+		return "data_needed";
+	return needed <= arg->data_size - arg->data_used ?
+	       "the data has room for the next" : "";
 }
 
-/* Where the mapping ends that an error is about. */
-static inline uint64_t end_of_next(const struct truth *truth,
-				   const struct procmap_scan_arg *arg)
+/* Let the next call begin where the last one ended. */
+static inline void go_on(struct procmap_scan_arg *arg)
 {
-	const struct maps *const maps = &truth->maps;
-	const size_t i = next_line(maps, first_line(maps, arg->walk_end), arg);
-
-	return maps->lines[i].end;
+	arg->start = arg->walk_end;
 }
 
 /*
- * Scan the whole range of @arg, from walk_end each time: with more of the room's
- * data if a record does not fit, and past a path that is too long. Returns what
- * is wrong, or "". Adds the number of calls to @calls.
+ * Scan the whole range of @arg, from walk_end each time, and with as much of the
+ * room's data as is needed if a record does not fit. Returns what is wrong, or
+ * "". Adds the number of calls to @calls.
  */
 static inline const char *wrong_walk(int fd, const struct truth *truth,
 				     const struct room *room,
@@ -375,18 +404,16 @@ static inline const char *wrong_walk(int fd, const struct truth *truth,
 	const char *wrong;
 	int nr;
 
-	for (; left; left--, arg.start = arg.walk_end) {
+	for (; left; left--, go_on(&arg)) {
 		arg.data = arg.data_size ? (uintptr_t)room->data : 0;
-		nr = procmap_scan(fd, &arg);
+		nr = scan(fd, &arg);
 		++*calls;
 		wrong = wrong_scan(truth, &arg, nr);
-		if (!*wrong && nr == -ENOSPC && arg.data_used > room->data_size)
-			wrong = "a need for more data than there can be";
-		if (!*wrong && nr == -ENAMETOOLONG)
-			arg.walk_end = end_of_next(truth, &arg);
-		if (*wrong || arg.walk_end >= arg.end)
+		if (*wrong || arg.walk_end == arg.end)
 			return wrong;
-		arg.data_size = nr == -ENOSPC ? arg.data_used : data_size;
+		arg.data_size = nr == -ENOSPC ? arg.data_needed : data_size;
+		if (arg.data_size > room->data_size)
+			return "a need for more data than there can be";
 	}
 	return "a walk without an end";
 }

@@ -1,0 +1,851 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Random callers of an ioctl: threads with arguments near every boundary, on files
+ * that others close meanwhile, with buffers that others unmap, about a process
+ * that never stays the same.
+ *
+ * Whatever happens meanwhile, some things hold: an error is one that the arguments
+ * can have; nothing is written but what is reported; and a mapping is one that
+ * the process can have had.
+ */
+#ifndef PROCMAP_CALLER_H
+#define PROCMAP_CALLER_H
+
+#include <sys/uio.h>
+
+#include "../kselftest_harness.h"
+#include "procmap-race.h"
+#include "procmap-soak.h"
+
+#define NR_CALLERS	3
+#define NR_FILES	8
+
+/*
+ * The target maps and unmaps in this area: memory, a program and a shared file. A
+ * page of a file is mapped at its own place only, whatever splits and merges.
+ */
+#define AREA_PAGES	64
+#define CHANGED_PAGES	8
+#define AREA_END	(AREA_PAGES + 2 * CHANGED_PAGES)
+
+#define PROGRAM		"soak program"
+#define SHARED_FILE	"soak\nshared"
+#define MEMORY		"soak memory"
+#define NAME_OF(file)	("/memfd:" file " (deleted)")
+
+static const uint8_t program_id[20] = "procmap soak program";
+
+/* Changes of the target until it executes itself, or exits. */
+#define CHANGES_MAX	2000
+
+/* The argument by which an executed target knows itself. */
+#define BE_TARGET	"procmap-soak-target"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA		0x53564d41
+#define PR_SET_VMA_ANON_NAME	0
+#endif
+
+/*
+ * The target.
+ */
+
+static inline void fork_once(uint64_t *seed)
+{
+	const pid_t pid = fork();
+
+	if (!pid) {
+		munmap(page_at(0), below(AREA_PAGES, seed) * page_size());
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+static inline void map_some(char *at, size_t size, int prot, int flags, int fd)
+{
+	mmap(at, size, prot, flags | MAP_FIXED, fd,
+	     fd < 0 ? 0 : (uintptr_t)at - AREA);
+}
+
+/* What fails leaves the area as it is. */
+static inline void change_once(int program, int shared, uint64_t *seed)
+{
+	char *const at = page_at(below(AREA_PAGES, seed));
+	const size_t size = (1 + below(CHANGED_PAGES, seed)) * page_size();
+	const int prot = below(8, seed);
+
+	switch (below(64, seed) / 7) {
+	case 0:
+		map_some(at, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+		break;
+	case 1:
+	case 2:
+		map_some(at, size, prot, MAP_PRIVATE, program);
+		break;
+	case 3:
+		map_some(at, size, prot, MAP_SHARED, shared);
+		break;
+	case 4:
+		munmap(at, size);
+		break;
+	case 5:
+	case 6:
+		mprotect(at, size, prot);
+		break;
+	case 7:
+		mremap(at, size, (1 + below(CHANGED_PAGES, seed)) * page_size(),
+		       0);
+		break;
+	case 8:
+		/* Fails without CONFIG_ANON_VMA_NAME. */
+		prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, size, MEMORY);
+		break;
+	default:
+		fork_once(seed);
+		break;
+	}
+}
+
+static inline void be_target(uint64_t seed)
+{
+	const int program = memfd_create(PROGRAM, MFD_CLOEXEC);
+	const int shared = memfd_create(SHARED_FILE, MFD_CLOEXEC);
+	unsigned int changes = 1 + below(CHANGES_MAX, &seed);
+	char text[32];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!write_elf(program, program_id))
+		_exit(1);
+	while (changes--) {
+		change_once(program, shared, &seed);
+		usleep(below(200, &seed));
+	}
+	snprintf(text, sizeof(text), "%#jx", (uintmax_t)seed);
+	if (below(4, &seed))
+		execl("/proc/self/exe", "procmap", BE_TARGET, text, NULL);
+	_exit(0);
+}
+
+/* This runs before main(). */
+static void __attribute__((constructor)) be_executed_target(int argc,
+							    char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], BE_TARGET))
+		be_target(strtoull(argv[2], NULL, 0) ?: 1);
+}
+
+/*
+ * What an ioctl returned of a mapping.
+ */
+
+struct found {
+	uint64_t start;
+	uint64_t end;
+	uint64_t permissions;
+	uint64_t page_size;
+	uint64_t offset;
+	uint64_t inode;
+	uint64_t device;
+	const char *name;	/* NULL: not known */
+	uint32_t name_size;
+	const uint8_t *id;	/* NULL: not known */
+	uint32_t id_size;
+};
+
+static inline bool is_named(const struct found *found, const char *name)
+{
+	return !found->name ||
+	       (found->name_size == strlen(name) + 1 &&
+		!memcmp(found->name, name, found->name_size));
+}
+
+static inline bool is_identified(const struct found *found, const uint8_t *id,
+				 size_t size)
+{
+	return !found->id || (found->id_size == size &&
+			      !memcmp(found->id, id, size));
+}
+
+/* What is wrong with a mapping in the area, or "". */
+static inline const char *wrong_in_area(const struct found *found)
+{
+	const bool shared = found->permissions & PROCMAP_QUERY_VMA_SHARED;
+	const bool has_file = found->inode || found->device;
+
+	if (found->start < AREA || found->end > addr_of(AREA_END))
+		return "a mapping across the end of the area";
+	if (!has_file) {
+		if (shared)
+			return "shared memory";
+		if (found->name_size && !is_named(found, "[anon:" MEMORY "]"))
+			return "the name of memory";
+		return is_identified(found, NULL, 0) ? "" : "the ID of memory";
+	}
+	if (found->offset != found->start - AREA)
+		return "an offset that is none of this place";
+	if (!is_named(found, shared ? NAME_OF(SHARED_FILE) : NAME_OF(PROGRAM)))
+		return "the name of another file";
+	if (!is_identified(found, program_id, shared ? 0 : sizeof(program_id)))
+		return "the ID of another file";
+	return "";
+}
+
+/* What is wrong with a mapping, or "". Counts those in the area. */
+static inline const char *wrong_mapping(const struct found *found,
+					unsigned long *in_area)
+{
+	const uint64_t page = page_size();
+	const bool has_file = found->inode || found->device;
+
+	if (found->start >= found->end || (found->start | found->end) % page)
+		return "the range";
+	if (found->permissions & ~(FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA))
+		return "the permissions";
+	if (found->page_size != page)
+		return "the page size";
+	if (has_file ? found->offset % page : found->offset)
+		return "the offset";
+	if (found->name && found->name_size &&
+	    (found->name_size < 2 ||
+	     strnlen(found->name, found->name_size) != found->name_size - 1))
+		return "the end of the name";
+	if (found->id_size > 20 || (!has_file && found->id_size))
+		return "the size of the build ID";
+	if (found->end <= AREA || found->start >= addr_of(AREA_END))
+		return "";
+	++*in_area;
+	return wrong_in_area(found);
+}
+
+/*
+ * Buffers.
+ */
+
+/* What buffers hold before a call. */
+#define FILL		0xa5
+
+/* So many bytes before and behind what a call may write must be left alone. */
+#define MARGIN		64
+
+/*
+ * A zone has the buffer of one argument: memory that ends where a page without
+ * access begins, and the same to be read only.
+ */
+#define ZONE_SIZE	(16 * page_size())
+
+struct zone {
+	char *rw;
+	char *ro;
+};
+
+/* Pages that come and go, where the kernel places nothing else. */
+#define VANISHING_PAGE	1024
+#define VANISHING_PAGES	16
+
+/* More mappings of this process than an ioctl looks at in one hold of a lock. */
+#define MANY		400
+
+/**
+ * struct buffer - memory for one argument
+ * @addr: its address.
+ * @bytes: the same bytes, or NULL if they are not known.
+ * @readable: bytes that can be read from @addr on.
+ * @room: bytes that can be written.
+ * @vanishes: other threads unmap it, so none of this is sure.
+ */
+struct buffer {
+	uint64_t addr;
+	uint8_t *bytes;
+	size_t readable;
+	size_t room;
+	bool vanishes;
+};
+
+static inline bool make_zone(struct zone *zone)
+{
+	const int fd = memfd_create("zone", MFD_CLOEXEC);
+	const size_t size = ZONE_SIZE + page_size();
+	bool made;
+
+	zone->rw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	zone->ro = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	made = zone->rw != MAP_FAILED && zone->ro != MAP_FAILED &&
+	       !ftruncate(fd, ZONE_SIZE) &&
+	       !mprotect(zone->rw + ZONE_SIZE, page_size(), PROT_NONE) &&
+	       !mprotect(zone->ro + ZONE_SIZE, page_size(), PROT_NONE);
+	close(fd);
+	return made;
+}
+
+static inline uint64_t wild_address(uint64_t *seed)
+{
+	static const uint64_t wild[] = {
+		1, 8, AREA, 0x7fffffff, 0x80000000, 0xfffff000, 0xffffffff,
+		(1ull << 47) - 4096, (1ull << 47) - 1, 1ull << 47, 1ull << 48,
+		1ull << 63, 0xffff888000000000, 0xffffffff81000000,
+		0xffffffffff600000, ~0ull - 4095, ~0ull - 103, ~0ull - 7, ~0ull,
+	};
+
+	return wild[below(ARRAY_SIZE(wild), seed)];
+}
+
+/* A buffer for @size bytes, or for fewer. */
+static inline struct buffer some_buffer(const struct zone *zone, size_t size,
+					size_t align, uint64_t *seed)
+{
+	struct buffer buffer = {};
+	size_t at = below(ZONE_SIZE, seed);
+
+	if (size > ZONE_SIZE)
+		size = ZONE_SIZE;
+	switch (below(32, seed)) {
+	case 0:
+		buffer.addr = wild_address(seed);
+		return buffer;
+	case 1:
+	case 2:
+		buffer.addr = addr_of(VANISHING_PAGE) +
+			      at % (VANISHING_PAGES * page_size());
+		buffer.addr -= buffer.addr % align;
+		buffer.vanishes = true;
+		return buffer;
+	case 3:
+		at = ZONE_SIZE - below(size + 1, seed);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		at = ZONE_SIZE - size;
+		break;
+	default:
+		at = below(ZONE_SIZE - size + 1, seed);
+		break;
+	}
+	at -= at % align;
+	buffer.bytes = (uint8_t *)zone->rw + at;
+	buffer.readable = ZONE_SIZE - at;
+	if (below(32, seed)) {
+		buffer.addr = (uintptr_t)buffer.bytes;
+		buffer.room = buffer.readable;
+	} else {
+		buffer.addr = (uintptr_t)zone->ro + at;
+	}
+	return buffer;
+}
+
+static inline uint64_t less(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Bytes of the margin before a buffer. */
+static inline size_t margin_of(const struct zone *zone,
+			       const struct buffer *buffer)
+{
+	return less(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
+}
+
+/* Fill @size bytes of a buffer, and the margins. */
+static inline void fill(const struct zone *zone, const struct buffer *buffer,
+			size_t size)
+{
+	size_t margin;
+
+	if (!buffer->bytes)
+		return;
+	margin = margin_of(zone, buffer);
+	memset(buffer->bytes - margin, FILL,
+	       margin + less(size, buffer->readable) +
+	       less(MARGIN, buffer->readable - less(size, buffer->readable)));
+}
+
+static inline bool is_filled(const uint8_t *bytes, size_t size)
+{
+	return !size || (*bytes == FILL && !memcmp(bytes, bytes + 1, size - 1));
+}
+
+/* Is all that was filled as it was, but for the first @used bytes? */
+static inline bool is_left_alone(const struct zone *zone,
+				 const struct buffer *buffer, size_t size,
+				 size_t used)
+{
+	size_t margin;
+
+	if (!buffer->bytes)
+		return true;
+	margin = margin_of(zone, buffer);
+	size = less(size, buffer->readable);
+	size += less(MARGIN, buffer->readable - size);
+	return is_filled(buffer->bytes - margin, margin) &&
+	       (used >= size || is_filled(buffer->bytes + used, size - used));
+}
+
+/* A size near a boundary. @usual: what is mostly right. */
+static inline uint64_t some_size(uint64_t usual, uint64_t *seed)
+{
+	const uint64_t sizes[] = {
+		0, 1, 7, 8, 16, 19, 20, 21, 23, 24, 25, 48, 56, 71, 72, 80, 88,
+		95, 96, 97, 103, 104, 105, 112, 255, 256, 257, 4095, 4096, 4097,
+		INT32_MAX, (uint64_t)INT32_MAX + 1, UINT32_MAX, 1ull << 32,
+		~0ull - 7, ~0ull,
+	};
+
+	if (below(8, seed))
+		return usual;
+	if (below(2, seed))
+		return usual + below(9, seed) - 4;
+	return sizes[below(ARRAY_SIZE(sizes), seed)];
+}
+
+/* An address to look at. */
+static inline uint64_t some_address(uint64_t *seed)
+{
+	switch (below(8, seed)) {
+	case 0:
+		return wild_address(seed);
+	case 1:
+		return (uintptr_t)program_id;
+	case 2:
+		return 0;
+	case 3:
+		return addr_of(below(AREA_END, seed)) + below(3, seed) - 1;
+	default:
+		return addr_of(below(AREA_END, seed));
+	}
+}
+
+/* Some of the known bits, or none, or all kinds of others. */
+static inline uint64_t some_bits(uint64_t known, uint64_t *seed)
+{
+	switch (below(32, seed)) {
+	case 0:
+		return next_random(seed);
+	case 1:
+		return 1ull << below(64, seed);
+	case 2:
+	case 3:
+	case 4:
+	case 5:
+		return next_random(seed) & known;
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		return 1ull << below(6, seed) & known;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Errors, as a set.
+ */
+
+enum outcome {
+	FINE, BAD_FD, NO_IOCTL, TOO_BIG, INVALID, FAULT, GONE, NOTHING,
+	NAME_LONG, NO_SPACE, INTERRUPTED, OTHER, NR_OUTCOMES,
+};
+
+static const struct {
+	int error;
+	const char *name;
+} outcomes[NR_OUTCOMES] = {
+	[FINE] = { 0, "fine" },
+	[BAD_FD] = { EBADF, "EBADF" },
+	[NO_IOCTL] = { ENOTTY, "ENOTTY" },
+	[TOO_BIG] = { E2BIG, "E2BIG" },
+	[INVALID] = { EINVAL, "EINVAL" },
+	[FAULT] = { EFAULT, "EFAULT" },
+	[GONE] = { ESRCH, "ESRCH" },
+	[NOTHING] = { ENOENT, "ENOENT" },
+	[NAME_LONG] = { ENAMETOOLONG, "ENAMETOOLONG" },
+	[NO_SPACE] = { ENOSPC, "ENOSPC" },
+	[INTERRUPTED] = { EINTR, "EINTR" },
+	[OTHER] = { -1, "other" },
+};
+
+#define SET(outcome)	(1u << (outcome))
+
+static inline enum outcome outcome_of(int error)
+{
+	unsigned int i;
+
+	for (i = 0; i < OTHER && outcomes[i].error != error; i++)
+		;
+	return i;
+}
+
+/**
+ * struct argument - the caller's structure
+ * @buffer: where it is.
+ * @size: its first member, its size.
+ * @extent: bytes that are put there: the size, but at least its first member.
+ * @known: bytes of it that the kernel knows.
+ * @bytes: its content before the call.
+ */
+struct argument {
+	struct buffer buffer;
+	uint64_t size;
+	size_t extent;
+	size_t known;
+	uint8_t bytes[4096 + MARGIN];
+};
+
+/*
+ * Put a structure somewhere. @members: its @known bytes that the kernel may know,
+ * beginning with the size that it is to have.
+ */
+static inline void put_argument(struct argument *argument,
+				const struct zone *zone, const void *members,
+				size_t known, uint64_t *seed)
+{
+	struct buffer *const buffer = &argument->buffer;
+	struct iovec from = { argument->bytes, sizeof(argument->bytes) };
+	struct iovec to;
+	size_t size;
+
+	memset(argument->bytes, 0, sizeof(argument->bytes));
+	memcpy(argument->bytes, members, known);
+	memcpy(&argument->size, members, sizeof(argument->size));
+	size = less(argument->size, sizeof(argument->bytes));
+	if (size > known && !below(4, seed))
+		argument->bytes[known + below(size - known, seed)] = 1;
+	argument->known = less(known, size);
+	if (size < sizeof(argument->size))
+		size = sizeof(argument->size);
+	argument->extent = size;
+
+	*buffer = some_buffer(zone, size, below(2, seed) ? 8 : 1, seed);
+	/* A pointer to it has no more bits. */
+	buffer->addr = less(buffer->addr, UINTPTR_MAX);
+	fill(zone, buffer, size);
+	if (buffer->bytes)
+		memcpy(buffer->bytes, argument->bytes,
+		       less(size, buffer->readable));
+	if (!buffer->vanishes)
+		return;
+	/* That does not fault, if it is not there. */
+	from.iov_len = size;
+	to = (struct iovec) { (void *)(uintptr_t)buffer->addr, size };
+	process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+}
+
+/*
+ * What the structure itself can lead to, or 0 if the kernel goes on with it.
+ * @size_min: the least size. @known: bytes that the kernel knows.
+ */
+static inline unsigned int outcomes_of_argument(const struct argument *argument,
+						size_t size_min, size_t known)
+{
+	const size_t readable = argument->buffer.readable;
+	unsigned int set = 0;
+	size_t i;
+
+	if (readable < sizeof(argument->size))
+		return SET(FAULT);
+	if (argument->size > page_size())
+		return SET(TOO_BIG);
+	if (argument->size < size_min)
+		return SET(INVALID);
+	for (i = known; i < less(argument->size, readable); i++)
+		if (argument->bytes[i])
+			set = SET(TOO_BIG);
+	if (readable < argument->size)
+		set |= SET(FAULT);
+	return set;
+}
+
+/* Has the call left alone what is before and behind the part that it knows? */
+static inline bool is_argument_left_alone(const struct argument *argument,
+					  const struct zone *zone, size_t known)
+{
+	const struct buffer *const buffer = &argument->buffer;
+	const size_t size = less(argument->extent, buffer->readable);
+
+	if (!buffer->bytes)
+		return true;
+	return is_left_alone(zone, buffer, size, size) &&
+	       (known >= size || !memcmp(buffer->bytes + known,
+					 argument->bytes + known, size - known));
+}
+
+/*
+ * The callers, and who disturbs them.
+ */
+
+/**
+ * struct caller - a thread that calls the ioctl
+ * @chaos: what it shares with the others.
+ * @thread: the thread.
+ * @seed: the state of its random numbers.
+ * @maps: its own maps file, which nobody else closes.
+ * @zones: its buffers.
+ * @counts: how often a call came out so.
+ * @in_area: mappings in the area that were returned.
+ * @wrong: what was wrong with the last call, or "".
+ */
+struct caller {
+	struct chaos *chaos;
+	pthread_t thread;
+	uint64_t seed;
+	int maps;
+	struct zone zones[3];
+	unsigned long counts[NR_OUTCOMES];
+	unsigned long in_area;
+	char wrong[512];
+};
+
+/**
+ * struct chaos - a run
+ * @soak: how long it is.
+ * @call: makes one call, and sets &caller.wrong if need be.
+ * @calls: calls so far.
+ * @stop: set once it is over.
+ * @fds: the files that are shared.
+ * @target: the process that changes.
+ * @callers: the callers.
+ * @closer: the thread that opens, passes and closes files.
+ * @spoiler: the thread that unmaps buffers and interrupts callers.
+ */
+struct chaos {
+	struct soak soak;
+	void (*call)(struct caller *caller);
+	atomic_ulong calls;
+	atomic_bool stop;
+	atomic_int fds[NR_FILES];
+	pid_t target;
+	struct caller callers[NR_CALLERS];
+	pthread_t closer;
+	pthread_t spoiler;
+};
+
+/* A file to call the ioctl on. Sets @steady if nobody else closes it. */
+static inline int some_file(struct caller *caller, bool *steady)
+{
+	*steady = !below(4, &caller->seed);
+	if (*steady)
+		return caller->maps;
+	return caller->chaos->fds[below(NR_FILES, &caller->seed)];
+}
+
+static inline void start_target(struct chaos *chaos, uint64_t *seed)
+{
+	const pid_t pid = fork();
+
+	if (!pid)
+		be_target(next_random(seed));
+	next_random(seed);
+	chaos->target = pid;
+}
+
+/* Pass a file to this process itself. */
+static inline int pass_file(int fd)
+{
+	int ends[2], passed = -1;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -1;
+	if (send_fd(ends[0], fd))
+		passed = recv_fd(ends[1]);
+	close(ends[0]);
+	close(ends[1]);
+	return passed;
+}
+
+static inline int open_path(const char *format, pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), format, pid, pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Another file for the callers, or a negative number. */
+static inline int another_file(const struct chaos *chaos, uint64_t *seed)
+{
+	const int fd = chaos->fds[below(NR_FILES, seed)];
+
+	switch (below(16, seed)) {
+	case 0:
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	case 1:
+		return open_path("/proc/%d/maps", 2);
+	case 2:
+		return open_path("/proc/%d/maps", getpid());
+	case 3:
+	case 4:
+		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	case 5:
+	case 6:
+		return pass_file(fd);
+	case 7:
+		return open_path("/proc/%d/task/%d/maps", chaos->target);
+	default:
+		return open_path("/proc/%d/maps", chaos->target);
+	}
+}
+
+static inline void *close_files(void *arg)
+{
+	struct chaos *const chaos = arg;
+	uint64_t seed = seed_of(&chaos->soak, NR_CALLERS);
+	int fd;
+
+	start_target(chaos, &seed);
+	while (!chaos->stop) {
+		fd = another_file(chaos, &seed);
+		if (fd >= 0)
+			close(atomic_exchange(&chaos->fds[below(NR_FILES, &seed)],
+					      fd));
+		if (waitpid(chaos->target, NULL, WNOHANG) == chaos->target)
+			start_target(chaos, &seed);
+		usleep(below(1000, &seed));
+	}
+	kill(chaos->target, SIGKILL);
+	waitpid(chaos->target, NULL, 0);
+	return NULL;
+}
+
+static inline void spoil_once(uint64_t *seed)
+{
+	char *const page = page_at(VANISHING_PAGE + below(VANISHING_PAGES, seed));
+	static const int prots[] = { PROT_NONE, PROT_READ,
+				     PROT_READ | PROT_WRITE };
+
+	switch (below(8, seed)) {
+	case 0:
+		munmap(page, page_size());
+		break;
+	case 1:
+		madvise(page, page_size(), MADV_DONTNEED);
+		break;
+	case 2:
+	case 3:
+		mprotect(page, page_size(), prots[below(3, seed)]);
+		break;
+	default:
+		mmap(page, page_size(), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		break;
+	}
+}
+
+static inline void *spoil(void *arg)
+{
+	struct chaos *const chaos = arg;
+	uint64_t seed = seed_of(&chaos->soak, NR_CALLERS + 1);
+
+	while (!chaos->stop) {
+		spoil_once(&seed);
+		if (!below(64, &seed))
+			pthread_kill(chaos->callers[below(NR_CALLERS, &seed)].thread,
+				     SIGUSR1);
+		usleep(below(200, &seed));
+	}
+	return NULL;
+}
+
+/* Signals that this thread has got. */
+static __thread unsigned int interrupts;
+
+static inline void count_interrupt(int signal)
+{
+	(void)signal;
+	__atomic_add_fetch(&interrupts, 1, __ATOMIC_RELAXED);
+}
+
+static inline void *call_at_random(void *arg)
+{
+	struct caller *const caller = arg;
+	struct chaos *const chaos = caller->chaos;
+
+	while (!chaos->stop) {
+		chaos->call(caller);
+		if (*caller->wrong || is_over(&chaos->soak, ++chaos->calls))
+			chaos->stop = true;
+	}
+	return NULL;
+}
+
+static inline bool map_many(void)
+{
+	char *const at = mmap(NULL, MANY * page_size(), PROT_READ,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int i;
+
+	if (at == MAP_FAILED)
+		return false;
+	for (i = 0; i < MANY; i += 2)
+		if (mprotect(at + i * page_size(), page_size(), PROT_NONE))
+			return false;
+	return true;
+}
+
+static inline void start_callers(struct __test_metadata *const _metadata,
+				 struct chaos *chaos)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < NR_CALLERS; i++) {
+		struct caller *const caller = &chaos->callers[i];
+
+		caller->chaos = chaos;
+		caller->seed = seed_of(&chaos->soak, i);
+		caller->maps = open_maps(0);
+		ASSERT_LE(0, caller->maps);
+		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
+			ASSERT_TRUE(make_zone(&caller->zones[j]));
+		ASSERT_EQ(0, pthread_create(&caller->thread, NULL,
+					    call_at_random, caller));
+	}
+}
+
+/* Wait for the end, and report what was wrong, and what has happened. */
+static inline void join_callers(struct __test_metadata *const _metadata,
+				struct chaos *chaos)
+{
+	unsigned long counts[NR_OUTCOMES] = {}, in_area = 0;
+	char text[512] = "";
+	unsigned int i, j;
+
+	for (i = 0; i < NR_CALLERS; i++) {
+		const struct caller *const caller = &chaos->callers[i];
+
+		ASSERT_EQ(0, pthread_join(caller->thread, NULL));
+		EXPECT_STREQ("", caller->wrong);
+		for (j = 0; j < NR_OUTCOMES; j++)
+			counts[j] += caller->counts[j];
+		in_area += caller->in_area;
+	}
+	for (j = 0; j < NR_OUTCOMES; j++)
+		if (counts[j])
+			sprintf(text + strlen(text), ", %lu %s", counts[j],
+				outcomes[j].name);
+	TH_LOG("%lu calls%s; %lu mappings of the target",
+	       (unsigned long)chaos->calls, text, in_area);
+	EXPECT_NE(0u, in_area);
+}
+
+static inline void run_chaos(struct __test_metadata *const _metadata,
+			     struct chaos *chaos,
+			     void (*call)(struct caller *caller))
+{
+	const struct sigaction action = { .sa_handler = count_interrupt };
+	unsigned int i;
+
+	chaos->soak = begin_soak(_metadata);
+	chaos->call = call;
+	for (i = 0; i < NR_FILES; i++)
+		chaos->fds[i] = open_maps(0);
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_TRUE(map_many());
+	/* The callers have to be there before they can be interrupted. */
+	start_callers(_metadata, chaos);
+	ASSERT_EQ(0, pthread_create(&chaos->closer, NULL, close_files, chaos));
+	ASSERT_EQ(0, pthread_create(&chaos->spoiler, NULL, spoil, chaos));
+	ASSERT_EQ(0, pthread_join(chaos->spoiler, NULL));
+	ASSERT_EQ(0, pthread_join(chaos->closer, NULL));
+	join_callers(_metadata, chaos);
+}
+
+#endif /* PROCMAP_CALLER_H */

@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the build IDs that PROCMAP_QUERY returns for thousands of hostile ELF
+ * files: real ones, of both classes, with each field of their headers at its
+ * edges; and at random with several such fields, flipped bits, cut off, with
+ * tables and notes across pages, and with more of them than the kernel looks at.
+ * What is right follows from libelf.
+ */
+#include <gelf.h>
+#include <glob.h>
+
+#include "../kselftest_harness.h"
+#include "procmap-elf.h"
+#include "procmap-query.h"
+#include "procmap-soak.h"
+
+/*
+ * What the kernel looks at in one file: 32 pages, each as often as it goes back
+ * to it, and 1,024 notes. A build ID behind that is none.
+ */
+#define PAGES_READ	32
+#define NOTES_READ	1024
+
+/* The beginning of a real file, which is all that is changed and mapped. */
+#define REAL_SIZE	8192
+
+#define BASES_MAX	8
+
+/* One of so many files on a disk is queried when it is not in memory. */
+#define EVICTED_OF	16
+
+/*
+ * The model.
+ *
+ * libelf reads the file behind a header of its own: that of the file, but of a
+ * valid version, without sections, and with only those program headers that are
+ * within the file. It does not read other files at all, and the kernel does.
+ * Neither does it read a last note that is not padded, so it gets some bytes more.
+ */
+#define SHIFT		64
+#define PADDING		8
+
+/**
+ * struct model - what libelf says of a file, and what the kernel reads of it
+ * @image: the file.
+ * @elf: libelf's view of it.
+ * @page: the page that the kernel looked at last.
+ * @pages: how many it has looked at.
+ * @notes: how many notes it has looked at.
+ * @size: size of the build ID, 0 if there is none.
+ * @id: the build ID.
+ */
+struct model {
+	const struct image *image;
+	Elf *elf;
+	uint64_t page;
+	unsigned int pages;
+	unsigned int notes;
+	size_t size;
+	uint8_t id[ID_MAX];
+};
+
+static _Alignas(64) uint8_t shifted[SHIFT + IMAGE_MAX + PADDING];
+
+/* The kernel reads these bytes, page by page. Returns false if it gives up. */
+static bool look_at(struct model *model, uint64_t pos, uint64_t size)
+{
+	uint64_t page;
+
+	for (page = pos / page_size(); page <= (pos + size - 1) / page_size();
+	     page++) {
+		if (page == model->page)
+			continue;
+		if (model->pages == PAGES_READ)
+			return false;
+		model->page = page;
+		model->pages++;
+	}
+	return true;
+}
+
+/* Returns false if the kernel looks at nothing behind this note. */
+static bool model_note(struct model *model, uint64_t pos, const GElf_Nhdr *note,
+		       uint64_t desc)
+{
+	const uint8_t *const bytes = model->image->bytes;
+
+	if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof("GNU") ||
+	    !note->n_descsz || note->n_descsz > ID_MAX)
+		return true;
+	if (!look_at(model, pos + NHDR_SIZE, sizeof("GNU")))
+		return false;
+	if (memcmp(bytes + pos + NHDR_SIZE, "GNU", sizeof("GNU")))
+		return true;
+	if (look_at(model, desc, note->n_descsz)) {
+		model->size = note->n_descsz;
+		memcpy(model->id, bytes + desc, model->size);
+	}
+	return false;
+}
+
+/* The same for a segment. */
+static bool model_notes(struct model *model, const GElf_Phdr *phdr)
+{
+	const uint64_t start = phdr->p_offset, size = phdr->p_filesz;
+	const uint64_t align = phdr->p_align == 8 ? 8 : 4;
+	size_t pos, next, owner, desc;
+	GElf_Nhdr note;
+	Elf_Data *data;
+
+	if (start > model->image->size || size > model->image->size - start)
+		return true;
+	data = elf_getdata_rawchunk(model->elf, start + SHIFT, pad(size, align),
+				    align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	for (pos = 0; data && pos + NHDR_SIZE <= size; pos = next) {
+		if (model->notes++ == NOTES_READ ||
+		    !look_at(model, start + pos, NHDR_SIZE))
+			return false;
+		next = gelf_getnote(data, pos, &note, &owner, &desc);
+		if (!next || desc + note.n_descsz > size)
+			return true;
+		if (!model_note(model, start + pos, &note, start + desc))
+			return false;
+	}
+	return true;
+}
+
+static void model_phdrs(struct model *model)
+{
+	const uint64_t phoff = get(model->image, 0, E_PHOFF);
+	const size_t size = phdr_size(model->image);
+	GElf_Phdr phdr;
+	size_t nr, i;
+
+	if (elf_getphdrnum(model->elf, &nr))
+		return;
+	for (i = 0; i < nr; i++) {
+		if (!look_at(model, phoff + i * size, size) ||
+		    !gelf_getphdr(model->elf, i, &phdr))
+			return;
+		if (phdr.p_type == PT_NOTE && !model_notes(model, &phdr))
+			return;
+	}
+}
+
+/* Give libelf the file. Returns NULL if it is none that can have a build ID. */
+static Elf *open_elf(const struct image *image)
+{
+	struct image header = { .bytes = shifted };
+	uint64_t phoff, nr;
+	GElf_Ehdr ehdr;
+	Elf *elf;
+
+	if (image->size < EI_NIDENT ||
+	    image->bytes[EI_DATA] != host_order() ||
+	    image->size < ehdr_size(image))
+		return NULL;
+	phoff = get(image, 0, E_PHOFF);
+	if (phoff > image->size)
+		return NULL;
+	nr = (image->size - phoff) / phdr_size(image);
+	memcpy(shifted, image->bytes, ehdr_size(image));
+	memcpy(shifted + SHIFT, image->bytes, image->size);
+	shifted[EI_VERSION] = EV_CURRENT;
+	put(&header, 0, E_PHOFF, phoff + SHIFT);
+	if (get(image, 0, E_PHNUM) > nr)
+		put(&header, 0, E_PHNUM, nr);
+	put(&header, 0, E_SHOFF, 0);
+	put(&header, 0, E_SHNUM, 0);
+	put(&header, 0, E_SHSTRNDX, 0);
+
+	elf = elf_memory((char *)shifted, SHIFT + image->size + PADDING);
+	if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
+	    (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN) &&
+	    ehdr.e_phentsize == phdr_size(image))
+		return elf;
+	elf_end(elf);
+	return NULL;
+}
+
+static struct model model_of(const struct image *image)
+{
+	struct model model = { .image = image, .page = ~0ull };
+
+	model.elf = open_elf(image);
+	if (!model.elf)
+		return model;
+	if (look_at(&model, 0, ehdr_size(image)))
+		model_phdrs(&model);
+	elf_end(model.elf);
+	return model;
+}
+
+/*
+ * The files: each follows from the seed and its number.
+ */
+
+struct base {
+	const char *name;
+	struct image image;
+	struct corpus corpus;
+};
+
+static struct base bases[BASES_MAX];
+static size_t nr_bases;
+
+/* Note where the notes of a well-formed file are. */
+static void find_notes(struct image *image)
+{
+	size_t i;
+
+	for (i = 0; i < get(image, 0, E_PHNUM); i++) {
+		const size_t phdr = get(image, 0, E_PHOFF) +
+				    i * phdr_size(image);
+		const size_t align = get(image, phdr, P_ALIGN) == 8 ? 8 : 4;
+		size_t pos = get(image, phdr, P_OFFSET);
+		const size_t end = pos + get(image, phdr, P_FILESZ);
+
+		if (get(image, phdr, P_TYPE) != PT_NOTE || end > image->size)
+			continue;
+		while (pos + NHDR_SIZE <= end && image->nr_notes < NOTES_MAX) {
+			image->notes[image->nr_notes++] = pos;
+			pos += pad(NHDR_SIZE + get(image, pos, N_NAMESZ), align);
+			pos += pad(get(image, pos, N_DESCSZ), align);
+		}
+	}
+}
+
+static void add_base(const char *name, const struct image *image)
+{
+	struct base *const base = &bases[nr_bases++];
+
+	base->name = name;
+	base->image = *image;
+	add_all(&base->corpus, image);
+}
+
+static void add_real_base(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct image image = { .bytes = calloc(1, IMAGE_MAX) };
+	const ssize_t size = read(fd, image.bytes, REAL_SIZE);
+
+	close(fd);
+	if (size != REAL_SIZE || nr_bases == BASES_MAX)
+		return;
+	image.size = size;
+	find_notes(&image);
+	if (image.nr_notes)
+		add_base(strdup(path), &image);
+}
+
+static void add_made_base(const char *name, bool with_32, uint64_t align)
+{
+	const struct elf elf = {
+		.is_32 = with_32,
+		.type = ET_DYN,
+		.segments = {
+			{ .type = PT_LOAD },
+			{ .type = PT_NOTE, .align = align,
+			  .notes = { ABI_TAG, ODD_STRANGER } },
+			{ .type = PT_NOTE, .align = align,
+			  .notes = { STRANGER, BUILD_ID(1, 20), ABI_TAG } },
+		},
+	};
+	struct image image = {};
+
+	make_image(&image, &elf);
+	add_base(name, &image);
+}
+
+/* This program and its libraries, those of the other class, and made ones. */
+static void add_bases(void)
+{
+	static const char *const patterns[] = {
+		"/proc/self/exe", "/lib64/ld-*.so*", "/lib/*/libc.so.6",
+		"/lib/ld-linux.so.2", "/usr/lib32/libc.so.6",
+	};
+	size_t i;
+
+	add_made_base("made, 64 bits", false, 8);
+	add_made_base("made, 32 bits", true, 4);
+	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
+		glob_t found;
+
+		if (!glob(patterns[i], 0, NULL, &found))
+			add_real_base(found.gl_pathv[0]);
+		globfree(&found);
+	}
+}
+
+/* The position of a random PT_NOTE header, or 0. */
+static size_t note_phdr(const struct image *image, uint64_t *seed)
+{
+	const uint64_t phoff = get(image, 0, E_PHOFF);
+	const uint64_t nr = get(image, 0, E_PHNUM);
+	size_t tries, phdr;
+
+	for (tries = 0; tries < 32 && nr && phoff < REAL_SIZE; tries++) {
+		phdr = phoff + below(nr, seed) * phdr_size(image);
+		if (phdr + phdr_size(image) <= REAL_SIZE &&
+		    get(image, phdr, P_TYPE) == PT_NOTE)
+			return phdr;
+	}
+	return 0;
+}
+
+static void set_field(struct image *image, const struct corpus_field *field,
+		      size_t value)
+{
+	const uint64_t now = get_field(image, field->header, field->field);
+
+	put_field(image, field->header, field->field,
+		  hostile_value(image, now, value));
+}
+
+static void set_some_field(struct image *image, const struct base *base,
+			   uint64_t *seed)
+{
+	const struct corpus *const corpus = &base->corpus;
+
+	set_field(image, &corpus->fields[below(corpus->nr, seed)],
+		  below(VALUES, seed));
+}
+
+static void flip_bits(struct image *image, const struct base *base,
+		      uint64_t *seed)
+{
+	size_t nr = 1 + below(16, seed);
+
+	(void)base;
+	while (nr--)
+		image->bytes[below(1024, seed)] ^= 1 << below(8, seed);
+}
+
+static void cut_off(struct image *image, const struct base *base,
+		    uint64_t *seed)
+{
+	const struct image *const whole = &base->image;
+	const size_t note = whole->notes[below(whole->nr_notes, seed)];
+
+	image->size = below(2, seed) ? below(image->size + 1, seed) :
+				       note + below(64, seed);
+}
+
+static void move_phdrs(struct image *image, const struct base *base,
+		       uint64_t *seed)
+{
+	const uint64_t from = get(image, 0, E_PHOFF);
+	const size_t size = get(image, 0, E_PHNUM) * phdr_size(image);
+	const size_t to = (1 + below(4, seed)) * page_size() -
+			  below(512, seed);
+
+	(void)base;
+	if (from > REAL_SIZE || size > REAL_SIZE)
+		return;
+	memmove(image->bytes + to, image->bytes + from, size);
+	put(image, 0, E_PHOFF, to);
+	grow_to(image, to + size);
+}
+
+static void move_notes(struct image *image, const struct base *base,
+		       uint64_t *seed)
+{
+	const size_t phdr = note_phdr(image, seed);
+	const size_t align = below(8, seed) ? 4 : 1;
+	uint64_t from, size;
+	size_t to;
+
+	(void)base;
+	if (!phdr)
+		return;
+	from = get(image, phdr, P_OFFSET);
+	size = get(image, phdr, P_FILESZ);
+	if (from > REAL_SIZE || size > REAL_SIZE)
+		return;
+	to = (1 + below(8, seed)) * page_size() -
+	     below(size / align + 1, seed) * align;
+	memmove(image->bytes + to, image->bytes + from, size);
+	put(image, phdr, P_OFFSET, to);
+	grow_to(image, to + size);
+}
+
+/* Sizes and alignments of a segment, and of the notes in it, at its end. */
+static void set_edges(struct image *image, const struct base *base,
+		      uint64_t *seed)
+{
+	static const uint16_t aligns[] = { 0, 1, 2, 4, 8, 16, 4096 };
+	const size_t phdr = note_phdr(image, seed);
+	const struct image *const whole = &base->image;
+	const size_t note = whole->notes[below(whole->nr_notes, seed)];
+	uint64_t end;
+
+	if (!phdr)
+		return;
+	end = get(image, phdr, P_OFFSET) + get(image, phdr, P_FILESZ);
+	switch (below(4, seed)) {
+	case 0:
+		put(image, phdr, P_ALIGN, aligns[below(ARRAY_SIZE(aligns), seed)]);
+		break;
+	case 1:
+		put(image, phdr, P_FILESZ, get(image, phdr, P_FILESZ) - 12 +
+					   below(25, seed));
+		break;
+	case 2:
+		put(image, note, N_NAMESZ, end - note - 24 + below(25, seed));
+		break;
+	default:
+		put(image, note, N_DESCSZ, end - note - 24 + below(25, seed));
+		break;
+	}
+}
+
+/* Program headers around the last that the kernel looks at, notes in the end. */
+static void add_phdrs(struct image *image, const struct base *base,
+		      uint64_t *seed)
+{
+	const size_t size = phdr_size(image);
+	const size_t to = below(2, seed) ? page_size() : REAL_SIZE - 8;
+	const size_t few = (PAGES_READ - 3) * page_size() / size;
+	const size_t nr = few + below(4 * page_size() / size, seed);
+	const size_t from = note_phdr(image, seed);
+
+	(void)base;
+	if (!from)
+		return;
+	memmove(image->bytes + to + (nr - 1) * size, image->bytes + from, size);
+	memset(image->bytes + to, 0, (nr - 1) * size);
+	put(image, 0, E_PHOFF, to);
+	put(image, 0, E_PHNUM, below(8, seed) ? nr : 0xffff);
+	grow_to(image, to + nr * size);
+}
+
+/* Notes around the last that the kernel looks at, small or of a page each. */
+static void add_notes(struct image *image, const struct base *base,
+		      uint64_t *seed)
+{
+	const struct note id = BUILD_ID(below(256, seed), 1 + below(22, seed));
+	const bool small = below(2, seed);
+	const size_t desc = small ? 0 : page_size() - 32 + below(64, seed) / 4 * 4;
+	const size_t start = pad(image->size, 8);
+	size_t nr = small ? NOTES_READ - 8 + below(16, seed) :
+			    PAGES_READ - 8 + below(16, seed);
+	const size_t phdr = note_phdr(image, seed);
+	size_t pos = start;
+
+	(void)base;
+	if (!phdr || start > REAL_SIZE)
+		return;
+	memset(image->bytes + start, 0, nr * (NHDR_SIZE + desc));
+	for (; nr; nr--, pos += NHDR_SIZE + desc)
+		put(image, pos, N_DESCSZ, desc);
+	image->nr_notes = 0;
+	pos = put_note(image, pos, 4, &id);
+	put(image, phdr, P_OFFSET, start);
+	put(image, phdr, P_FILESZ, pos - start);
+	put(image, phdr, P_ALIGN, 4);
+}
+
+/* Bytes of another file, where they may mean something else. */
+static void mix_in(struct image *image, const struct base *base, uint64_t *seed)
+{
+	const struct base *const other = &bases[below(nr_bases, seed)];
+
+	(void)base;
+	memcpy(image->bytes + below(1024, seed),
+	       other->image.bytes + below(1024, seed), below(128, seed));
+}
+
+static void (*const mutations[])(struct image *image, const struct base *base,
+				 uint64_t *seed) = {
+	set_some_field, flip_bits, cut_off, move_phdrs, move_notes, set_edges,
+	add_phdrs, add_notes, mix_in,
+};
+
+static void copy_image(struct image *image, const struct image *from)
+{
+	uint8_t *const bytes = image->bytes ?: malloc(IMAGE_MAX);
+
+	memcpy(bytes, from->bytes, IMAGE_MAX);
+	*image = *from;
+	image->bytes = bytes;
+}
+
+/* Change one field of one base, as the number says. Returns the base. */
+static const struct base *make_with_field(struct image *image, size_t number)
+{
+	const struct base *base = bases;
+
+	for (; number >= base->corpus.nr * VALUES; base++)
+		number -= base->corpus.nr * VALUES;
+	copy_image(image, &base->image);
+	set_field(image, &base->corpus.fields[number / VALUES], number % VALUES);
+	return base;
+}
+
+static const struct base *make_at_random(struct image *image, uint64_t *seed)
+{
+	const struct base *const base = &bases[below(nr_bases, seed)];
+	size_t nr = 1 + below(4, seed);
+
+	copy_image(image, &base->image);
+	while (nr--)
+		mutations[below(ARRAY_SIZE(mutations), seed)](image, base, seed);
+	return base;
+}
+
+/*
+ * Every second file has one field at one of its edges, as long as there are
+ * such; 7919 is a prime, so that those of a short run are from all bases.
+ */
+static const struct base *make_nth(struct image *image, const struct soak *soak,
+				   unsigned long n)
+{
+	uint64_t seed = seed_of(soak, n);
+	size_t i, fields = 0;
+
+	for (i = 0; i < nr_bases; i++)
+		fields += bases[i].corpus.nr * VALUES;
+	if (n % 2 == 0 && n / 2 < fields)
+		return make_with_field(image, (soak->seed % fields +
+					       n / 2 * 7919) % fields);
+	return make_at_random(image, &seed);
+}
+
+FIXTURE(corpus)
+{
+	const char *missing;	/* why there is no such place, or NULL */
+	char path[64];
+	struct subject subject;
+};
+
+FIXTURE_VARIANT(corpus)
+{
+	enum place place;
+};
+
+FIXTURE_VARIANT_ADD(corpus, tmpfs) {
+	.place = TMPFS,
+};
+
+FIXTURE_VARIANT_ADD(corpus, ext4) {
+	.place = EXT4,
+};
+
+FIXTURE_SETUP(corpus)
+{
+	ASSERT_NE((unsigned int)EV_NONE, elf_version(EV_CURRENT));
+	add_bases();
+	self->missing = go_to(variant->place);
+	if (self->missing)
+		return;
+	ASSERT_TRUE(open_subject(&self->subject,
+				 open_new_file(variant->place, self->path,
+					       sizeof(self->path))));
+}
+
+FIXTURE_TEARDOWN(corpus)
+{
+	if (self->path[0])
+		unlink(self->path);
+}
+
+static bool evict(int fd)
+{
+	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
+{
+	struct subject *const subject = &self->subject;
+	unsigned long n, found = 0;
+	struct soak soak;
+
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+	soak = begin_soak(_metadata);
+	for (n = 0; !is_over(&soak, n); n++) {
+		const struct base *const base = make_nth(&subject->image, &soak, n);
+		const struct model model = model_of(&subject->image);
+		struct procmap_query query;
+		uint8_t id[ID_MAX];
+
+		ASSERT_TRUE(store(subject));
+		if (variant->place == EXT4 && n % EVICTED_OF == 0)
+			ASSERT_TRUE(evict(subject->fd));
+		ASSERT_EQ(0, query_build_id(subject->maps,
+					    (uintptr_t)subject->addr, &query,
+					    id, sizeof(id)));
+		ASSERT_TRUE(query.build_id_size == model.size &&
+			    !memcmp(id, model.id, model.size)) {
+			TH_LOG("file %lu, from %s: %u bytes instead of %zu; pages %u, notes %u",
+			       n, base->name, query.build_id_size, model.size,
+			       model.pages, model.notes);
+		}
+		found += model.size > 0;
+	}
+	TH_LOG("%lu files, %lu with a build ID", n, found);
+	EXPECT_LT(n / 10, found);
+	EXPECT_LT(found, n - n / 10);
+}
+
+TEST_HARNESS_MAIN
