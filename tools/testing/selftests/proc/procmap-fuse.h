@@ -376,7 +376,7 @@ FIXTURE_TEARDOWN(slow_device)
 	stop_child(&self->fuse.server);
 }
 
-TEST_F(slow_device, is_read)
+TEST_F_TIMEOUT(slow_device, is_read, RACE_TIMEOUT)
 {
 	struct found found;
 

@@ -24,8 +24,12 @@ static const char *start_tracing(pid_t pid)
 		return "no tracefs, CONFIG_TRACING";
 	rmdir(TRACE);
 	sprintf(pids, "%d %d", pid, getpid());
-	/* The counter is the clock that all CPUs share. */
+	/*
+	 * A buffer for some thousand events, so that it is read in no time. The
+	 * counter is the clock that all CPUs share.
+	 */
 	if (mkdir(TRACE, 0700) || !write_file(TRACE "set_event_pid", pids) ||
+	    !write_file(TRACE "buffer_size_kb", "256") ||
 	    !write_file(TRACE "trace_clock", "counter") ||
 	    !write_file(TRACE "events/mmap_lock/" LOCKED "/enable", "1") ||
 	    !write_file(TRACE "events/signal/" SIGNALLED "/enable", "1"))
