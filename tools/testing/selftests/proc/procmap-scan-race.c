@@ -396,9 +396,9 @@ static void *be_renamer(void *arg)
 	return NULL;
 }
 
-/* Make a file, and map it as every other three pages from the given one on. */
+/* Make a file, and map it as every other three pages from the first one on. */
 static bool map_file(const struct renamer *renamer, unsigned int name,
-		     unsigned int first)
+		     unsigned int first, unsigned int nr_pages)
 {
 	char path[PATH_MAX];
 	unsigned int i;
@@ -406,7 +406,7 @@ static bool map_file(const struct renamer *renamer, unsigned int name,
 
 	sprintf(path, NAME_FORMAT, renamer->dir, name);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	for (i = first; i < RENAMED_PAGES; i += i % 3 == 2 ? 4 : 1)
+	for (i = first; i < nr_pages; i += i % 3 == 2 ? 4 : 1)
 		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE,
 			 MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) != page_at(i))
 			return false;
@@ -414,7 +414,7 @@ static bool map_file(const struct renamer *renamer, unsigned int name,
 }
 
 /* @fd: the maps file, by which records know their files. */
-static bool map_files(struct renamer *renamer, int fd)
+static bool map_files(struct renamer *renamer, int fd, unsigned int nr_pages)
 {
 	char dir[] = "/tmp/procmap-scan-XXXXXX";
 	struct maps maps;
@@ -422,7 +422,8 @@ static bool map_files(struct renamer *renamer, int fd)
 	/* The path as the kernel shows it, whatever /tmp is. */
 	if (!mkdtemp(dir) || chdir(dir) ||
 	    !getcwd(renamer->dir, sizeof(renamer->dir)) ||
-	    !map_file(renamer, 0, 0) || !map_file(renamer, SECOND_NAME, 3) ||
+	    !map_file(renamer, 0, 0, nr_pages) ||
+	    !map_file(renamer, SECOND_NAME, 3, nr_pages) ||
 	    read_maps(fd, &maps))
 		return false;
 	renamer->inodes[0] = line_at(&maps, addr_of(0))->inode;
@@ -497,7 +498,7 @@ FIXTURE_SETUP(renamed)
 	self->fd = open_maps(0);
 	ASSERT_LE(0, self->fd);
 	ASSERT_TRUE(make_room(&self->room, 1000, 65536));
-	ASSERT_TRUE(map_files(&self->renamer, self->fd));
+	ASSERT_TRUE(map_files(&self->renamer, self->fd, RENAMED_PAGES));
 }
 
 FIXTURE_TEARDOWN(renamed)
@@ -553,6 +554,7 @@ TEST_F_TIMEOUT(renamed, file_has_a_name_that_it_had, RACE_TIMEOUT)
  * call is compared with the text of its own time.
  */
 #define NR_BETWEEN	8
+#define NR_RENAMED	12
 
 FIXTURE(between_calls)
 {
@@ -698,7 +700,7 @@ static void rename_between(struct __test_metadata *const _metadata,
 	char names[2][PATH_MAX];
 	int i, nr;
 
-	ASSERT_TRUE(map_files(&renamer, self->fd));
+	ASSERT_TRUE(map_files(&renamer, self->fd, NR_RENAMED));
 	if (!arg.data_size)
 		arg.data_size = strlen(renamer.dir) + sizeof("/012345678");
 	ASSERT_LE(1, scan_between(_metadata, self, &arg));
@@ -727,18 +729,18 @@ TEST_F(between_calls, files_are_renamed_with_the_array_full)
 
 	for (vec_len = 1; vec_len <= 5; vec_len++) {
 		struct procmap_scan_arg arg =
-			ask(&self->room, AREA, addr_of(12), ALL);
+			ask(&self->room, AREA, addr_of(NR_RENAMED), ALL);
 
 		arg.vec_len = vec_len;
 		rename_between(_metadata, self, arg);
-		ASSERT_EQ(0, munmap(page_at(0), RENAMED_PAGES * page_size()));
+		ASSERT_EQ(0, munmap(page_at(0), NR_RENAMED * page_size()));
 	}
 }
 
 TEST_F(between_calls, files_are_renamed_with_the_data_full)
 {
 	struct procmap_scan_arg arg =
-		ask(&self->room, AREA, addr_of(12), ALL);
+		ask(&self->room, AREA, addr_of(NR_RENAMED), ALL);
 
 	arg.data_size = 0;
 	rename_between(_metadata, self, arg);
