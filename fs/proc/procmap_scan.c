@@ -42,7 +42,7 @@ static_assert((int)PROCMAP_VMA_EXECUTABLE == PROCMAP_QUERY_VMA_EXECUTABLE);
 static_assert((int)PROCMAP_VMA_SHARED == PROCMAP_QUERY_VMA_SHARED);
 
 /* Sizes of the structures in the first version of the ABI, in bytes. */
-#define ARG_SIZE_MIN	96
+#define ARG_SIZE_MIN	104
 #define VMA_SIZE_MIN	72
 
 /* Bytes for the special names of one chunk; if they run out, the chunk ends. */

@@ -38,7 +38,7 @@ LIMIT = 600
 
 PAGE = mmap.PAGESIZE
 PROCMAP_QUERY = 0xC0686611
-PROCMAP_SCAN = 0xC06066E0
+PROCMAP_SCAN = 0xC06866E0
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 COMPILER = shutil.which("cc")

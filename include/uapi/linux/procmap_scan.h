@@ -22,8 +22,8 @@
  * @PROCMAP_VMA_EXECUTABLE: its pages may be executed.
  * @PROCMAP_VMA_SHARED: it is shared, not private.
  * @PROCMAP_VMA_FILE_BACKED: it has a file.
- * @PROCMAP_VMA_NAME_TOO_LONG: it has a name, which is not returned since it is
- *	longer than PATH_MAX. Only reported, no filter.
+ * @PROCMAP_VMA_NAME_TOO_LONG: it has a name, which is wanted, and not returned
+ *	since it is longer than PATH_MAX. Only reported, no filter.
  *
  * They are reported in &procmap_vma.flags. All but the last are filters in
  * &procmap_scan_arg.filter, too.
@@ -103,7 +103,7 @@ struct procmap_vma {
 /**
  * struct procmap_scan_arg - the argument of PROCMAP_SCAN
  * @size: In: size of the caller's structure in bytes, which is its version:
- *	from 96 (@flags included) to a page. If it is larger than the kernel's,
+ *	from 104 (@flags included) to a page. If it is larger than the kernel's,
  *	all bytes that the kernel does not know must be zero. E2BIG, EINVAL.
  * @filter: In: return only mappings that have all these properties, of &enum
  *	procmap_vma_flags. EINVAL.
@@ -112,14 +112,15 @@ struct procmap_vma {
  * @start: In: first address of the range, a multiple of the page size. EINVAL.
  * @end: In: first address past the range, not below @start. EINVAL. Pass
  *	U64_MAX for all mappings.
+ * @known_generation: In: 0; or the generation that an earlier call on this open
+ *	file returned. If the address space is still of that generation, the scan
+ *	is complete at once, with 0 records. 0 counts as changed.
  * @walk_end: Out: the address up to which the scan is done. It equals @end if
  *	and only if the scan is complete. Otherwise, pass it as @start to
  *	continue.
- * @generation: In: 0; or the generation of an earlier call. If the address
- *	space is still of that generation, the scan is complete at once, with 0
- *	records. Out: the generation of the address space when the call began: a
+ * @generation: Out: the generation of the address space when the call began: a
  *	number that changes whenever its mappings do; or 0 if the kernel does not
- *	know, and then nothing passed in counts as unchanged.
+ *	know, and then nothing counts as unchanged.
  * @vec: In: address of the array of records, &struct procmap_vma; a multiple of
  *	8, and not 0. EINVAL.
  * @data: In: address of the buffer for names and build IDs; 0 if and only if
@@ -130,8 +131,9 @@ struct procmap_vma {
  *	not know are set to zero. EINVAL.
  * @data_size: In: size of the buffer at @data, in bytes.
  * @data_used: Out: bytes used of the buffer, never more than @data_size.
- * @data_needed: Out: if what is left of the buffer is too small for the name and
- *	the build ID of the next record, the bytes that those take; otherwise 0.
+ * @data_needed: Out: if the call ended because what is left of the buffer is too
+ *	small for the name and the build ID of the next record, the bytes that
+ *	those take; otherwise 0.
  * @flags: Out: what the call reports about itself, of &enum procmap_scan_flags.
  *
  * The records are the mappings that overlap the range and pass all filters, as
@@ -155,7 +157,7 @@ struct procmap_vma {
  *
  * * E2BIG: @size is larger than a page, or larger than the kernel's structure
  *   with a nonzero byte past it.
- * * EINVAL: @size is smaller than 96; @filter or @want has an unknown bit;
+ * * EINVAL: @size is smaller than 104; @filter or @want has an unknown bit;
  *   @start is not a multiple of the page size; @end is below @start; @vec is 0
  *   or not a multiple of 8; @vec_len is 0 or larger than 2^31 - 1; @vma_size is
  *   out of range or not a multiple of 8; or only one of @data and @data_size is
@@ -191,6 +193,7 @@ struct procmap_scan_arg {
 	__aligned_u64 want;
 	__aligned_u64 start;
 	__aligned_u64 end;
+	__aligned_u64 known_generation;
 	__aligned_u64 walk_end;
 	__aligned_u64 generation;
 	__aligned_u64 vec;

@@ -22,22 +22,24 @@ ASSERT_OFFSET(procmap_scan_arg, filter, 8);
 ASSERT_OFFSET(procmap_scan_arg, want, 16);
 ASSERT_OFFSET(procmap_scan_arg, start, 24);
 ASSERT_OFFSET(procmap_scan_arg, end, 32);
-ASSERT_OFFSET(procmap_scan_arg, walk_end, 40);
-ASSERT_OFFSET(procmap_scan_arg, generation, 48);
-ASSERT_OFFSET(procmap_scan_arg, vec, 56);
-ASSERT_OFFSET(procmap_scan_arg, data, 64);
-ASSERT_OFFSET(procmap_scan_arg, vec_len, 72);
-ASSERT_OFFSET(procmap_scan_arg, vma_size, 76);
-ASSERT_OFFSET(procmap_scan_arg, data_size, 80);
-ASSERT_OFFSET(procmap_scan_arg, data_used, 84);
-ASSERT_OFFSET(procmap_scan_arg, data_needed, 88);
-ASSERT_OFFSET(procmap_scan_arg, flags, 92);
+ASSERT_OFFSET(procmap_scan_arg, known_generation, 40);
+ASSERT_OFFSET(procmap_scan_arg, walk_end, 48);
+ASSERT_OFFSET(procmap_scan_arg, generation, 56);
+ASSERT_OFFSET(procmap_scan_arg, vec, 64);
+ASSERT_OFFSET(procmap_scan_arg, data, 72);
+ASSERT_OFFSET(procmap_scan_arg, vec_len, 80);
+ASSERT_OFFSET(procmap_scan_arg, vma_size, 84);
+ASSERT_OFFSET(procmap_scan_arg, data_size, 88);
+ASSERT_OFFSET(procmap_scan_arg, data_used, 92);
+ASSERT_OFFSET(procmap_scan_arg, data_needed, 96);
+ASSERT_OFFSET(procmap_scan_arg, flags, 100);
 
 ASSERT_SIZE(procmap_scan_arg, size, 8);
 ASSERT_SIZE(procmap_scan_arg, filter, 8);
 ASSERT_SIZE(procmap_scan_arg, want, 8);
 ASSERT_SIZE(procmap_scan_arg, start, 8);
 ASSERT_SIZE(procmap_scan_arg, end, 8);
+ASSERT_SIZE(procmap_scan_arg, known_generation, 8);
 ASSERT_SIZE(procmap_scan_arg, walk_end, 8);
 ASSERT_SIZE(procmap_scan_arg, generation, 8);
 ASSERT_SIZE(procmap_scan_arg, vec, 8);
@@ -48,7 +50,7 @@ ASSERT_SIZE(procmap_scan_arg, data_size, 4);
 ASSERT_SIZE(procmap_scan_arg, data_used, 4);
 ASSERT_SIZE(procmap_scan_arg, data_needed, 4);
 ASSERT_SIZE(procmap_scan_arg, flags, 4);
-static_assert(sizeof(struct procmap_scan_arg) == 96, "");
+static_assert(sizeof(struct procmap_scan_arg) == 104, "");
 
 ASSERT_OFFSET(procmap_vma, start, 0);
 ASSERT_OFFSET(procmap_vma, end, 8);
@@ -81,7 +83,7 @@ static_assert(sizeof(struct procmap_vma) == 72, "");
 static_assert(_Alignof(struct procmap_vma) == 8, "");
 static_assert(_Alignof(struct procmap_scan_arg) == 8, "");
 
-static_assert(PROCMAP_SCAN == 0xc06066e0, "");
+static_assert(PROCMAP_SCAN == 0xc06866e0, "");
 static_assert(PROCMAP_VMA_READABLE == 0x01, "");
 static_assert(PROCMAP_VMA_WRITABLE == 0x02, "");
 static_assert(PROCMAP_VMA_EXECUTABLE == 0x04, "");
@@ -233,6 +235,7 @@ TEST_F(process, what_the_caller_left_in_output_fields_does_not_matter)
 	struct procmap_scan_arg arg = ask_scene(ALL);
 
 	arg.walk_end = ~0ull;
+	arg.generation = ~0ull;
 	arg.data_used = ~0u;
 	arg.data_needed = ~0u;
 	arg.flags = ~0u;
@@ -484,7 +487,7 @@ TEST_F(process, walk_end_is_the_end_once_all_is_returned)
 	EXPECT_GE(start_of(NR_MAPPINGS - 1), arg.walk_end);
 
 	go_on(&arg);
-	ASSERT_EQ(1, scan(self->fd, &arg));
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(scene_end(), arg.walk_end);
 	EXPECT_EQ(start_of(NR_MAPPINGS - 1), room.vec->start);
 }
@@ -509,7 +512,7 @@ TEST_F(process, only_the_data_returned_needs_room)
 	arg.data = (uintptr_t)map_to_page_end(arg.data_used,
 					      PROT_READ | PROT_WRITE);
 	arg.data_size = UINT_MAX;
-	ASSERT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
@@ -525,7 +528,7 @@ TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 	arg.start = start_of(PRIVATE_RW);
 	arg.end = end_of(PRIVATE_RW);
 	arg.vec = (uintptr_t)room.vec;
-	EXPECT_EQ(1, scan(self->fd, &arg));
+	EXPECT_EQ(1, procmap_scan(self->fd, &arg));
 }
 
 /* Callers built against another version of the structures. */
@@ -548,7 +551,7 @@ TEST_F(process, longer_record_has_zeros_past_what_is_known)
 		memset(longer, FILL, NR_MAPPINGS * 4096 + 4096);
 		arg.vec = (uintptr_t)longer;
 		arg.vma_size = size;
-		ASSERT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+		ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 		for (n = 0; n < NR_MAPPINGS; n++) {
 			const uint8_t *const record = longer + n * size;
 
@@ -605,7 +608,7 @@ TEST_F(process, nothing_past_the_size_is_read)
 TEST_F(process, size_over_a_page_is_e2big)
 {
 	const uint64_t sizes[] = {
-		page_size() + 1, 2 * page_size(), (1ull << 32) + 96, ~0ull,
+		page_size() + 1, 2 * page_size(), (1ull << 32) + 104, ~0ull,
 	};
 	struct procmap_scan_arg *const arg = map_room(4 * page_size());
 	unsigned int i;
@@ -642,7 +645,7 @@ TEST_F(process, size_short_of_the_flags_is_einval)
 {
 	struct procmap_scan_arg arg = ask_scene(0);
 
-	for (arg.size = 0; arg.size < 96; arg.size++)
+	for (arg.size = 0; arg.size < 104; arg.size++)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
@@ -652,7 +655,7 @@ TEST_F(process, size_too_small_is_einval_before_a_page_without_access)
 {
 	size_t size;
 
-	for (size = 8; size < 96; size++) {
+	for (size = 8; size < 104; size++) {
 		void *const arg = map_to_page_end(size, PROT_READ | PROT_WRITE);
 
 		memcpy(arg, &(uint64_t) { size }, sizeof(uint64_t));
@@ -708,7 +711,7 @@ TEST_F(process, start_that_is_not_aligned_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.start = SCENE_START + page_size();
-	EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
 TEST_F(process, end_below_the_start_is_einval)
@@ -722,7 +725,7 @@ TEST_F(process, end_below_the_start_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.end = SCENE_START;
-	EXPECT_EQ(0, scan(self->fd, &arg));
+	EXPECT_EQ(0, procmap_scan(self->fd, &arg));
 }
 
 TEST_F(process, vec_that_is_0_or_not_aligned_is_einval)
@@ -737,7 +740,7 @@ TEST_F(process, vec_that_is_0_or_not_aligned_is_einval)
 		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &arg));
 	}
 	arg.vec = (uintptr_t)room.vec + 8;
-	EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+	EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
 TEST_F(process, vec_len_that_is_0_or_too_large_is_einval)
@@ -753,7 +756,7 @@ TEST_F(process, vec_len_that_is_0_or_too_large_is_einval)
 	}
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		arg.vec_len = good[i];
-		EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	}
 }
 
@@ -776,7 +779,7 @@ TEST_F(process, vma_size_that_is_too_small_too_large_or_odd_is_einval)
 		}
 	}
 	for (arg.vma_size = 72; arg.vma_size <= 4096; arg.vma_size += 8)
-		EXPECT_EQ(NR_MAPPINGS, scan(self->fd, &arg));
+		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
 /* This is checked even if neither names nor build IDs are wanted. */
@@ -881,7 +884,7 @@ TEST_F(process, bad_page_behind_the_first_records_is_efault)
 		EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
 		arg.vec_len = fits ?: 1;
 		EXPECT_EQ(fits ? (int)fits : -EFAULT,
-			  scan(self->fd, &arg));
+			  procmap_scan(self->fd, &arg));
 	}
 }
 
@@ -894,16 +897,16 @@ TEST_F(process, bad_page_behind_the_first_data_is_efault)
 	arg.data = 1;
 	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
 	arg.end = start_of(SHARED_RW);
-	EXPECT_EQ(SHARED_RW, scan(self->fd, &arg));
+	EXPECT_EQ(SHARED_RW, procmap_scan(self->fd, &arg));
 
 	arg = ask_scene(ALL);
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 	first = room.vec[SHARED_RW];
 	arg.data = (uintptr_t)map_to_page_end(first.name_size,
 					      PROT_READ | PROT_WRITE);
-	EXPECT_EQ(-EFAULT, scan(self->fd, &arg));
+	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
 	arg.end = start_of(FILE_NONE);
-	EXPECT_EQ(FILE_NONE, scan(self->fd, &arg));
+	EXPECT_EQ(FILE_NONE, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(first.name_size, arg.data_used);
 }
 
@@ -928,7 +931,7 @@ TEST_F(process, data_too_small_for_the_first_is_enospc)
 			arg.data = size ? (uintptr_t)room.data : 0;
 			arg.data_size = size;
 			arg.data_used = ~0u;
-			ASSERT_EQ(-ENOSPC, scan(self->fd, &arg));
+			ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
 			EXPECT_EQ(needed_data[i], arg.data_needed);
 			EXPECT_EQ(0u, arg.data_used);
 			EXPECT_EQ(start_of(FILE_R), arg.walk_end);
@@ -936,7 +939,7 @@ TEST_F(process, data_too_small_for_the_first_is_enospc)
 		}
 		EXPECT_TRUE(is_filled(room.data, DATA_SIZE));
 		arg.data_size = arg.data_needed;
-		ASSERT_EQ(1, scan(self->fd, &arg));
+		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 		EXPECT_EQ(needed_data[i], arg.data_used);
 		EXPECT_EQ(0u, arg.data_needed);
 		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
@@ -955,7 +958,7 @@ TEST_F(process, walk_end_of_enospc_is_not_below_the_start)
 	EXPECT_STREQ("", wrong_scan(&truth, &arg, -ENOSPC));
 	EXPECT_EQ(arg.start, arg.walk_end);
 	arg.data_size = arg.data_needed;
-	ASSERT_LE(1, scan(self->fd, &arg));
+	ASSERT_LE(1, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(start_of(FILE_R), room.vec->start);
 }
 
@@ -971,7 +974,7 @@ TEST_F(process, mapping_without_room_is_the_first_from_walk_end_on)
 	EXPECT_EQ(sizeof(build_id), arg.data_needed);
 	EXPECT_EQ(0u, arg.data_used);
 	go_on(&arg);
-	ASSERT_EQ(-ENOSPC, scan(self->fd, &arg));
+	ASSERT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
 	EXPECT_LE(arg.start, arg.walk_end);
 	EXPECT_GE(start_of(FILE_R), arg.walk_end);
 	EXPECT_EQ(sizeof(build_id), arg.data_needed);
@@ -989,7 +992,7 @@ TEST_F(process, room_that_ends_after_the_first_record_is_no_error)
 	first = room.vec[0].name_size;
 	for (size = first; size < first + sizeof(FILE_NAME); size++) {
 		arg.data_size = size;
-		ASSERT_EQ(1, scan(self->fd, &arg));
+		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 		EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
 		EXPECT_EQ(first, arg.data_used);
 		EXPECT_EQ(sizeof(FILE_NAME), arg.data_needed);
@@ -997,13 +1000,13 @@ TEST_F(process, room_that_ends_after_the_first_record_is_no_error)
 		EXPECT_GE(start_of(FILE_NONE), arg.walk_end);
 	}
 	arg.data_size = size;
-	ASSERT_LE(2, scan(self->fd, &arg));
+	ASSERT_LE(2, procmap_scan(self->fd, &arg));
 
 	arg.data_size = first;
-	ASSERT_EQ(1, scan(self->fd, &arg));
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	go_on(&arg);
 	arg.data_size = arg.data_needed;
-	ASSERT_LE(1, scan(self->fd, &arg));
+	ASSERT_LE(1, procmap_scan(self->fd, &arg));
 	EXPECT_EQ(start_of(FILE_NONE), room.vec->start);
 	EXPECT_STREQ(FILE_NAME, room.data + room.vec->name_offset);
 }
@@ -1017,7 +1020,7 @@ TEST_F(process, data_needed_is_none_or_true_if_the_array_is_full)
 	arg.vec_len = 1;
 	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	arg.data_size = room.vec->name_size;
-	ASSERT_EQ(1, scan(self->fd, &arg));
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
 	EXPECT_STREQ("", wrong_scan(&truth, &arg, 1));
 }
 
@@ -1047,7 +1050,6 @@ TEST_F(process, another_command_is_enotty)
 		_IOWR('f', 0xe0, char),
 		_IOWR('f', 0xdf, struct procmap_scan_arg),
 		_IOWR('f', 0xe1, struct procmap_scan_arg),
-		_IOWR('f', 17, struct procmap_scan_arg),
 		_IOWR('g', 0xe0, struct procmap_scan_arg),
 	};
 	struct procmap_scan_arg arg = ask_scene(0);
@@ -1183,7 +1185,7 @@ TEST_F(process, earlier_of_two_faults_is_reported)
 {
 	const struct procmap_scan_arg arg = ask(&room, start_of(FILE_R),
 						scene_end(), ALL);
-	const struct attempt good = make_attempt(self->fd, PROCMAP_SCAN, 96,
+	const struct attempt good = make_attempt(self->fd, PROCMAP_SCAN, 104,
 						 &arg);
 
 	check_order(_metadata, &good, faults, ARRAY_SIZE(faults));
@@ -1474,7 +1476,7 @@ TEST_F(neighbours, with_a_bad_page_for_the_last_of_them_are_efault)
 	arg.vec = (uintptr_t)map_to_page_end(size - 8, PROT_READ | PROT_WRITE);
 	EXPECT_EQ(-EFAULT, procmap_scan(self->files.fd, &arg));
 	arg.vec_len = NR_NEIGHBOURS - 1;
-	EXPECT_EQ(NR_NEIGHBOURS - 1, scan(self->files.fd, &arg));
+	EXPECT_EQ(NR_NEIGHBOURS - 1, procmap_scan(self->files.fd, &arg));
 }
 
 /* Whatever they share, what each of them needs by itself is enough. */
@@ -1489,13 +1491,13 @@ TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 	ASSERT_EQ(-ENOSPC, procmap_scan(self->files.fd, &arg));
 	needed = arg.data_needed;
 	arg.data_size = needed;
-	ASSERT_LE(1, scan(self->files.fd, &arg));
+	ASSERT_LE(1, procmap_scan(self->files.fd, &arg));
 	EXPECT_EQ(needed, arg.data_used);
 
 	arg.data_size = NR_NEIGHBOURS * needed;
 	arg.data = (uintptr_t)map_to_page_end(arg.data_size,
 					      PROT_READ | PROT_WRITE);
-	ASSERT_EQ(NR_NEIGHBOURS, scan(self->files.fd, &arg));
+	ASSERT_EQ(NR_NEIGHBOURS, procmap_scan(self->files.fd, &arg));
 	EXPECT_EQ(arg.end, arg.walk_end);
 }
 
@@ -1831,7 +1833,7 @@ TEST_F(long_path, needs_no_data_if_it_is_too_long)
 	EXPECT_EQ(needed, arg.data_needed);
 	arg.data_size = needed;
 	/* The other page of the file may share it. */
-	EXPECT_LE(1, scan(self->files.fd, &arg));
+	EXPECT_LE(1, procmap_scan(self->files.fd, &arg));
 	EXPECT_EQ(needed, arg.data_used);
 
 	arg = ask_long_path(self, NAMES);
@@ -1839,7 +1841,8 @@ TEST_F(long_path, needs_no_data_if_it_is_too_long)
 	arg.end = page_of(PAGE_OF_LONG_PATH + 2);
 	arg.data = 0;
 	arg.data_size = 0;
-	EXPECT_EQ(variant->too_long ? 2 : -ENOSPC, scan(self->files.fd, &arg));
+	EXPECT_EQ(variant->too_long ? 2 : -ENOSPC,
+		  procmap_scan(self->files.fd, &arg));
 }
 
 /* Deleted, it has a longer path: what decides is what would be returned. */
@@ -1968,7 +1971,7 @@ static struct procmap_scan_arg ask_since(const struct room *room,
 {
 	struct procmap_scan_arg arg = ask(room, 0, NO_END, ALL);
 
-	arg.generation = generation;
+	arg.known_generation = generation;
 	return arg;
 }
 
@@ -2052,7 +2055,6 @@ TEST_F(generation, is_the_same_throughout_a_scan)
 
 	arg.vec_len = 2;
 	for (calls = 0; arg.walk_end != arg.end; calls++) {
-		arg.generation = 0;
 		ASSERT_LE(0, procmap_scan(self->fd, &arg));
 		ASSERT_EQ(generation, arg.generation);
 		ASSERT_EQ(0u, arg.flags);

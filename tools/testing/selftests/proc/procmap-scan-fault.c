@@ -787,7 +787,7 @@ TEST_F(interrupted, scan_goes_on_from_walk_end)
 	EXPECT_EQ(0u, arg->data_needed);
 
 	go_on(arg);
-	nr = scan(call->fd, arg);
+	nr = procmap_scan(call->fd, arg);
 	EXPECT_EQ(NR_MIDWAY, call->ret + nr);
 	EXPECT_STREQ("", wrong_scan(&self->truth, arg, nr));
 	EXPECT_EQ(arg->end, arg->walk_end);
@@ -813,7 +813,7 @@ TEST_F(interrupted, scan_without_a_record_is_eintr)
 	EXPECT_LT(arg->start, arg->walk_end);
 
 	go_on(arg);
-	EXPECT_EQ(0, scan(call->fd, arg));
+	EXPECT_EQ(0, procmap_scan(call->fd, arg));
 	EXPECT_EQ(arg->end, arg->walk_end);
 }
 

@@ -243,7 +243,7 @@ static const char *wrong_scan_of_area(int fd, struct procmap_scan_arg arg,
 	memset(covered, 0, sizeof(*covered));
 	covered->pos = arg.start;
 	for (;; go_on(&arg)) {
-		nr = scan(fd, &arg);
+		nr = procmap_scan(fd, &arg);
 		covered->calls++;
 		if (nr < 0)
 			return strerror(-nr);
@@ -602,7 +602,7 @@ static int scan_between(struct __test_metadata *const _metadata,
 
 	free_truth(&self->truth);
 	EXPECT_EQ(0, read_truth(self->fd, &self->truth));
-	nr = scan(self->fd, arg);
+	nr = procmap_scan(self->fd, arg);
 	EXPECT_STREQ("", wrong_scan(&self->truth, arg, nr));
 	return nr;
 }
@@ -842,7 +842,7 @@ static const char *wrong_interrupted_scan(const struct _test_data_target *self,
 		arg.data_used = ~0u;
 		arg.data_needed = ~0u;
 		arg.flags = ~0u;
-		nr = scan(self->fd, &arg);
+		nr = procmap_scan(self->fd, &arg);
 		if (nr < 0 && nr != -EINTR)
 			return strerror(-nr);
 		if (is_late())
@@ -972,7 +972,7 @@ static const char *wrong_until_gone(const struct _test_data_target *self,
 
 	for (;; ++*calls) {
 		arg.vec_len = 1 + *calls % 200;
-		nr = scan(self->fd, &arg);
+		nr = procmap_scan(self->fd, &arg);
 		if (nr == -ESRCH)
 			break;
 		if (is_late())
@@ -984,7 +984,7 @@ static const char *wrong_until_gone(const struct _test_data_target *self,
 			return wrong;
 		arg.start = arg.walk_end == arg.end ? 0 : arg.walk_end;
 	}
-	return scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
+	return procmap_scan(self->fd, &arg) == -ESRCH ? "" : "back from ESRCH";
 }
 
 /* The target has gone: get ready for the next one. */

@@ -12,7 +12,7 @@
 #define WANTS			(NAMES | BUILD_IDS)
 
 /* Sizes of the structures in the first version of the ABI. */
-#define ARG_SIZE_MIN		96
+#define ARG_SIZE_MIN		104
 #define VMA_SIZE_MIN		72
 
 /* The most that name and build ID of one mapping take. */
@@ -103,12 +103,13 @@ static void make_ask(struct ask *ask, struct caller *caller)
 	arg->filter = some_bits(FILTERS_OF_ALL, seed);
 	arg->want = below(4, seed) ? WANTS :
 				     some_bits(WANTS, seed);
-	arg->generation = below(2, seed) ? 0 : next_random(seed);
+	arg->known_generation = below(2, seed) ? 0 : next_random(seed);
 	make_range(arg, seed);
 	make_vec(ask, &caller->zones[VEC], seed);
 	make_data(ask, &caller->zones[DATA], seed);
 	/* What is only returned does not matter. */
 	arg->walk_end = next_random(seed);
+	arg->generation = next_random(seed);
 	arg->data_used = next_random(seed);
 	arg->data_needed = next_random(seed);
 	arg->flags = next_random(seed);

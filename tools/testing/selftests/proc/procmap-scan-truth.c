@@ -342,8 +342,8 @@ static void make_hostile(struct hostile *hostile, const struct truth *truth,
 			 const struct room *room)
 {
 	static const uint64_t sizes[] = {
-		0, 1, 24, 72, 95, 97, 104, 2048, 4096, 4097,
-		(1ull << 32) + 96, ~0ull,
+		0, 1, 24, 72, 96, 103, 105, 2048, 4096, 4097,
+		(1ull << 32) + 104, ~0ull,
 	};
 	struct procmap_scan_arg *const arg = &hostile->call->arg;
 
@@ -361,8 +361,9 @@ static void make_hostile(struct hostile *hostile, const struct truth *truth,
 	make_vec(hostile, arg, room);
 	make_data(hostile, arg, room);
 	/* None of these is the generation of the target. */
-	arg->generation = one_in(2) ? 0 : any() | 1ull << 63;
+	arg->known_generation = one_in(2) ? 0 : any() | 1ull << 63;
 	arg->walk_end = any();
+	arg->generation = any();
 	arg->data_used = any();
 	arg->data_needed = any();
 	arg->flags = any();

@@ -53,16 +53,6 @@ static inline int procmap_scan(int fd, struct procmap_scan_arg *arg)
 	return nr < 0 ? -errno : nr;
 }
 
-/*
- * The same for a structure that may have been used before: then it has the
- * generation of that call, for which there would be nothing new to return.
- */
-static inline int scan(int fd, struct procmap_scan_arg *arg)
-{
-	arg->generation = 0;
-	return procmap_scan(fd, arg);
-}
-
 /* Skip the test, in its setup, if this kernel has no PROCMAP_SCAN. */
 static inline void skip_without_scan(struct __test_metadata *const _metadata)
 {
@@ -406,7 +396,7 @@ static inline const char *wrong_walk(int fd, const struct truth *truth,
 
 	for (; left; left--, go_on(&arg)) {
 		arg.data = arg.data_size ? (uintptr_t)room->data : 0;
-		nr = scan(fd, &arg);
+		nr = procmap_scan(fd, &arg);
 		++*calls;
 		wrong = wrong_scan(truth, &arg, nr);
 		if (*wrong || arg.walk_end == arg.end)
