@@ -25,6 +25,9 @@
 #define PAGES_MAX	32
 #define NOTES_MAX	1024
 
+/* Reads of one page that do not wait, and find neither it nor a lock. */
+#define READ_TRIES	16
+
 /* NT_GNU_BUILD_ID, which no kernel header defines, and its owner's name. */
 #define NOTE_TYPE	3
 #define NOTE_NAME	"GNU"
@@ -87,23 +90,55 @@ bool proc_file_may_hang(const struct file *file)
 				SB_I_UNTRUSTED_MOUNTER));
 }
 
+/*
+ * Make a read that does not wait succeed the next time, or at least not sooner
+ * than in a tick. A fatal signal ends the wait.
+ */
+static void wait_for_page(struct address_space *mapping, pgoff_t index)
+{
+	struct page *page = find_get_page(mapping, index);
+	bool uptodate;
+
+	if (!page) {
+		/* The read did not get a lock or memory. */
+		schedule_timeout_killable(1);
+		return;
+	}
+	/* Readahead has started to read it. */
+	wait_on_page_locked_killable(page);
+	uptodate = PageUptodate(page);
+	put_page(page);
+	/*
+	 * It failed, or a write to some blocks of the page made it resident.
+	 * Readahead only reads what is not resident.
+	 */
+	if (!uptodate)
+		invalidate_mapping_pages(mapping, index, index);
+}
+
 /**
  * read_page - read a page that is not resident
  * @reader: the reader. It owns no page of the page cache.
- * @start: file offset of the page.
+ * @start: file offset of the page. It is below the size of the file.
+ * @size: bytes to read.
  *
  * Reads it as read(2) does: buffered, with the locks of the file system, and
  * without allocating what is a hole. May block for as long as the device does,
- * or a writer that holds a lock of the file system. A fatal signal ends the wait
- * for a page; for a lock of XFS or NFS, it does so no more than in read(2).
+ * or until a fatal signal arrives.
+ *
+ * A file system may have its read_iter wait, as no signal ends it, for a lock
+ * that a writer holds while it faults on its source: on userfaultfd, for ever.
+ * Those that support it are given IOCB_NOWAIT: then that starts readahead, and
+ * the page is waited for here. NFS and Ceph wait for the lock as in read(2).
  *
  * Return: the bytes that are valid in @buffer; 0 if none could be read, or
  * reading is not allowed.
  */
-static size_t read_page(struct elf_reader *reader, u64 start)
+static size_t read_page(struct elf_reader *reader, u64 start, size_t size)
 {
 	struct file *file = reader->file;
-	struct kvec kvec = { .iov_len = PAGE_SIZE };
+	unsigned int tries = READ_TRIES;
+	struct kvec kvec;
 	struct kiocb kiocb;
 	struct iov_iter iter;
 	ssize_t len;
@@ -117,16 +152,26 @@ static size_t read_page(struct elf_reader *reader, u64 start)
 	}
 	if (!reader->buffer)
 		reader->buffer = kmalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
-	if (!reader->buffer || fatal_signal_pending(current))
+	if (!reader->buffer)
 		return 0;
 
-	init_sync_kiocb(&kiocb, file);
-	/* The target's O_DIRECT is none of the reader's. */
-	kiocb.ki_flags &= ~IOCB_DIRECT;
-	kiocb.ki_pos = start;
-	kvec.iov_base = reader->buffer;
-	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, PAGE_SIZE);
-	len = file->f_op->read_iter(&kiocb, &iter);
+	for (;;) {
+		if (fatal_signal_pending(current))
+			return 0;
+		init_sync_kiocb(&kiocb, file);
+		/* The target's O_DIRECT is none of the reader's. */
+		kiocb.ki_flags &= ~IOCB_DIRECT;
+		if (file->f_mode & FMODE_NOWAIT)
+			kiocb.ki_flags |= IOCB_NOWAIT;
+		kiocb.ki_pos = start;
+		kvec.iov_base = reader->buffer;
+		kvec.iov_len = size;
+		iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, size);
+		len = file->f_op->read_iter(&kiocb, &iter);
+		if (len != -EAGAIN || !--tries)
+			break;
+		wait_for_page(file->f_mapping, start >> PAGE_SHIFT);
+	}
 	return max_t(ssize_t, len, 0);
 }
 
@@ -177,7 +222,8 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 	} else {
 		if (page)
 			put_page(page);
-		reader->valid = read_page(reader, start);
+		reader->valid = read_page(reader, start,
+					  min_t(u64, size - start, PAGE_SIZE));
 		reader->data = reader->buffer;
 	}
 	return reader->valid;

@@ -19,9 +19,10 @@ struct file;
  * Only regular files with a page cache have one. Resident pages are looked at in
  * the page cache; no method of the file system is called, and nothing is
  * allocated. Other pages are read by the file's read_iter method, but not if
- * proc_file_may_hang(). That may block for as long as the device does; a fatal
- * signal ends it as far as it ends a read(2). The caller must not hold a lock
- * that a file system or a page fault takes, such as mmap_lock.
+ * proc_file_may_hang(). That may block for as long as the device does, or until
+ * a fatal signal arrives; on NFS and Ceph, where a read waits for a lock that
+ * writers hold, a signal ends it no more than a read(2). The caller must not hold
+ * a lock that a file system or a page fault takes, such as mmap_lock.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
  * is not an ELF executable or shared object of this machine's byte order, has no

@@ -7,14 +7,16 @@
  *
  * - copy_query_in() copies in and checks the caller's structure.
  * - find_vma_for() locks the VMAs, looks up the one that matches, copies its
- *   fields and a short special name, and takes a reference on its file. Nothing
- *   is allocated, formatted or read from a file while the lock is held.
+ *   fields and a special name, and takes a reference on its file.
  * - format_name() and read_build_id() run without the lock. Then the reference
  *   on the file is dropped.
  * - copy_query_out() copies to the caller. That may block indefinitely, on
  *   memory behind userfaultfd or FUSE, so no reference is held there.
  */
 #include <linux/dcache.h>
+#include <linux/fs.h>
+#include <linux/hugetlb.h>
+#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/procmap_query.h>
 #include <linux/sched.h>
@@ -34,16 +36,22 @@
 			 PROCMAP_QUERY_COVERING_OR_NEXT_VMA)
 
 /**
- * struct answer - what a query found
- * @vma: the VMA. Its file is owned until name and build ID are complete.
+ * struct answer - name and build ID of the VMA that a query found
+ * @file: the VMA's file, if it is needed, or NULL. The reference is owned until
+ *	name and build ID are complete.
+ * @path: the path of @file if that is the name and it is wanted, or NULL.
  * @name: the name; undefined if there is none.
+ * @name_size: size of a special name with its NUL; 0 if there is none; or an
+ *	error.
  * @allocated: the buffer of a path that does not fit into @small, or NULL.
  * @small: the buffer of all other names.
  * @build_id: the build ID.
  */
 struct answer {
-	struct vma_copy vma;
+	struct file *file;
+	const struct path *path;
 	const char *name;
+	int name_size;
 	char *allocated;
 	char small[SHORT_NAME_SIZE];
 	u8 build_id[BUILD_ID_SIZE_MAX];
@@ -71,19 +79,55 @@ static int copy_query_in(struct procmap_query *query,
 	return 0;
 }
 
+/*
+ * Copy the fields and a special name of the VMA found, and take a reference on
+ * its file if that is needed. The VMA is locked: nothing is allocated, formatted
+ * or read from a file.
+ */
+static void copy_fields(struct procmap_query *query, struct answer *answer,
+			struct vm_area_struct *vma)
+{
+	struct file *file = vma->vm_file;
+
+	query->vma_start = vma->vm_start;
+	query->vma_end = vma->vm_end;
+	query->vma_flags = procmap_vma_permissions(vma);
+	query->vma_page_size = vma_kernel_pagesize(vma);
+	query->vma_offset = 0;
+	query->inode = 0;
+	query->dev_major = 0;
+	query->dev_minor = 0;
+	if (file) {
+		const struct inode *inode = file_inode(file);
+
+		query->vma_offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		query->inode = inode->i_ino;
+		query->dev_major = MAJOR(inode->i_sb->s_dev);
+		query->dev_minor = MINOR(inode->i_sb->s_dev);
+	}
+
+	answer->path = NULL;
+	answer->name_size = 0;
+	if (query->vma_name_size)
+		answer->name_size = procmap_copy_name(vma, answer->small,
+						      &answer->path);
+	answer->file = NULL;
+	if (file && (answer->path || query->build_id_size))
+		answer->file = get_file(file);
+}
+
 /**
  * find_vma_for - look up the VMA that matches a query, and copy it
  * @mm: the address space, or NULL for a kernel thread.
- * @query: the query.
- * @answer: @vma and @small are set. On success it owns a reference on the file
- *	if that is needed.
+ * @query: the query; its outputs are set but for name and build ID.
+ * @answer: the file, the path and a special name are set.
  *
  * Takes and drops the lock of the VMAs; may sleep to take it.
  *
  * Return: 0; -ESRCH if the address space is gone; -EINTR if a fatal signal
  * arrived; -ENOENT if no VMA matches.
  */
-static int find_vma_for(struct mm_struct *mm, const struct procmap_query *query,
+static int find_vma_for(struct mm_struct *mm, struct procmap_query *query,
 			struct answer *answer)
 {
 	const u64 addr = query->query_addr;
@@ -109,8 +153,7 @@ static int find_vma_for(struct mm_struct *mm, const struct procmap_query *query,
 			return err;
 		vma = procmap_next_vma(&walk);
 		if (vma)
-			procmap_copy_vma(&answer->vma, vma, query->vma_name_size,
-					 query->build_id_size, answer->small);
+			copy_fields(query, answer, vma);
 		procmap_unlock_vmas(&walk);
 
 		if (vma)
@@ -139,14 +182,14 @@ static int format_path(struct answer *answer, u32 wanted)
 	char *buffer = answer->small;
 	char *path;
 
-	path = d_path(answer->vma.path, buffer, size);
+	path = d_path(answer->path, buffer, size);
 	if (path == ERR_PTR(-ENAMETOOLONG) && wanted > SHORT_NAME_SIZE) {
 		size = min_t(u32, wanted, PATH_MAX);
 		buffer = kmalloc(size, GFP_KERNEL_ACCOUNT);
 		if (!buffer)
 			return -ENOMEM;
 		answer->allocated = buffer;
-		path = d_path(answer->vma.path, buffer, size);
+		path = d_path(answer->path, buffer, size);
 	}
 	if (IS_ERR(path))
 		return PTR_ERR(path);
@@ -162,10 +205,10 @@ static int format_path(struct answer *answer, u32 wanted)
  */
 static int format_name(struct answer *answer, struct procmap_query *query)
 {
-	int size = answer->vma.name_size;
+	int size = answer->name_size;
 
-	answer->name = answer->vma.name;
-	if (answer->vma.path)
+	answer->name = answer->small;
+	if (answer->path)
 		size = format_path(answer, query->vma_name_size);
 	if (size < 0)
 		return size;
@@ -186,8 +229,8 @@ static int read_build_id(struct answer *answer, struct procmap_query *query)
 
 	if (!query->build_id_size)
 		return 0;
-	if (answer->vma.file)
-		size = proc_build_id(answer->vma.file, answer->build_id, true);
+	if (answer->file)
+		size = proc_build_id(answer->file, answer->build_id, true);
 	if (size > query->build_id_size)
 		return -ENAMETOOLONG;
 
@@ -200,18 +243,9 @@ static int read_build_id(struct answer *answer, struct procmap_query *query)
  * indefinitely, so the caller holds no lock and no reference to the target.
  */
 static int copy_query_out(struct procmap_query __user *uquery,
-			  struct procmap_query *query,
+			  const struct procmap_query *query,
 			  const struct answer *answer)
 {
-	query->vma_start = answer->vma.start;
-	query->vma_end = answer->vma.end;
-	query->vma_flags = answer->vma.permissions;
-	query->vma_page_size = answer->vma.page_size;
-	query->vma_offset = answer->vma.offset;
-	query->inode = answer->vma.inode;
-	query->dev_major = answer->vma.dev_major;
-	query->dev_minor = answer->vma.dev_minor;
-
 	if (query->vma_name_size &&
 	    copy_to_user(u64_to_user_ptr(query->vma_name_addr), answer->name,
 			 query->vma_name_size))
@@ -242,7 +276,7 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 	err = format_name(&answer, &query);
 	if (!err)
 		err = read_build_id(&answer, &query);
-	procmap_put_file(answer.vma.file);
+	procmap_put_file(answer.file);
 
 	if (!err)
 		err = copy_query_out(uquery, &query, &answer);

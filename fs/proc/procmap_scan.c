@@ -5,7 +5,8 @@
  * A scan proceeds in chunks, and each chunk in three steps:
  *
  * - collect_vmas() locks the VMAs and walks a bounded number of them. It copies
- *   their fields and special names, and takes references on their files.
+ *   their fields and special names to records, and takes references on their
+ *   files.
  * - emit_records() runs without the lock. It formats paths, looks for build IDs
  *   in resident pages, and drops the references.
  * - copy_chunk_out() copies the chunk to the caller. That may block
@@ -19,8 +20,9 @@
 #include <linux/build_bug.h>
 #include <linux/dcache.h>
 #include <linux/fs.h>
+#include <linux/hugetlb.h>
+#include <linux/kdev_t.h>
 #include <linux/mm.h>
-#include <linux/path.h>
 #include <linux/procmap_query.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -35,7 +37,7 @@
 #define KNOWN_FILTERS	(PERMISSIONS | PROCMAP_VMA_FILE_BACKED)
 #define KNOWN_WANTS	(PROCMAP_SCAN_NAMES | PROCMAP_SCAN_BUILD_IDS)
 
-/* struct vma_copy has the permissions of both ioctls. */
+/* The two ioctls report the same permissions. */
 static_assert((int)PROCMAP_VMA_READABLE == PROCMAP_QUERY_VMA_READABLE);
 static_assert((int)PROCMAP_VMA_WRITABLE == PROCMAP_QUERY_VMA_WRITABLE);
 static_assert((int)PROCMAP_VMA_EXECUTABLE == PROCMAP_QUERY_VMA_EXECUTABLE);
@@ -52,18 +54,32 @@ static_assert((int)PROCMAP_VMA_SHARED == PROCMAP_QUERY_VMA_SHARED);
 #define DATA_SIZE	(PATH_MAX + BUILD_ID_SIZE_MAX)
 
 /**
+ * struct scan_file - a file of the chunk
+ * @file: the file. The reference is owned from collect_vmas() to the end of
+ *	emit_records().
+ * @path: the path of @file if that is the name and names are wanted, or NULL.
+ */
+struct scan_file {
+	struct file *file;
+	const struct path *path;
+};
+
+/**
  * struct scan - progress of one PROCMAP_SCAN, and its current chunk
  * @arg: the arguments, copied in and checked; its outputs are kept up to date.
  * @walk: the walk; its position is where the next chunk starts.
  * @nr_copied: records copied out.
  * @room: VMAs that the chunk may have. If that is one, its file may be read.
- * @nr: number of VMAs, and of records, of the chunk.
+ * @nr: number of records of the chunk.
+ * @nr_files: number of files of the chunk.
+ * @specials_used: bytes used of @specials.
  * @data_used: bytes used of @data.
  * @chunk_end: the address up to which the chunk covers the range.
- * @vmas: the VMAs. Their files are owned from collect_vmas() to the end of
- *	emit_records().
- * @records: what goes to the caller's array.
- * @specials: the special names of @vmas.
+ * @records: what goes to the caller's array. From collect_vmas(), the name is a
+ *	special one, and its offset that in @specials.
+ * @file_of: the file that each record needs, or NULL. VMAs in a row share one.
+ * @files: the files, in the order of the records.
+ * @specials: the special names.
  * @data: what goes to the caller's data.
  */
 struct scan {
@@ -72,10 +88,13 @@ struct scan {
 	u32 nr_copied;
 	u32 room;
 	u32 nr;
+	u32 nr_files;
+	u32 specials_used;
 	u32 data_used;
 	u64 chunk_end;
-	struct vma_copy vmas[VMAS_PER_HOLD];
 	struct procmap_vma records[VMAS_PER_HOLD];
+	const struct scan_file *file_of[VMAS_PER_HOLD];
+	struct scan_file files[VMAS_PER_HOLD];
 	char specials[SPECIALS_SIZE];
 	char data[DATA_SIZE];
 };
@@ -101,6 +120,70 @@ static int copy_arg_in(struct procmap_scan_arg *arg,
 	return !arg->data != !arg->data_size ? -EINVAL : 0;
 }
 
+/*
+ * Get the file of a VMA, which is locked. A library has four or five VMAs in a
+ * row: they share one reference.
+ */
+static const struct scan_file *collect_file(struct scan *scan, struct file *file,
+					    const struct path *path)
+{
+	struct scan_file *entry = &scan->files[scan->nr_files];
+
+	if (scan->nr_files && entry[-1].file == file && entry[-1].path == path)
+		return entry - 1;
+	scan->nr_files++;
+	entry->file = get_file(file);
+	entry->path = path;
+	return entry;
+}
+
+/* Make the record of a VMA, which is locked, but for what its file has. */
+static void collect_vma(struct scan *scan, struct vm_area_struct *vma)
+{
+	struct procmap_vma *record = &scan->records[scan->nr];
+	const struct path *path = NULL;
+	struct file *file = vma->vm_file;
+	int size = 0;
+
+	record->start = vma->vm_start;
+	record->end = vma->vm_end;
+	record->flags = procmap_vma_permissions(vma);
+	record->page_size = vma_kernel_pagesize(vma);
+	record->offset = 0;
+	record->inode = 0;
+	record->dev_major = 0;
+	record->dev_minor = 0;
+	record->name_offset = 0;
+	record->name_size = 0;
+	record->build_id_offset = 0;
+	record->build_id_size = 0;
+	if (file) {
+		const struct inode *inode = file_inode(file);
+
+		record->flags |= PROCMAP_VMA_FILE_BACKED;
+		record->offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		record->inode = inode->i_ino;
+		record->dev_major = MAJOR(inode->i_sb->s_dev);
+		record->dev_minor = MINOR(inode->i_sb->s_dev);
+	}
+
+	if (scan->arg.want & PROCMAP_SCAN_NAMES)
+		size = procmap_copy_name(vma, scan->specials +
+					 scan->specials_used, &path);
+	if (size < 0) {
+		record->flags |= PROCMAP_VMA_NAME_TOO_LONG;
+	} else if (size) {
+		record->name_offset = scan->specials_used;
+		record->name_size = size;
+		scan->specials_used += size;
+	}
+
+	scan->file_of[scan->nr] = NULL;
+	if (file && (path || scan->arg.want & PROCMAP_SCAN_BUILD_IDS))
+		scan->file_of[scan->nr] = collect_file(scan, file, path);
+	scan->nr++;
+}
+
 /**
  * collect_vmas - copy the VMAs of the next chunk
  * @scan: the scan.
@@ -115,7 +198,6 @@ static int collect_vmas(struct scan *scan)
 {
 	struct vma_walk walk = scan->walk;
 	struct vm_area_struct *vma;
-	u32 specials_used = 0;
 	int err;
 
 	err = procmap_lock_vmas(&walk);
@@ -123,22 +205,16 @@ static int collect_vmas(struct scan *scan)
 		return err;
 
 	scan->nr = 0;
+	scan->nr_files = 0;
+	scan->specials_used = 0;
 	scan->room = min(scan->room, scan->arg.vec_len - scan->nr_copied);
 	while (scan->nr < scan->room &&
-	       SPECIALS_SIZE - specials_used >= SHORT_NAME_SIZE) {
-		struct vma_copy *copy = &scan->vmas[scan->nr];
-
+	       SPECIALS_SIZE - scan->specials_used >= SHORT_NAME_SIZE) {
 		vma = procmap_next_vma(&walk);
 		if (!vma)
 			break;
-		procmap_copy_vma(copy, vma,
-				 scan->arg.want & PROCMAP_SCAN_NAMES,
-				 scan->arg.want & PROCMAP_SCAN_BUILD_IDS,
-				 scan->specials + specials_used);
-		if (copy->name_size > 0)
-			specials_used += copy->name_size;
-		walk.pos = copy->end;
-		scan->nr++;
+		collect_vma(scan, vma);
+		walk.pos = vma->vm_end;
 	}
 	scan->chunk_end = min(walk.pos, walk.end);
 
@@ -157,36 +233,34 @@ static u32 emit_bytes(struct scan *scan, const void *bytes, u32 size)
 }
 
 /* Emit the name. Returns 0, or -EAGAIN if the chunk has no room for it. */
-static int emit_name(struct scan *scan, const struct vma_copy *vma,
-		     struct procmap_vma *record)
+static int emit_name(struct scan *scan, struct procmap_vma *record,
+		     const struct path *path)
 {
 	const u32 room = DATA_SIZE - BUILD_ID_SIZE_MAX - scan->data_used;
 	char *buffer = scan->data + scan->data_used;
-	const char *name = vma->name;
-	int size = vma->name_size;
+	const char *name = scan->specials + record->name_offset;
 
-	if (vma->path) {
-		name = d_path(vma->path, buffer, room);
+	if (path) {
+		name = d_path(path, buffer, room);
 		if (IS_ERR(name) && room < PATH_MAX)
 			return -EAGAIN;
+		if (IS_ERR(name)) {
+			record->flags |= PROCMAP_VMA_NAME_TOO_LONG;
+			return 0;
+		}
 		/* d_path() writes to the end of the buffer. */
-		size = IS_ERR(name) ? PTR_ERR(name) : buffer + room - name;
+		record->name_size = buffer + room - name;
 	}
-	if (size < 0) {
-		record->flags |= PROCMAP_VMA_NAME_TOO_LONG;
-	} else if (size) {
-		record->name_offset = emit_bytes(scan, name, size);
-		record->name_size = size;
-	}
+	record->name_offset = emit_bytes(scan, name, record->name_size);
 	return 0;
 }
 
 /* Emit the build ID. Returns 0, or -EAGAIN if the file has to be read for it. */
-static int emit_build_id(struct scan *scan, const struct vma_copy *vma,
-			 struct procmap_vma *record)
+static int emit_build_id(struct scan *scan, struct procmap_vma *record,
+			 struct file *file)
 {
 	u8 id[BUILD_ID_SIZE_MAX];
-	const int size = proc_build_id(vma->file, id, scan->room == 1);
+	const int size = proc_build_id(file, id, scan->room == 1);
 
 	if (size < 0) {
 		scan->room = 1;
@@ -199,95 +273,77 @@ static int emit_build_id(struct scan *scan, const struct vma_copy *vma,
 	return 0;
 }
 
-/* Have two VMAs the same name and build ID? Their files are owned. */
-static bool is_same_file(const struct vma_copy *a, const struct vma_copy *b)
-{
-	return a->file->f_mapping == b->file->f_mapping && !a->path == !b->path &&
-	       (!a->path || path_equal(a->path, b->path));
-}
-
 /**
- * emit_record - make the record of one VMA
+ * emit_record - complete the record of one VMA
  * @scan: the scan.
- * @i: index of the VMA and of its record.
- * @prev: index of the last VMA before it that owns a file, or @i.
+ * @i: index of the record.
+ * @prev: index of the last record before it that has a file, or @i.
  *
- * A library has four or five VMAs in a row: they share name and build ID. May
- * sleep, see proc_build_id().
+ * May sleep, see proc_build_id().
  *
  * Return: 0; -EAGAIN if the chunk has to end before it; or -ENOSPC if the
  * caller's buffer has no room for its name and build ID.
  */
 static int emit_record(struct scan *scan, u32 i, u32 prev)
 {
-	const struct vma_copy *vma = &scan->vmas[i];
 	struct procmap_vma *record = &scan->records[i];
+	const struct procmap_vma *same = &scan->records[prev];
+	const struct scan_file *file = scan->file_of[i];
+	const bool is_same = prev != i && file == scan->file_of[prev];
+	const struct path *path = file ? file->path : NULL;
 	int err = 0;
 
 	if (DATA_SIZE - scan->data_used < SHORT_NAME_SIZE + BUILD_ID_SIZE_MAX)
 		return -EAGAIN;
-	*record = (struct procmap_vma) {
-		.start = vma->start,
-		.end = vma->end,
-		.flags = vma->permissions,
-		.page_size = vma->page_size,
-		.offset = vma->offset,
-		.inode = vma->inode,
-		.dev_major = vma->dev_major,
-		.dev_minor = vma->dev_minor,
-	};
-	if (vma->has_file)
-		record->flags |= PROCMAP_VMA_FILE_BACKED;
-
-	if (prev != i && vma->file && is_same_file(vma, &scan->vmas[prev])) {
-		const struct procmap_vma *same = &scan->records[prev];
-
+	if (path && is_same) {
 		record->flags |= same->flags & PROCMAP_VMA_NAME_TOO_LONG;
 		record->name_offset = same->name_offset;
 		record->name_size = same->name_size;
+	} else if (path || record->name_size) {
+		err = emit_name(scan, record, path);
+	}
+	if (file && is_same) {
 		record->build_id_offset = same->build_id_offset;
 		record->build_id_size = same->build_id_size;
-		return 0;
+	} else if (!err && file && scan->arg.want & PROCMAP_SCAN_BUILD_IDS) {
+		err = emit_build_id(scan, record, file->file);
 	}
-	if (vma->path || vma->name_size)
-		err = emit_name(scan, vma, record);
-	if (!err && vma->file && (scan->arg.want & PROCMAP_SCAN_BUILD_IDS))
-		err = emit_build_id(scan, vma, record);
 	if (!err && scan->data_used > scan->arg.data_size - scan->arg.data_used)
 		err = -ENOSPC;
 	return err;
 }
 
 /*
- * Make the records of the chunk, which is cut before the first VMA that fails,
- * and drop the references on files. Returns 0, or -ENOSPC if that cut it. May
- * sleep; no lock is held.
+ * Complete the records of the chunk, which is cut before the first one that
+ * fails, and drop the references on files. Returns 0, or -ENOSPC if that cut it.
+ * May sleep; no lock is held.
  */
 static int emit_records(struct scan *scan)
 {
-	const u32 nr = scan->nr;
 	u32 i, begin = 0, prev = 0;
 	int err = 0;
 
 	scan->data_used = 0;
-	for (i = 0; i < nr && !err; i++) {
+	for (i = 0; i < scan->nr; i++) {
 		begin = scan->data_used;
-		err = emit_record(scan, i, scan->vmas[prev].file ? prev : i);
-		if (scan->vmas[i].file)
+		err = emit_record(scan, i, scan->file_of[prev] ? prev : i);
+		if (err)
+			break;
+		if (scan->file_of[i])
 			prev = i;
 	}
 	if (!err) {
 		/* More files may have to be read: do not begin with all again. */
 		scan->room = min(2 * scan->room, VMAS_PER_HOLD);
 	} else {
-		scan->nr = --i;
-		scan->chunk_end = i ? scan->vmas[i - 1].end : scan->walk.pos;
+		scan->nr = i;
+		scan->chunk_end = i ? scan->records[i - 1].end : scan->walk.pos;
 		if (err == -ENOSPC)
 			scan->arg.data_needed = scan->data_used - begin;
 		scan->data_used = begin;
 	}
-	for (i = 0; i < nr; i++)
-		procmap_put_file(scan->vmas[i].file);
+	for (i = 0; i < scan->nr_files; i++)
+		procmap_put_file(scan->files[i].file);
 	return err == -EAGAIN ? 0 : err;
 }
 

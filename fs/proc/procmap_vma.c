@@ -3,14 +3,10 @@
  * What PROCMAP_QUERY and PROCMAP_SCAN share. This file alone knows how VMAs are
  * locked.
  */
-#include <linux/build_bug.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/hugetlb.h>
-#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
-#include <linux/procmap_query.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -32,18 +28,6 @@ struct put_work {
 	struct work_struct work;
 	struct file *file;
 };
-
-/* Three of the permission flags are those of the kernel. */
-static_assert(PROCMAP_QUERY_VMA_READABLE == VM_READ);
-static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
-static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
-
-/* The permissions of a VMA as PROCMAP_QUERY_VMA_* flags. */
-static u64 vma_permissions(const struct vm_area_struct *vma)
-{
-	return (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC)) |
-	       (vma->vm_flags & VM_MAYSHARE ? PROCMAP_QUERY_VMA_SHARED : 0);
-}
 
 /**
  * procmap_lock_vmas - lock the VMAs for the next steps of a walk
@@ -108,7 +92,7 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 			walk->pos = walk->end;
 			return NULL;
 		}
-		if (!(walk->permissions & ~vma_permissions(vma)) &&
+		if (!(walk->permissions & ~procmap_vma_permissions(vma)) &&
 		    (vma->vm_file || !walk->file_backed)) {
 			walk->left--;
 			return vma;
@@ -118,72 +102,34 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 	return NULL;
 }
 
-/* Copy a special name. Returns its size with the NUL, or -ENAMETOOLONG. */
-static int copy_special_name(char to[SHORT_NAME_SIZE],
-			     const struct vma_name *name)
-{
-	const char *const parts[] = {
-		name->prefix ?: "", name->text, name->prefix ? "]" : "",
-	};
-	size_t size = 0;
-	ssize_t len;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(parts); i++) {
-		len = strscpy(to + size, parts[i], SHORT_NAME_SIZE - size);
-		if (len < 0)
-			return -ENAMETOOLONG;
-		size += len;
-	}
-	return size + 1;
-}
-
 /**
- * procmap_copy_vma - copy what the ioctls return of a VMA
- * @copy: set to it.
+ * procmap_copy_name - copy the name of a VMA, unless it is a path
  * @vma: the VMA. It is locked.
- * @want_name: get its special name, or the path that is its name.
- * @want_file: get its file.
- * @buffer: memory for the special name.
+ * @buffer: set to the special name.
+ * @path: set to the path that is the name, or to NULL. It is valid as long as
+ *	a reference on the VMA's file is held.
  *
- * Nothing is allocated, formatted or read from a file.
+ * Nothing is allocated or formatted.
+ *
+ * Return: size of the special name in bytes, with its NUL; 0 if there is none;
+ * or -ENAMETOOLONG if it does not fit.
  */
-void procmap_copy_vma(struct vma_copy *copy, struct vm_area_struct *vma,
-		      bool want_name, bool want_file,
-		      char buffer[SHORT_NAME_SIZE])
+int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
+		      const struct path **path)
 {
 	struct vma_name name;
+	int len;
 
-	copy->start = vma->vm_start;
-	copy->end = vma->vm_end;
-	copy->permissions = vma_permissions(vma);
-	copy->page_size = vma_kernel_pagesize(vma);
-	copy->offset = 0;
-	copy->inode = 0;
-	copy->dev_major = 0;
-	copy->dev_minor = 0;
-	copy->has_file = vma->vm_file;
-	copy->file = NULL;
-	copy->path = NULL;
-	copy->name = buffer;
-	copy->name_size = 0;
-
-	if (vma->vm_file) {
-		const struct inode *inode = file_inode(vma->vm_file);
-
-		copy->offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-		copy->inode = inode->i_ino;
-		copy->dev_major = MAJOR(inode->i_sb->s_dev);
-		copy->dev_minor = MINOR(inode->i_sb->s_dev);
-	}
-	if (want_name) {
-		proc_vma_name(vma, &name);
-		copy->path = name.path;
-		if (name.text)
-			copy->name_size = copy_special_name(buffer, &name);
-	}
-	if (vma->vm_file && (copy->path || want_file))
-		copy->file = get_file(vma->vm_file);
+	proc_vma_name(vma, &name);
+	*path = name.path;
+	if (!name.text)
+		return 0;
+	if (name.prefix)
+		len = snprintf(buffer, SHORT_NAME_SIZE, "%s%s]", name.prefix,
+			       name.text);
+	else
+		len = strscpy(buffer, name.text, SHORT_NAME_SIZE);
+	return len >= 0 && len < SHORT_NAME_SIZE ? len + 1 : -ENAMETOOLONG;
 }
 
 static void put_file_work(struct work_struct *work)
@@ -195,7 +141,7 @@ static void put_file_work(struct work_struct *work)
 }
 
 /**
- * procmap_put_file - drop the reference of procmap_copy_vma()
+ * procmap_put_file - drop a reference on the file of a VMA
  * @file: the file, or NULL. No lock is held.
  *
  * If the target has unmapped and closed the file meanwhile, this reference is

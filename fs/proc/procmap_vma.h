@@ -6,7 +6,9 @@
 #ifndef _PROC_PROCMAP_VMA_H
 #define _PROC_PROCMAP_VMA_H
 
-#include <linux/mm_types.h>
+#include <linux/build_bug.h>
+#include <linux/mm.h>
+#include <linux/procmap_query.h>
 #include <linux/types.h>
 
 struct file;
@@ -18,7 +20,7 @@ struct workqueue_struct;
  * special name is "[anon:NAME]", with the 80 bytes that prctl(PR_SET_VMA)
  * allows.
  */
-#define SHORT_NAME_SIZE		256
+#define SHORT_NAME_SIZE		128
 
 /* VMAs looked at per hold of mmap_lock: the longest that a writer waits. */
 #define VMAS_PER_HOLD		64U
@@ -45,54 +47,29 @@ struct vma_walk {
 	struct vma_iterator vmi;
 };
 
-/**
- * struct vma_copy - what the ioctls return of a VMA
- * @start: first address.
- * @end: first address past it.
- * @permissions: permissions as PROCMAP_QUERY_VMA_* flags.
- * @page_size: size of its pages in bytes.
- * @offset: file offset of @start in bytes; 0 without a file.
- * @inode: inode number of the file; 0 without a file.
- * @dev_major: major number of the file's device; 0 without a file.
- * @dev_minor: minor number of the file's device; 0 without a file.
- * @has_file: there is a file.
- * @file: the file, if its path or its build ID is needed, or NULL. The owner of
- *	the structure owns a reference, for procmap_put_file().
- * @path: the path of @file if that is the VMA's name and the name is wanted, or
- *	NULL. Valid as long as @file is.
- * @name: the special name, unless @name_size is 0.
- * @name_size: size of the special name in bytes, including its NUL; 0 if there
- *	is none or it is not wanted; -ENAMETOOLONG if it does not fit into
- *	SHORT_NAME_SIZE.
- */
-struct vma_copy {
-	u64 start;
-	u64 end;
-	u64 permissions;
-	u64 page_size;
-	u64 offset;
-	u64 inode;
-	u32 dev_major;
-	u32 dev_minor;
-	bool has_file;
-	struct file *file;
-	const struct path *path;
-	const char *name;
-	int name_size;
-};
-
 /*
  * For the last references on files of file systems that may hang. Whoever hooks
  * the ioctls up allocates it before the first one.
  */
 extern struct workqueue_struct *procmap_put_queue;
 
+/* Three of the permission flags are those of the kernel. */
+static_assert(PROCMAP_QUERY_VMA_READABLE == VM_READ);
+static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
+static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
+
+/* The permissions of a VMA, which is locked, as PROCMAP_QUERY_VMA_* flags. */
+static inline u64 procmap_vma_permissions(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC)) |
+	       (vma->vm_flags & VM_MAYSHARE ? PROCMAP_QUERY_VMA_SHARED : 0);
+}
+
 int procmap_lock_vmas(struct vma_walk *walk);
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk);
 void procmap_unlock_vmas(struct vma_walk *walk);
-void procmap_copy_vma(struct vma_copy *copy, struct vm_area_struct *vma,
-		      bool want_name, bool want_file,
-		      char buffer[SHORT_NAME_SIZE]);
+int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
+		      const struct path **path);
 void procmap_put_file(struct file *file);
 int procmap_copy_arg(void *arg, size_t size, size_t size_min,
 		     const void __user *uarg);

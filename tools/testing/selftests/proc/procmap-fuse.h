@@ -2,7 +2,8 @@
 /*
  * Files whose bytes come from a process: from a FUSE server of one file, which
  * need not answer. No ioctl may read from it. From a file system on a device that
- * is slow, it may, but not in a way that no signal ends.
+ * is slow, it may, but not in a way that no signal ends. Nor may it wait for a
+ * lock that a writer holds, who need not end either.
  */
 #ifndef PROCMAP_FUSE_H
 #define PROCMAP_FUSE_H
@@ -10,8 +11,10 @@
 /* The <linux/types.h> in tools/ lacks it, and the next needs it. */
 #include <linux/posix_types.h>
 #include <linux/fuse.h>
+#include <pthread.h>
 
 #include "procmap-race.h"
+#include "procmap-uffd.h"
 
 /* A test program defines these two. */
 
@@ -390,6 +393,100 @@ TEST_F_TIMEOUT(slow_device, is_read, RACE_TIMEOUT)
 TEST_F_TIMEOUT(slow_device, does_not_keep_a_killed_reader, RACE_TIMEOUT)
 {
 	expect_death(_metadata, &self->reader);
+}
+
+/*
+ * A file on XFS, which is locked while a writer waits for the page to write: it is
+ * behind userfaultfd. read(2) waits for the lock, and no signal ends that.
+ */
+#define SCRATCH_XFS	SCRATCH "/xfs"
+#define MAKE_XFS	"mkfs.xfs -q --unsupported -d file,size=16m,name=" SCRATCH_IMAGE
+
+FIXTURE(locked_file)
+{
+	struct mapped file;
+	struct child writer;
+	struct child reader;
+};
+
+static void *write_page(void *page)
+{
+	const int fd = open(SCRATCH_XFS "/file", O_WRONLY);
+	const ssize_t size = pwrite(fd, page, page_size(), 16 * page_size());
+
+	close(fd);
+	return size == (ssize_t)page_size() ? page : NULL;
+}
+
+/* Write until the test allows that to end. */
+static int be_writer(int control, void *arg)
+{
+	static char content[1 << 16];
+	void *written = NULL;
+	pthread_t writer;
+	void *page;
+	int uffd;
+
+	(void)arg;
+	page = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED || open_userfaultfd(&uffd, 0) ||
+	    !watch_pages(uffd, page, page_size(), UFFDIO_REGISTER_MODE_MISSING) ||
+	    pthread_create(&writer, NULL, write_page, page) ||
+	    !wait_for_touch(uffd) || !notify(control))
+		return 1;
+	await(control);
+	return !give_page(uffd, page, content) ||
+	       pthread_join(writer, &written) || !written || !notify(control);
+}
+
+/* Make a file of which nothing is in memory, and a write does not change its size. */
+static bool make_file_on_xfs(void)
+{
+	const int fd = open(SCRATCH_XFS "/file", O_RDWR | O_CREAT, 0700);
+	const bool made = write_elf(fd, build_id) &&
+			  !ftruncate(fd, 17 * page_size()) && !fsync(fd) &&
+			  !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+
+	close(fd);
+	return made;
+}
+
+FIXTURE_SETUP(locked_file)
+{
+	const char *missing;
+
+	skip_without_ioctl(_metadata);
+	missing = mount_scratch_image("xfs", MAKE_XFS, SCRATCH_XFS);
+	if (missing)
+		SKIP_SETUP(missing);
+	ASSERT_TRUE(make_file_on_xfs());
+	ASSERT_TRUE(map_file(&self->file, SCRATCH_XFS "/file"));
+	ASSERT_TRUE(start_child(&self->writer, be_writer, NULL));
+	ASSERT_TRUE(await(self->writer.control));
+	ASSERT_TRUE(start_child(&self->reader, be_build_id_reader,
+				&self->file));
+}
+
+FIXTURE_TEARDOWN(locked_file)
+{
+	stop_child(&self->writer);
+	stop_child(&self->reader);
+	umount2(SCRATCH_XFS, MNT_DETACH);
+}
+
+TEST_F(locked_file, has_no_id_until_the_writer_ends)
+{
+	struct found found;
+
+	ASSERT_EQ((ssize_t)sizeof(found),
+		  read(self->reader.control, &found, sizeof(found)));
+	EXPECT_EQ(0, found.size);
+	ASSERT_TRUE(notify(self->writer.control));
+	ASSERT_TRUE(await(self->writer.control));
+	found.size = get_build_id(self->file.maps, (uintptr_t)self->file.addr,
+				  found.id);
+	EXPECT_TRUE(has_found_id(&found));
 }
 
 #endif /* PROCMAP_FUSE_H */

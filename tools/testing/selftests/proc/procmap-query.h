@@ -745,25 +745,36 @@ static inline const char *mount_scratch(void)
 	return NULL;
 }
 
-/* The same with an ext4 file system on a loop device in that tmpfs. */
-static inline const char *mount_scratch_ext4(void)
+/*
+ * The same with another file system in that tmpfs, on a loop device. @make: the
+ * command that makes it in SCRATCH_IMAGE.
+ */
+static inline const char *mount_scratch_image(const char *type, const char *make,
+					      const char *directory)
 {
 	const char *missing = mount_scratch();
-	char device[32];
+	char text[256];
 	int loop, err;
 
 	if (missing)
 		return missing;
-	if (mkdir(SCRATCH_EXT4, 0700) ||
-	    system("PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -O ^has_journal "
-		   SCRATCH_IMAGE " 2M >/dev/null 2>&1"))
-		return "mkfs.ext4 cannot be run";
-	loop = open_loop(SCRATCH_IMAGE, device, sizeof(device));
+	snprintf(text, sizeof(text),
+		 "PATH=$PATH:/usr/sbin:/sbin %s >/dev/null 2>&1", make);
+	if (mkdir(directory, 0700) || system(text))
+		return "mkfs cannot be run";
+	loop = open_loop(SCRATCH_IMAGE, text, sizeof(text));
 	if (loop < 0)
 		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
-	err = mount(device, SCRATCH_EXT4, "ext4", 0, NULL);
+	err = mount(text, directory, type, 0, NULL);
 	close(loop);
-	return err ? "cannot mount an ext4, CONFIG_EXT4_FS" : NULL;
+	return err ? "cannot mount its file system" : NULL;
+}
+
+static inline const char *mount_scratch_ext4(void)
+{
+	return mount_scratch_image("ext4",
+				   "mkfs.ext4 -q -O ^has_journal "
+				   SCRATCH_IMAGE " 2M", SCRATCH_EXT4);
 }
 
 #endif /* PROCMAP_QUERY_TEST_H */
