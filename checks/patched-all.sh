@@ -4,6 +4,10 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+for kernel in patched query; do
+	check "procmap_hold is built for $kernel" \
+		hold_module "$WORK/kernel/$kernel" "$kernel"
+done
 mapfile -t tests < <(selftests proc proc32)
 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" \

@@ -15,7 +15,7 @@ for bits in 64 32; do
 		-a secretmem.enable=1 -- "${tests[@]}" lib$bits/procmap-test
 done
 
-mapfile -t tests < <(selftests proc | grep -E -- '-(truth|race|abi)$')
+mapfile -t tests < <(selftests proc | grep -E -- '-(truth|race|abi|soak|uring)$')
 PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
 	-M "$(module_with_scan "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
 done_testing

@@ -7,9 +7,6 @@ tree=query
 programs=$BUILD/programs-query
 export TOOL=$programs/procmap/procfs_query
 
-check "procmap_hold is built" hold_module "$WORK/kernel/query" query
-mapfile -t tests < <(in_tree_tests)
-guest query -k query -M "$BUILD/hold/query/procmap_hold.ko" \
-	-a secretmem.enable=1 -- "${tests[@]}" \
+guest query -k query -- proc/procmap-query-{abi,names} proc32/procmap-query-abi \
 	lib64/procmap-test procmap/procfs_query_test.py
 done_testing

@@ -1,0 +1,24 @@
+#!/bin/bash
+# packages-all: what the packages do in a guest, where DKMS builds the module twice.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# What the packages depend on and this machine lacks: the test in the guest installs
+# that, too.
+fetch_what_is_needed() {
+	local debs
+	mapfile -t debs <<<"$("$ROOT/scripts/deb")"
+	rm -rf "$BUILD/deb/needed"
+	mkdir "$BUILD/deb/needed"
+	cd "$BUILD/deb/needed"
+	apt-get -s --no-install-recommends install "${debs[@]}" |
+		awk '$1 == "Inst" && !/^Inst (procmap-query|libprocmap|procfs-query)/ {
+			print $2 }' |
+		xargs -r apt-get -q download
+}
+
+release=$(newest_release)
+check "what the packages need is fetched" fetch_what_is_needed
+check "image of $release" "$ROOT/scripts/stock" "$release"
+take_guest packages vm -t 3600 -k "stock:$release" -- "$CHECKS/deb-test"
+done_testing
