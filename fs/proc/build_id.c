@@ -25,9 +25,6 @@
 #define PAGES_MAX	32
 #define NOTES_MAX	1024
 
-/* Reads of one page that do not wait, and find neither it nor a lock. */
-#define READ_TRIES	16
-
 /* NT_GNU_BUILD_ID, which no kernel header defines, and its owner's name. */
 #define NOTE_TYPE	3
 #define NOTE_NAME	"GNU"
@@ -90,89 +87,96 @@ bool proc_file_may_hang(const struct file *file)
 				SB_I_UNTRUSTED_MOUNTER));
 }
 
-/*
- * Make a read that does not wait succeed the next time, or at least not sooner
- * than in a tick. A fatal signal ends the wait.
- */
-static void wait_for_page(struct address_space *mapping, pgoff_t index)
+/* May, and can, a page that is not resident be read? */
+static bool may_read(struct elf_reader *reader)
 {
-	struct page *page = find_get_page(mapping, index);
-	bool uptodate;
+	const struct file *file = reader->file;
 
-	if (!page) {
-		/* The read did not get a lock or memory. */
-		schedule_timeout_killable(1);
-		return;
-	}
-	/* Readahead has started to read it. */
-	wait_on_page_locked_killable(page);
-	uptodate = PageUptodate(page);
-	put_page(page);
-	/*
-	 * It failed, or a write to some blocks of the page made it resident.
-	 * Readahead only reads what is not resident.
-	 */
-	if (!uptodate)
-		invalidate_mapping_pages(mapping, index, index);
+	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
+	    proc_file_may_hang(file))
+		return false;
+	if (!reader->may_block)
+		reader->would_block = true;
+	return reader->may_block;
 }
 
 /**
- * read_page - read a page that is not resident
- * @reader: the reader. It owns no page of the page cache.
- * @start: file offset of the page. It is below the size of the file.
- * @size: bytes to read.
+ * read_as_fault - read a page that is not resident into the page cache
+ * @reader: the reader.
+ * @index: index of the page.
+ *
+ * Reads it as a page fault does: under the invalidate_lock, and without the lock
+ * for readers that XFS's read_iter takes. A writer holds that while it faults on
+ * its source, on userfaultfd for ever, and no signal ends the wait.
+ *
+ * May block for as long as the device does, or until a fatal signal arrives.
+ *
+ * Return: the page, with a reference that the caller owns, or NULL.
+ */
+static struct page *read_as_fault(struct elf_reader *reader, pgoff_t index)
+{
+	struct address_space *mapping = reader->file->f_mapping;
+	struct page *page = find_get_page(mapping, index);
+	struct folio *folio = NULL;
+
+	/* read_cache_folio() would not let a signal end a wait for this one. */
+	if (page) {
+		wait_on_page_locked_killable(page);
+		put_page(page);
+	}
+	if (fatal_signal_pending(current))
+		return NULL;
+
+	filemap_invalidate_lock_shared(mapping);
+	/* What is truncated now must not be filled again. */
+	if (index < DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE))
+		folio = read_cache_folio(mapping, index, NULL, reader->file);
+	filemap_invalidate_unlock_shared(mapping);
+	return IS_ERR_OR_NULL(folio) ? NULL : folio_file_page(folio, index);
+}
+
+/**
+ * read_as_read - read a page that is not resident into the reader's buffer
+ * @reader: the reader.
+ * @start: file offset of the page.
  *
  * Reads it as read(2) does: buffered, with the locks of the file system, and
  * without allocating what is a hole. May block for as long as the device does,
- * or until a fatal signal arrives.
+ * or until a fatal signal arrives, which ends a wait for a lock of the file
+ * system (NFS and Ceph have one) no more than it does in read(2).
  *
- * A file system may have its read_iter wait, as no signal ends it, for a lock
- * that a writer holds while it faults on its source: on userfaultfd, for ever.
- * Those that support it are given IOCB_NOWAIT: then that starts readahead, and
- * the page is waited for here. NFS and Ceph wait for the lock as in read(2).
- *
- * Return: the bytes that are valid in @buffer; 0 if none could be read, or
- * reading is not allowed.
+ * Return: the bytes that are valid in @buffer; 0 if none could be read.
  */
-static size_t read_page(struct elf_reader *reader, u64 start, size_t size)
+static size_t read_as_read(struct elf_reader *reader, u64 start)
 {
-	struct file *file = reader->file;
-	unsigned int tries = READ_TRIES;
-	struct kvec kvec;
+	struct kvec kvec = { .iov_len = PAGE_SIZE };
 	struct kiocb kiocb;
 	struct iov_iter iter;
 	ssize_t len;
 
-	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
-	    proc_file_may_hang(file))
-		return 0;
-	if (!reader->may_block) {
-		reader->would_block = true;
-		return 0;
-	}
 	if (!reader->buffer)
 		reader->buffer = kmalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
-	if (!reader->buffer)
+	if (!reader->buffer || fatal_signal_pending(current))
 		return 0;
 
-	for (;;) {
-		if (fatal_signal_pending(current))
-			return 0;
-		init_sync_kiocb(&kiocb, file);
-		/* The target's O_DIRECT is none of the reader's. */
-		kiocb.ki_flags &= ~IOCB_DIRECT;
-		if (file->f_mode & FMODE_NOWAIT)
-			kiocb.ki_flags |= IOCB_NOWAIT;
-		kiocb.ki_pos = start;
-		kvec.iov_base = reader->buffer;
-		kvec.iov_len = size;
-		iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, size);
-		len = file->f_op->read_iter(&kiocb, &iter);
-		if (len != -EAGAIN || !--tries)
-			break;
-		wait_for_page(file->f_mapping, start >> PAGE_SHIFT);
-	}
+	init_sync_kiocb(&kiocb, reader->file);
+	/* The target's O_DIRECT is none of the reader's. */
+	kiocb.ki_flags &= ~IOCB_DIRECT;
+	kiocb.ki_pos = start;
+	kvec.iov_base = reader->buffer;
+	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, PAGE_SIZE);
+	len = reader->file->f_op->read_iter(&kiocb, &iter);
 	return max_t(ssize_t, len, 0);
+}
+
+/*
+ * A file system that can read without waiting for its locks (ext4, XFS, btrfs,
+ * f2fs, ocfs2) has none that a page fault would have to take. A network or
+ * cluster file system may have one, and shmem would fill holes.
+ */
+static bool is_read_as_fault(const struct file *file)
+{
+	return file->f_mode & FMODE_NOWAIT && !shmem_mapping(file->f_mapping);
 }
 
 /* Drop the page of the page cache, if the reader owns one. */
@@ -186,19 +190,26 @@ static void put_reader_page(struct elf_reader *reader)
 	reader->valid = 0;
 }
 
+/* Is the page resident, and can be looked at? */
+static bool is_usable(struct page *page)
+{
+	return page && PageUptodate(page) && !PageHWPoison(page);
+}
+
 /**
  * get_reader_page - make another page the current one
  * @reader: the reader.
  * @start: file offset of the page, a multiple of the page size.
  *
- * A resident page is taken straight from the page cache. May sleep otherwise,
- * see read_page().
+ * A resident page is taken straight from the page cache. May sleep otherwise, and
+ * block, see read_as_fault() and read_as_read().
  *
  * Return: true, or false if none of its bytes can be read.
  */
 static bool get_reader_page(struct elf_reader *reader, u64 start)
 {
 	struct address_space *mapping = reader->file->f_mapping;
+	const pgoff_t index = start >> PAGE_SHIFT;
 	u64 size = i_size_read(mapping->host);
 	struct page *page;
 
@@ -208,8 +219,18 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 	reader->pages_left--;
 	reader->start = start;
 
-	page = find_get_page(mapping, start >> PAGE_SHIFT);
-	if (page && PageUptodate(page) && !PageHWPoison(page)) {
+	page = find_get_page(mapping, index);
+	if (!is_usable(page) && may_read(reader)) {
+		if (page)
+			put_page(page);
+		page = NULL;
+		if (is_read_as_fault(reader->file))
+			page = read_as_fault(reader, index);
+		else
+			reader->valid = read_as_read(reader, start);
+		reader->data = reader->buffer;
+	}
+	if (is_usable(page)) {
 		reader->page = page;
 		reader->data = kmap_local_page(page);
 		/*
@@ -219,12 +240,8 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 		size = i_size_read(mapping->host);
 		if (start < size)
 			reader->valid = min_t(u64, size - start, PAGE_SIZE);
-	} else {
-		if (page)
-			put_page(page);
-		reader->valid = read_page(reader, start,
-					  min_t(u64, size - start, PAGE_SIZE));
-		reader->data = reader->buffer;
+	} else if (page) {
+		put_page(page);
 	}
 	return reader->valid;
 }
@@ -259,7 +276,7 @@ static noinline bool read_pages(struct elf_reader *reader, u64 pos, void *to,
  * @len: number of bytes.
  *
  * Inlined because the bytes are usually on the current page: with a constant
- * @len the copy is then a few moves. May sleep, see read_page().
+ * @len the copy is then a few moves. May sleep, see get_reader_page().
  *
  * Return: true, or false if not all of the bytes can be read.
  */

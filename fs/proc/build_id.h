@@ -18,8 +18,8 @@ struct file;
  *
  * Only regular files with a page cache have one. Resident pages are looked at in
  * the page cache; no method of the file system is called, and nothing is
- * allocated. Other pages are read by the file's read_iter method, but not if
- * proc_file_may_hang(). That may block for as long as the device does, or until
+ * allocated. Other pages are read as a page fault or read(2) reads them, but not
+ * if proc_file_may_hang(). That may block for as long as the device does, or until
  * a fatal signal arrives; on NFS and Ceph, where a read waits for a lock that
  * writers hold, a signal ends it no more than a read(2). The caller must not hold
  * a lock that a file system or a page fault takes, such as mmap_lock.

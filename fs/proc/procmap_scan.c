@@ -13,7 +13,7 @@
  *   indefinitely, so no reference is held.
  *
  * A file that has to be read for its build ID ends the chunk before its VMA. The
- * next chunk is that VMA alone, so that only its file is held while the read may
+ * next chunk has no other file, so that only this one is held while the read may
  * block. Each chunk starts at the address where the one before it ended, with
  * whatever is mapped there by then.
  */
@@ -69,7 +69,7 @@ struct scan_file {
  * @arg: the arguments, copied in and checked; its outputs are kept up to date.
  * @walk: the walk; its position is where the next chunk starts.
  * @nr_copied: records copied out.
- * @room: VMAs that the chunk may have. If that is one, its file may be read.
+ * @files_max: files that the chunk may have. If that is one, it may be read.
  * @nr: number of records of the chunk.
  * @nr_files: number of files of the chunk.
  * @specials_used: bytes used of @specials.
@@ -86,7 +86,7 @@ struct scan {
 	struct procmap_scan_arg arg;
 	struct vma_walk walk;
 	u32 nr_copied;
-	u32 room;
+	u32 files_max;
 	u32 nr;
 	u32 nr_files;
 	u32 specials_used;
@@ -122,7 +122,7 @@ static int copy_arg_in(struct procmap_scan_arg *arg,
 
 /*
  * Get the file of a VMA, which is locked. A library has four or five VMAs in a
- * row: they share one reference.
+ * row: they share one reference. Returns NULL if the chunk has no room for it.
  */
 static const struct scan_file *collect_file(struct scan *scan, struct file *file,
 					    const struct path *path)
@@ -131,14 +131,19 @@ static const struct scan_file *collect_file(struct scan *scan, struct file *file
 
 	if (scan->nr_files && entry[-1].file == file && entry[-1].path == path)
 		return entry - 1;
+	if (scan->nr_files == scan->files_max)
+		return NULL;
 	scan->nr_files++;
 	entry->file = get_file(file);
 	entry->path = path;
 	return entry;
 }
 
-/* Make the record of a VMA, which is locked, but for what its file has. */
-static void collect_vma(struct scan *scan, struct vm_area_struct *vma)
+/*
+ * Make the record of a VMA, which is locked, but for what its file has. Returns
+ * false if the chunk has no room for its file.
+ */
+static bool collect_vma(struct scan *scan, struct vm_area_struct *vma)
 {
 	struct procmap_vma *record = &scan->records[scan->nr];
 	const struct path *path = NULL;
@@ -179,9 +184,13 @@ static void collect_vma(struct scan *scan, struct vm_area_struct *vma)
 	}
 
 	scan->file_of[scan->nr] = NULL;
-	if (file && (path || scan->arg.want & PROCMAP_SCAN_BUILD_IDS))
+	if (file && (path || scan->arg.want & PROCMAP_SCAN_BUILD_IDS)) {
 		scan->file_of[scan->nr] = collect_file(scan, file, path);
+		if (!scan->file_of[scan->nr])
+			return false;
+	}
 	scan->nr++;
+	return true;
 }
 
 /**
@@ -196,6 +205,7 @@ static void collect_vma(struct scan *scan, struct vm_area_struct *vma)
  */
 static int collect_vmas(struct scan *scan)
 {
+	const u32 room = min(VMAS_PER_HOLD, scan->arg.vec_len - scan->nr_copied);
 	struct vma_walk walk = scan->walk;
 	struct vm_area_struct *vma;
 	int err;
@@ -207,13 +217,11 @@ static int collect_vmas(struct scan *scan)
 	scan->nr = 0;
 	scan->nr_files = 0;
 	scan->specials_used = 0;
-	scan->room = min(scan->room, scan->arg.vec_len - scan->nr_copied);
-	while (scan->nr < scan->room &&
+	while (scan->nr < room &&
 	       SPECIALS_SIZE - scan->specials_used >= SHORT_NAME_SIZE) {
 		vma = procmap_next_vma(&walk);
-		if (!vma)
+		if (!vma || !collect_vma(scan, vma))
 			break;
-		collect_vma(scan, vma);
 		walk.pos = vma->vm_end;
 	}
 	scan->chunk_end = min(walk.pos, walk.end);
@@ -260,10 +268,10 @@ static int emit_build_id(struct scan *scan, struct procmap_vma *record,
 			 struct file *file)
 {
 	u8 id[BUILD_ID_SIZE_MAX];
-	const int size = proc_build_id(file, id, scan->room == 1);
+	const int size = proc_build_id(file, id, scan->files_max == 1);
 
 	if (size < 0) {
-		scan->room = 1;
+		scan->files_max = 1;
 		return size;
 	}
 	if (size) {
@@ -334,7 +342,7 @@ static int emit_records(struct scan *scan)
 	}
 	if (!err) {
 		/* More files may have to be read: do not begin with all again. */
-		scan->room = min(2 * scan->room, VMAS_PER_HOLD);
+		scan->files_max = min(2 * scan->files_max, VMAS_PER_HOLD);
 	} else {
 		scan->nr = i;
 		scan->chunk_end = i ? scan->records[i - 1].end : scan->walk.pos;
@@ -431,7 +439,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 		.file_backed = arg.filter & PROCMAP_VMA_FILE_BACKED,
 	};
 	scan->nr_copied = 0;
-	scan->room = VMAS_PER_HOLD;
+	scan->files_max = VMAS_PER_HOLD;
 
 	ret = scan_chunks(scan);
 	scan->arg.walk_end = scan->walk.pos;

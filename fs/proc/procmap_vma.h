@@ -20,7 +20,7 @@ struct workqueue_struct;
  * special name is "[anon:NAME]", with the 80 bytes that prctl(PR_SET_VMA)
  * allows.
  */
-#define SHORT_NAME_SIZE		128
+#define SHORT_NAME_SIZE		256
 
 /* VMAs looked at per hold of mmap_lock: the longest that a writer waits. */
 #define VMAS_PER_HOLD		64U
