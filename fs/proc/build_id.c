@@ -121,7 +121,7 @@ static struct page *read_as_fault(struct elf_reader *reader, pgoff_t index)
 
 	/* read_cache_folio() would not let a signal end a wait for this one. */
 	if (page) {
-		wait_on_page_locked_killable(page);
+		folio_wait_locked_killable(page_folio(page));
 		put_page(page);
 	}
 	if (fatal_signal_pending(current))

@@ -15,7 +15,7 @@
 
 /* PROCMAP_SCAN, but for its size, and where its argument points to records. */
 #define IS_SCAN(request)	(((request) & 0xffff) == 0x66e0)
-#define SCAN_RECORDS		7
+#define SCAN_RECORDS		8
 
 #define PAGE		4096ULL
 
