@@ -109,7 +109,8 @@ static bool may_read(struct elf_reader *reader)
  * for readers that XFS's read_iter takes. A writer holds that while it faults on
  * its source, on userfaultfd for ever, and no signal ends the wait.
  *
- * May block for as long as the device does, or until a fatal signal arrives.
+ * May block for as long as the device does, or until a fatal signal arrives, but
+ * for a page that somebody else begins to read meanwhile.
  *
  * Return: the page, with a reference that the caller owns, or NULL.
  */
@@ -171,8 +172,8 @@ static size_t read_as_read(struct elf_reader *reader, u64 start)
 
 /*
  * A file system that can read without waiting for its locks (ext4, XFS, btrfs,
- * f2fs, ocfs2) has none that a page fault would have to take. A network or
- * cluster file system may have one, and shmem would fill holes.
+ * f2fs, ocfs2) needs none of them for a page fault, or takes it by itself when it
+ * reads the page. Of others, that is not known, and shmem would fill holes.
  */
 static bool is_read_as_fault(const struct file *file)
 {

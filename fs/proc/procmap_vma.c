@@ -21,68 +21,21 @@ struct workqueue_struct *procmap_put_queue;
 
 /*
  * Works that may hang at a time. If all do, because somebody makes them, the next
- * one to drop a last reference does it by itself, as the base's readers of maps
- * do.
+ * last reference is dropped by fput().
  */
 #define PUT_WORKS_MAX	64
 
 static atomic_t put_works = ATOMIC_INIT(0);
 
 /**
- * struct put_work - last references, which a work drops
- * @work: the work, which owns them.
- * @file: a file, or NULL.
- * @mm: the users of an address space, or NULL.
+ * struct put_work - a last reference on a file, which a work drops
+ * @work: the work, which owns it.
+ * @file: the file.
  */
 struct put_work {
 	struct work_struct work;
 	struct file *file;
-	struct mm_struct *mm;
 };
-
-static void put_by_work(struct work_struct *work)
-{
-	struct put_work *put = container_of(work, struct put_work, work);
-
-	if (put->file)
-		__fput_sync(put->file);
-	if (put->mm)
-		mmput(put->mm);
-	kfree(put);
-	atomic_dec(&put_works);
-}
-
-/* Drop what may be the last reference by a work. No lock is held. */
-static void put_later(struct file *file, struct mm_struct *mm)
-{
-	struct put_work *put = NULL;
-
-	if (atomic_inc_return(&put_works) <= PUT_WORKS_MAX)
-		put = kmalloc(sizeof(*put), GFP_KERNEL);
-	if (put) {
-		put->file = file;
-		put->mm = mm;
-		INIT_WORK(&put->work, put_by_work);
-		queue_work(procmap_put_queue, &put->work);
-		return;
-	}
-	atomic_dec(&put_works);
-	if (file)
-		fput(file);
-	if (mm)
-		mmput(mm);
-}
-
-/*
- * The last user of an address space tears it down: that closes files and completes
- * asynchronous I/O, and a target whose files are on FUSE can make it wait for
- * ever.
- */
-static void put_users(struct mm_struct *mm)
-{
-	if (!atomic_add_unless(&mm->mm_users, -1, 1))
-		put_later(NULL, mm);
-}
 
 /**
  * procmap_lock_vmas - lock the VMAs for the next steps of a walk
@@ -99,7 +52,7 @@ int procmap_lock_vmas(struct vma_walk *walk)
 	if (!walk->mm || !mmget_not_zero(walk->mm))
 		return -ESRCH;
 	if (mmap_read_lock_killable(walk->mm)) {
-		put_users(walk->mm);
+		mmput(walk->mm);
 		return -EINTR;
 	}
 	walk->left = VMAS_PER_HOLD;
@@ -110,11 +63,16 @@ int procmap_lock_vmas(struct vma_walk *walk)
 /**
  * procmap_unlock_vmas - undo procmap_lock_vmas()
  * @walk: the walk.
+ *
+ * If the users of the address space have gone meanwhile, this tears it down, as in
+ * the base's own readers of maps: that may wait for the server of a FUSE file that
+ * was mapped. A work must not do it: what a kernel thread drops is released by the
+ * one work of delayed_fput(), which would wait, for all.
  */
 void procmap_unlock_vmas(struct vma_walk *walk)
 {
 	mmap_read_unlock(walk->mm);
-	put_users(walk->mm);
+	mmput(walk->mm);
 }
 
 /**
@@ -183,22 +141,46 @@ int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 	return len >= 0 && len < SHORT_NAME_SIZE ? len + 1 : -ENAMETOOLONG;
 }
 
+static void put_by_work(struct work_struct *work)
+{
+	struct put_work *put = container_of(work, struct put_work, work);
+
+	__fput_sync(put->file);
+	kfree(put);
+	atomic_dec(&put_works);
+}
+
 /**
  * procmap_put_file - drop a reference on the file of a VMA
  * @file: the file, or NULL. No lock is held.
  *
  * If the target has unmapped and closed the file meanwhile, this reference is
  * the last. fput() releases the file before the caller returns to user space,
- * and on FUSE that may wait for ever for an answer of the server.
+ * and on FUSE that may wait for ever for an answer of the server. Then a work
+ * does it.
  */
 void procmap_put_file(struct file *file)
 {
+	struct put_work *put = NULL;
+
 	if (!file)
 		return;
-	if (!proc_file_may_hang(file))
+	if (!proc_file_may_hang(file)) {
 		fput(file);
-	else if (!atomic_long_add_unless(&file->f_count, -1, 1))
-		put_later(file, NULL);
+		return;
+	}
+	if (atomic_long_add_unless(&file->f_count, -1, 1))
+		return;
+	if (atomic_inc_return(&put_works) <= PUT_WORKS_MAX)
+		put = kmalloc(sizeof(*put), GFP_KERNEL);
+	if (!put) {
+		atomic_dec(&put_works);
+		fput(file);
+		return;
+	}
+	put->file = file;
+	INIT_WORK(&put->work, put_by_work);
+	queue_work(procmap_put_queue, &put->work);
 }
 
 /**
