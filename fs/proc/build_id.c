@@ -103,6 +103,8 @@ static bool may_read(struct elf_reader *reader)
 /**
  * read_as_fault - read a page that is not resident into the page cache
  * @reader: the reader.
+ * @page: the page, if it is in the page cache and not up to date, or NULL. The
+ *	reference is dropped.
  * @index: index of the page.
  *
  * Reads it as a page fault does: under the invalidate_lock, and without the lock
@@ -114,10 +116,10 @@ static bool may_read(struct elf_reader *reader)
  *
  * Return: the page, with a reference that the caller owns, or NULL.
  */
-static struct page *read_as_fault(struct elf_reader *reader, pgoff_t index)
+static struct page *read_as_fault(struct elf_reader *reader, struct page *page,
+				  pgoff_t index)
 {
 	struct address_space *mapping = reader->file->f_mapping;
-	struct page *page = find_get_page(mapping, index);
 	struct folio *folio = NULL;
 
 	/* read_cache_folio() would not let a signal end a wait for this one. */
@@ -222,14 +224,15 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 
 	page = find_get_page(mapping, index);
 	if (!is_usable(page) && may_read(reader)) {
-		if (page)
-			put_page(page);
-		page = NULL;
-		if (is_read_as_fault(reader->file))
-			page = read_as_fault(reader, index);
-		else
+		if (is_read_as_fault(reader->file)) {
+			page = read_as_fault(reader, page, index);
+		} else {
+			if (page)
+				put_page(page);
+			page = NULL;
 			reader->valid = read_as_read(reader, start);
-		reader->data = reader->buffer;
+			reader->data = reader->buffer;
+		}
 	}
 	if (is_usable(page)) {
 		reader->page = page;

@@ -16,7 +16,6 @@
 #include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
-#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/procmap_query.h>
 #include <linux/sched.h>
@@ -93,18 +92,8 @@ static void copy_fields(struct procmap_query *query, struct answer *answer,
 	query->vma_end = vma->vm_end;
 	query->vma_flags = procmap_vma_permissions(vma);
 	query->vma_page_size = vma_kernel_pagesize(vma);
-	query->vma_offset = 0;
-	query->inode = 0;
-	query->dev_major = 0;
-	query->dev_minor = 0;
-	if (file) {
-		const struct inode *inode = file_inode(file);
-
-		query->vma_offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-		query->inode = inode->i_ino;
-		query->dev_major = MAJOR(inode->i_sb->s_dev);
-		query->dev_minor = MINOR(inode->i_sb->s_dev);
-	}
+	procmap_file_fields(vma, &query->vma_offset, &query->inode,
+			    &query->dev_major, &query->dev_minor);
 
 	answer->path = NULL;
 	answer->name_size = 0;

@@ -21,7 +21,6 @@
 #include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
-#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/procmap_query.h>
 #include <linux/sched/signal.h>
@@ -154,23 +153,14 @@ static bool collect_vma(struct scan *scan, struct vm_area_struct *vma)
 	record->end = vma->vm_end;
 	record->flags = procmap_vma_permissions(vma);
 	record->page_size = vma_kernel_pagesize(vma);
-	record->offset = 0;
-	record->inode = 0;
-	record->dev_major = 0;
-	record->dev_minor = 0;
+	if (file)
+		record->flags |= PROCMAP_VMA_FILE_BACKED;
+	procmap_file_fields(vma, &record->offset, &record->inode,
+			    &record->dev_major, &record->dev_minor);
 	record->name_offset = 0;
 	record->name_size = 0;
 	record->build_id_offset = 0;
 	record->build_id_size = 0;
-	if (file) {
-		const struct inode *inode = file_inode(file);
-
-		record->flags |= PROCMAP_VMA_FILE_BACKED;
-		record->offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-		record->inode = inode->i_ino;
-		record->dev_major = MAJOR(inode->i_sb->s_dev);
-		record->dev_minor = MINOR(inode->i_sb->s_dev);
-	}
 
 	if (scan->arg.want & PROCMAP_SCAN_NAMES)
 		size = procmap_copy_name(vma, scan->specials +

@@ -7,11 +7,12 @@
 #define _PROC_PROCMAP_VMA_H
 
 #include <linux/build_bug.h>
+#include <linux/fs.h>
+#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/procmap_query.h>
 #include <linux/types.h>
 
-struct file;
 struct path;
 struct workqueue_struct;
 
@@ -63,6 +64,26 @@ static inline u64 procmap_vma_permissions(const struct vm_area_struct *vma)
 {
 	return (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC)) |
 	       (vma->vm_flags & VM_MAYSHARE ? PROCMAP_QUERY_VMA_SHARED : 0);
+}
+
+/* What the ioctls return of the file of a VMA, which is locked; 0 without one. */
+static inline void procmap_file_fields(const struct vm_area_struct *vma,
+				       u64 *offset, u64 *ino, u32 *dev_major,
+				       u32 *dev_minor)
+{
+	const struct inode *inode;
+
+	*offset = 0;
+	*ino = 0;
+	*dev_major = 0;
+	*dev_minor = 0;
+	if (vma->vm_file) {
+		inode = file_inode(vma->vm_file);
+		*offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		*ino = inode->i_ino;
+		*dev_major = MAJOR(inode->i_sb->s_dev);
+		*dev_minor = MINOR(inode->i_sb->s_dev);
+	}
 }
 
 int procmap_lock_vmas(struct vma_walk *walk);
