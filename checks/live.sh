@@ -103,12 +103,6 @@ main_job() {
 	grep -q '^ioctl .* 300$' "$tmp/run"
 }
 
-# The module's own test: it is loaded and disabled so many times under load.
-lifetimes() {
-	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
-		guest "lifetimes-$1" -s -k "$2" -- "live/procmap-query-live-$1"
-}
-
 newest=$(newest_release)
 older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)
 debug=$(debug_release)
@@ -122,6 +116,6 @@ check "live: a kernel with the ioctl is refused" kernel_with_the_ioctl_is_refuse
 check "live: another kernel's module is refused" \
 	other_kernels_module_is_refused "$newest" "$older"
 check "make run" main_job
-lifetimes 64 "stock:$newest" "$newest" 100
-lifetimes 32 debug "$debug" 20
+lifetimes 64 "stock:$newest" "$newest" 20
+lifetimes 32 debug "$debug" 5
 done_testing

@@ -30,7 +30,7 @@ main_job() {
 
 check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
 mapfile -t tests < <(in_tree_tests)
-guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
+PROCMAP_TEST_MAPPINGS=10000 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
 	-a secretmem.enable=1 -- "${tests[@]}" lib64/procmap-test
 check "the base's own proc tests pass" base_proc_tests
 check "make run-tree" main_job

@@ -5,8 +5,7 @@
 
 tree=query
 programs=$BUILD/programs-query
-export TOOL=$programs/procmap/procfs_query
 
-guest query -k query -- proc/procmap-query-{abi,names} proc32/procmap-query-abi \
-	lib64/procmap-test procmap/procfs_query_test.py
+PROCMAP_TEST_MAPPINGS=10000 guest query -k query -- \
+	proc/procmap-query-{abi,names} proc32/procmap-query-abi lib64/procmap-test
 done_testing

@@ -1,12 +1,15 @@
 #!/bin/bash
-# stock-all: the newest and the oldest of Debian's kernels of each flavour.
+# stock-all: the newest and the oldest of Debian's kernels of each flavour, with 60,000
+# VMAs, and the module's lifetimes.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
 for flavour in $(base_fact FLAVOURS); do
 	mapfile -t releases < <("$ROOT/scripts/live" -l "$flavour")
 	for release in "${releases[-1]}" "${releases[0]}"; do
-		[ "$release" = "$(newest_release)" ] || stock_kernel "$release"
+		stock_kernel "$release"
 	done
 done
+lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100
+lifetimes 32 debug "$(debug_release)" 20
 done_testing

@@ -217,6 +217,13 @@ stock_kernel() {
 		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
 }
 
+# The module's own test, in bits $1: it is loaded and disabled $4 times under load, on
+# the kernel $2 of release $3.
+lifetimes() {
+	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
+		guest "lifetimes-$1" -s -k "$2" -- "live/procmap-query-live-$1"
+}
+
 # The selftests in the directory $2 of build/programs, on the debug kernel with the
 # live module. The debug aids take minutes for more mappings, and half an hour for the
 # longest programs of the scan; "make check-all" has them.
