@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 
 for kernel in debug patched query; do
-	check "the kernel '$kernel' is built" "$ROOT/scripts/kernel" $kernel
+	kernel_is_built $kernel
 done
 check "perf is built" "$ROOT/scripts/perf" build
 check "the BPF selftests are built" "$ROOT/scripts/bpf" build

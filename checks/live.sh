@@ -8,7 +8,8 @@ live_warnings() {
 	local dir=$tmp/live-warnings
 	"$ROOT/scripts/live" -s "$dir"
 	make -C "/lib/modules/$1/build" M="$dir" W=1 C=2 modules 2>&1 |
-		tee /dev/stderr | grep -E "^$dir.*(warning|error):" >"$tmp/new" || :
+		tee /dev/stderr | grep -E "^($dir.*(warning|error)|WARNING: modpost):" \
+		>"$tmp/new" || :
 	[ -e "$dir/procmap_query.ko" ]
 	[ ! -s "$tmp/new" ]
 }
@@ -103,6 +104,7 @@ main_job() {
 	grep -q '^ioctl .* 300$' "$tmp/run"
 }
 
+kernel_is_built debug
 newest=$(newest_release)
 older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)
 debug=$(debug_release)

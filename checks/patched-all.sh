@@ -4,6 +4,7 @@
 . "$(dirname "$0")/tap.sh"
 
 for kernel in patched query; do
+	kernel_is_built $kernel
 	check "procmap_hold is built for $kernel" \
 		hold_module "$WORK/kernel/$kernel" "$kernel"
 done

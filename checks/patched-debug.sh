@@ -4,7 +4,8 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-check "the kernel 'patched-debug' is built" "$ROOT/scripts/kernel" patched-debug
+kernel_is_built patched-debug
+kernel_is_built debug
 check "procmap_hold is built" hold_module "$WORK/kernel/patched-debug" patched-debug
 mapfile -t tests < <(selftests proc)
 mapfile -t tests32 < <(selftests proc32)

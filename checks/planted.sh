@@ -15,17 +15,19 @@ $2"
 run_planted() {
 	cp -r "$programs/kselftest" "$tmp/programs/"
 	echo 'timeout=2' >"$tmp/programs/planted/settings"
-	printf '%s\n' $'planted/*\tallowed\tno such *' >"$tmp/skips"
+	printf '%s\n' $'planted/*\tallowed\tno such *' $'planted/any\t*\tno such *' \
+		>"$tmp/skips"
 	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
 	"$CHECKS/flatten" planted "$tmp/output" "$tmp/skips" >"$tmp/flat"
 	cat "$tmp/output" "$tmp/flat"
 }
 
-# A program of that script is a failure, and the line says why.
+# A program of that script is a failure, and the line says why. Any test of the
+# program "any" may be skipped, but not the whole of it.
 is_found() {
-	local pattern=$1 script=$2
-	plant program "$script"
-	run_planted planted/program
+	local pattern=$1 script=$2 program=${3:-program}
+	plant "$program" "$script"
+	run_planted "planted/$program"
 	grep -E "^not ok - planted: $pattern" "$tmp/flat"
 }
 
@@ -67,6 +69,7 @@ section_is_found() {
 	local dir=$tmp/house
 	mkdir -p "$dir"
 	cp -r "$ROOT/checks" "$ROOT/scripts" "$dir/"
+	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$dir/checks/build.sh"
 	printf '#!/bin/sh\n%s\n' "$1" >"$dir/checks/input.sh"
 	expect 1 env -u CI "$dir/checks/run" input >"$tmp/out" 2>&1
 	cat "$tmp/out"
@@ -80,9 +83,18 @@ section_cannot_run() {
 }
 
 section_is_not_listed() {
+	local name
 	section_is_found ''
-	cp "$tmp/house/checks/input.sh" "$tmp/house/checks/unlisted.sh"
-	expect 2 "$tmp/house/checks/run" input
+	for name in unlisted newtap; do
+		cp "$tmp/house/checks/input.sh" "$tmp/house/checks/$name.sh"
+		expect 2 "$tmp/house/checks/run" input
+		rm "$tmp/house/checks/$name.sh"
+	done
+}
+
+second_run_is_refused() {
+	section_is_found ''
+	expect 2 flock "$tmp/house/build/check.lock" "$tmp/house/checks/run" input
 }
 
 # The module without the scan: all tests of it are skipped.
@@ -110,6 +122,16 @@ check "a skip that the harness does not name is found" is_found \
 check "a program skipped by its exit status is found" is_found planted/program 'exit 4'
 check "a program skipped by its plan is found" is_found planted/program \
 	'echo "1..0 # SKIP no such thing"; exit 4'
+check "a program skipped where its tests may be is found" is_found planted/any \
+	'echo "no such thing"; exit 4' any
+check "a program skipped by its plan where its tests may be is found" \
+	is_found planted/any 'echo "1..0 # SKIP no such thing"; exit 4' any
+check "a program that goes on after it is skipped is found" is_found planted/program \
+	'echo "1..0 # SKIP no such thing"; echo not ok 1 a'
+for remark in 'SKIPPED no such thing' 'XFAIL broken' 'b # SKIP no such thing'; do
+	check "a test that ends in '# $remark' is found" is_found planted/program \
+		"echo 1..1; echo 'ok 1 a #$remark'"
+done
 check "a failed test is found" is_found 'planted/program: a' 'echo 1..1; echo not ok 1 a'
 check "a plan not fulfilled is found" is_found planted/program 'echo 1..2; echo ok 1 a'
 check "a plan exceeded is found" is_found planted/program "$good; echo ok 2 b"
@@ -143,5 +165,6 @@ check "a section's failure called a TODO is found" section_is_found \
 check "a section that bails out is found" section_is_found "echo 'Bail out!'"
 check "a section that cannot be run is found" section_cannot_run
 check "a section that no list names is found" section_is_not_listed
+check "a second run in a checkout is refused" second_run_is_refused
 check "a module that lost an ioctl is found" lost_ioctl_is_found
 done_testing

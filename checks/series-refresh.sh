@@ -507,9 +507,12 @@ toy_base_is_listed() {
 # Versions of kernels stand in series/ only; a comment may have one as an example.
 no_version_in_scripts() {
 	cd "$ROOT"
-	(! grep -nE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
-		debian/*.dkms debian/*.conf scripts/* checks/*.sh bench/bench |
-		grep -vE '^[^:]*:[0-9]+:[[:space:]]*#')
+	grep -rnE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
+		debian/*.dkms debian/*.conf scripts checks/*.sh bench/bench >"$tmp/found" ||
+		[ $? -eq 1 ]
+	sed -i -E '/^[^:]*:[0-9]+:[[:space:]]*#/d' "$tmp/found"
+	cat "$tmp/found"
+	[ ! -s "$tmp/found" ]
 }
 
 prepare() {

@@ -108,7 +108,17 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
+# Every selftest is in a commit of the series: only those are built and run.
+selftests_are_in_the_series() {
+	local dir=tools/testing/selftests/proc
+	(cd "$ROOT" && find $dir -type f) | sort >"$tmp/here"
+	(cd "$patched" && git ls-files $dir) | sort >"$tmp/there"
+	[ -s "$tmp/here" ]
+	[ -z "$(comm -23 "$tmp/here" "$tmp/there" | tee /dev/stderr)" ]
+}
+
 check "shellcheck" shell_scripts
+check "the selftests are in the series" selftests_are_in_the_series
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free

@@ -10,6 +10,7 @@ for flavour in $(base_fact FLAVOURS); do
 		stock_kernel "$release"
 	done
 done
+kernel_is_built debug
 lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100
 lifetimes 32 debug "$(debug_release)" 20
 done_testing

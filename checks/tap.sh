@@ -176,6 +176,11 @@ base_git() {
 	git --git-dir="$WORK/git" "$@"
 }
 
+# Build a kernel before a section builds a module for it: another may be building it.
+kernel_is_built() {
+	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
+}
+
 module_of() {
 	printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
 }
@@ -230,6 +235,7 @@ lifetimes() {
 debug_kernel() {
 	local name=$1 tests
 	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
+	kernel_is_built debug
 	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
 	mapfile -t tests < <(selftests "$2" |

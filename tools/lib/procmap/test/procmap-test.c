@@ -299,6 +299,13 @@ static bool make_mappings(const char *dir)
 	return !unlink(path);
 }
 
+/* Why what needs this method is skipped. */
+static const char *without_ioctl(enum procmap_way way)
+{
+	return way == PROCMAP_BY_SCAN ? "this kernel has no PROCMAP_SCAN" :
+					"this kernel has no PROCMAP_QUERY";
+}
+
 FIXTURE_SETUP(scene)
 {
 	int maps, err;
@@ -315,7 +322,7 @@ FIXTURE_SETUP(scene)
 
 	err = procmap_open_pid(self->child.pid, variant->way, &self->procmap);
 	if (variant->way != PROCMAP_BY_TEXT && err == -ENOTTY)
-		SKIP(return, "this kernel has no such ioctl");
+		SKIP(return, "%s", without_ioctl(variant->way));
 	ASSERT_EQ(0, err);
 }
 
@@ -1010,7 +1017,7 @@ FIXTURE_SETUP(change)
 
 	err = procmap_open_self(variant->way, &self->procmap);
 	if (variant->way != PROCMAP_BY_TEXT && err == -ENOTTY)
-		SKIP(return, "this kernel has no such ioctl");
+		SKIP(return, "%s", without_ioctl(variant->way));
 	ASSERT_EQ(0, err);
 	fd = memfd_create("area", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, AREA));
@@ -1457,32 +1464,49 @@ TEST(refused_ioctl_means_the_text)
 	calls.scan_errno = 0;
 }
 
-TEST(answer_that_is_none_is_told)
+FIXTURE(answer)
 {
-	static const enum procmap_way ways[] = { PROCMAP_BY_IOCTL, PROCMAP_BY_SCAN };
-	struct procmap_mapping found;
 	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(answer)
+{
+	enum procmap_way way;
+};
+
+FIXTURE_VARIANT_ADD(answer, ioctl) { .way = PROCMAP_BY_IOCTL };
+FIXTURE_VARIANT_ADD(answer, scan) { .way = PROCMAP_BY_SCAN };
+
+FIXTURE_SETUP(answer)
+{
+	const int err = procmap_open_self(variant->way, &self->procmap);
+
+	if (err == -ENOTTY)
+		SKIP(return, "%s", without_ioctl(variant->way));
+	ASSERT_EQ(0, err);
+}
+
+FIXTURE_TEARDOWN(answer)
+{
+	procmap_close(self->procmap);
+}
+
+TEST_F(answer, that_is_none_is_told)
+{
+	struct procmap_mapping found;
 	uint64_t cursor = 0;
-	int i;
 
-	for (i = 0; i < 2; i++) {
-		if (procmap_open_self(ways[i], &procmap) == -ENOTTY)
-			SKIP(return, "this kernel has no such ioctl");
-		calls.answered_end = 4096;
-		EXPECT_EQ(-EPROTO, procmap_find(procmap, (uintptr_t)&calls, 0,
-						&found));
-		EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0, &found));
-		EXPECT_EQ(0, cursor);
-		calls.answered_end = 0;
+	calls.answered_end = 4096;
+	EXPECT_EQ(-EPROTO, procmap_find(self->procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-EPROTO, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_EQ(0, cursor);
+	calls.answered_end = 0;
 
-		/* It does not need more room than it was given. */
-		calls.scan_errno = ENOSPC;
-		if (ways[i] == PROCMAP_BY_SCAN)
-			EXPECT_EQ(-EPROTO, procmap_next(procmap, &cursor, 0,
-							&found));
-		calls.scan_errno = 0;
-		procmap_close(procmap);
-	}
+	/* It does not need more room than it was given. */
+	calls.scan_errno = ENOSPC;
+	if (variant->way == PROCMAP_BY_SCAN)
+		EXPECT_EQ(-EPROTO, procmap_next(self->procmap, &cursor, 0, &found));
+	calls.scan_errno = 0;
 }
 
 TEST(refused_scan_means_queries)
