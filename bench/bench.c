@@ -160,7 +160,7 @@ static void make_directories(char *path)
 	}
 }
 
-/* Make the file of a library, and return it opened. */
+/* Make the file of a library, and return it opened as the dynamic linker does. */
 static int make_library(size_t nr)
 {
 	char path[PATH_LONG + 1];
@@ -169,8 +169,12 @@ static int make_library(size_t nr)
 	make_path(path, nr);
 	make_directories(path);
 	make_build_id(id_in_program, nr);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
 	if (fd < 0 || write(fd, program, sizeof(program)) != sizeof(program))
+		err(2, "%s", path);
+	close(fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		err(2, "%s", path);
 	return fd;
 }

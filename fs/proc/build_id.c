@@ -64,7 +64,7 @@ struct elf_reader {
  * read_folio method. Files on a SB_I_NOEXEC file system (sysfs, procfs) are
  * never executables, whatever they contain.
  */
-static bool has_pages(struct file *file)
+bool proc_file_has_pages(struct file *file)
 {
 	struct address_space *mapping = file->f_mapping;
 	struct inode *inode = mapping->host;
@@ -76,24 +76,24 @@ static bool has_pages(struct file *file)
 
 /*
  * What a FUSE server, or an untrusted mounter, does not answer is waited for in
- * a way that no signal ends. A stacked file system may have FUSE below it.
+ * a way that no signal ends.
  */
 bool proc_file_may_hang(const struct file *file)
 {
-	const struct super_block *sb = file_inode(file)->i_sb;
-
-	return sb->s_stack_depth ||
-	       (sb->s_iflags & (SB_I_IMA_UNVERIFIABLE_SIGNATURE |
-				SB_I_UNTRUSTED_MOUNTER));
+	return file_inode(file)->i_sb->s_iflags &
+	       (SB_I_IMA_UNVERIFIABLE_SIGNATURE | SB_I_UNTRUSTED_MOUNTER);
 }
 
-/* May, and can, a page that is not resident be read? */
+/*
+ * May, and can, a page that is not resident be read? A stacked file system may
+ * have FUSE below it.
+ */
 static bool may_read(struct elf_reader *reader)
 {
 	const struct file *file = reader->file;
 
 	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
-	    proc_file_may_hang(file))
+	    file_inode(file)->i_sb->s_stack_depth || proc_file_may_hang(file))
 		return false;
 	if (!reader->may_block)
 		reader->would_block = true;
@@ -111,8 +111,9 @@ static bool may_read(struct elf_reader *reader)
  * for readers that XFS's read_iter takes. A writer holds that while it faults on
  * its source, on userfaultfd for ever, and no signal ends the wait.
  *
- * May block for as long as the device does, or until a fatal signal arrives, but
- * for a page that somebody else begins to read meanwhile.
+ * May block for as long as the device does, or until a fatal signal arrives. That
+ * does not end a wait for the blocks where a file system keeps its own data, nor for
+ * a page that somebody else begins to read meanwhile.
  *
  * Return: the page, with a reference that the caller owns, or NULL.
  */
@@ -130,7 +131,9 @@ static struct page *read_as_fault(struct elf_reader *reader, struct page *page,
 	if (fatal_signal_pending(current))
 		return NULL;
 
-	filemap_invalidate_lock_shared(mapping);
+	/* Its writers may hold it for long: FICLONE, FALLOC_FL_COLLAPSE_RANGE. */
+	if (down_read_killable(&mapping->invalidate_lock))
+		return NULL;
 	/* What is truncated now must not be filled again. */
 	if (index < DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE))
 		folio = read_cache_folio(mapping, index, NULL, reader->file);
@@ -223,6 +226,11 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 	reader->start = start;
 
 	page = find_get_page(mapping, index);
+	/* A file system would copy from it, too, and be killed by that. */
+	if (page && PageHWPoison(page)) {
+		put_page(page);
+		return false;
+	}
 	if (!is_usable(page) && may_read(reader)) {
 		if (is_read_as_fault(reader->file)) {
 			page = read_as_fault(reader, page, index);
@@ -242,6 +250,8 @@ static bool get_reader_page(struct elf_reader *reader, u64 start)
 		 * to date says which of its bytes are part of the file.
 		 */
 		size = i_size_read(mapping->host);
+		/* Pairs with what orders a write before the new size. */
+		smp_rmb();
 		if (start < size)
 			reader->valid = min_t(u64, size - start, PAGE_SIZE);
 	} else if (page) {
@@ -451,7 +461,7 @@ int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_block)
 	};
 	int len;
 
-	if (!has_pages(file))
+	if (!proc_file_has_pages(file))
 		return 0;
 	len = build_id_in_file(&reader, id);
 	put_reader_page(&reader);

@@ -19,10 +19,11 @@ struct file;
  * Only regular files with a page cache have one. Resident pages are looked at in
  * the page cache; no method of the file system is called, and nothing is
  * allocated. Other pages are read as a page fault or read(2) reads them, but not
- * if proc_file_may_hang(). That may block for as long as the device does, or until
- * a fatal signal arrives; on NFS and Ceph, where a read waits for a lock that
- * writers hold, a signal ends it no more than a read(2). The caller must not hold
- * a lock that a file system or a page fault takes, such as mmap_lock.
+ * from file systems that may hang or are stacked. That may block for as long as the
+ * device does, or until a fatal signal arrives; that does not end a wait for what a
+ * file system reads for itself, or for a lock that writers hold on NFS and Ceph, as
+ * it does not in read(2). The caller must not hold a lock that a file system or a
+ * page fault takes, such as mmap_lock.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
  * is not an ELF executable or shared object of this machine's byte order, has no
@@ -32,12 +33,20 @@ struct file;
 int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_block);
 
 /**
+ * proc_file_has_pages - may a file have a build ID?
+ * @file: the file.
+ *
+ * Return: true for regular files with a page cache that may be looked at.
+ */
+bool proc_file_has_pages(struct file *file);
+
+/**
  * proc_file_may_hang - can a user without privileges make operations hang?
  * @file: the file.
  *
- * Return: true for FUSE, for file systems of an untrusted mounter, and for what
- * is stacked on another file system: a read, or what the last fput() does, may
- * wait there for a process that never answers, and no signal ends it.
+ * Return: true for FUSE and for file systems of an untrusted mounter: a read, or
+ * what the last fput() does, may wait there for a process that never answers, and no
+ * signal ends it.
  */
 bool proc_file_may_hang(const struct file *file);
 

@@ -7,9 +7,9 @@
  *
  * - copy_query_in() copies in and checks the caller's structure.
  * - find_vma_for() locks the VMAs, looks up the one that matches, copies its
- *   fields and a special name, and takes a reference on its file.
- * - format_name() and read_build_id() run without the lock. Then the reference
- *   on the file is dropped.
+ *   fields and a special name, and takes a reference on its path or file.
+ * - format_name() and read_build_id() run without the lock. Then that reference
+ *   is dropped.
  * - copy_query_out() copies to the caller. That may block indefinitely, on
  *   memory behind userfaultfd or FUSE, so no reference is held there.
  */
@@ -36,9 +36,8 @@
 
 /**
  * struct answer - name and build ID of the VMA that a query found
- * @file: the VMA's file, if it is needed, or NULL. The reference is owned until
- *	name and build ID are complete.
- * @path: the path of @file if that is the name and it is wanted, or NULL.
+ * @need: what is needed of the VMA's file. The references are owned until name and
+ *	build ID are complete.
  * @name: the name; undefined if there is none.
  * @name_size: size of a special name with its NUL; 0 if there is none; or an
  *	error.
@@ -47,8 +46,7 @@
  * @build_id: the build ID.
  */
 struct answer {
-	struct file *file;
-	const struct path *path;
+	struct procmap_file need;
 	const char *name;
 	int name_size;
 	char *allocated;
@@ -80,13 +78,13 @@ static int copy_query_in(struct procmap_query *query,
 
 /*
  * Copy the fields and a special name of the VMA found, and take a reference on
- * its file if that is needed. The VMA is locked: nothing is allocated, formatted
+ * its path or file if that is needed. The VMA is locked: nothing is allocated, formatted
  * or read from a file.
  */
 static void copy_fields(struct procmap_query *query, struct answer *answer,
 			struct vm_area_struct *vma)
 {
-	struct file *file = vma->vm_file;
+	const struct path *path = NULL;
 
 	query->vma_start = vma->vm_start;
 	query->vma_end = vma->vm_end;
@@ -95,14 +93,14 @@ static void copy_fields(struct procmap_query *query, struct answer *answer,
 	procmap_file_fields(vma, &query->vma_offset, &query->inode,
 			    &query->dev_major, &query->dev_minor);
 
-	answer->path = NULL;
 	answer->name_size = 0;
 	if (query->vma_name_size)
-		answer->name_size = procmap_copy_name(vma, answer->small,
-						      &answer->path);
-	answer->file = NULL;
-	if (file && (answer->path || query->build_id_size))
-		answer->file = get_file(file);
+		answer->name_size = procmap_copy_name(vma, answer->small, &path);
+	answer->need.file = NULL;
+	answer->need.path.mnt = NULL;
+	if (vma->vm_file && (path || query->build_id_size))
+		procmap_get_file(&answer->need, vma->vm_file, path,
+				 query->build_id_size);
 }
 
 /**
@@ -157,7 +155,7 @@ static int find_vma_for(struct mm_struct *mm, struct procmap_query *query,
 
 /**
  * format_path - format the path that is the name
- * @answer: the answer; its file is owned. @name and @allocated are set.
+ * @answer: the answer; its path is owned. @name and @allocated are set.
  * @wanted: size of the user's buffer in bytes.
  *
  * Most paths fit into the small buffer. May sleep to allocate; no lock is held.
@@ -171,14 +169,14 @@ static int format_path(struct answer *answer, u32 wanted)
 	char *buffer = answer->small;
 	char *path;
 
-	path = d_path(answer->path, buffer, size);
+	path = d_path(&answer->need.path, buffer, size);
 	if (path == ERR_PTR(-ENAMETOOLONG) && wanted > SHORT_NAME_SIZE) {
 		size = min_t(u32, wanted, PATH_MAX);
 		buffer = kmalloc(size, GFP_KERNEL_ACCOUNT);
 		if (!buffer)
 			return -ENOMEM;
 		answer->allocated = buffer;
-		path = d_path(answer->path, buffer, size);
+		path = d_path(&answer->need.path, buffer, size);
 	}
 	if (IS_ERR(path))
 		return PTR_ERR(path);
@@ -189,7 +187,7 @@ static int format_path(struct answer *answer, u32 wanted)
 }
 
 /*
- * Format the name, and check that it fits. The answer's file is owned; no lock
+ * Format the name, and check that it fits. The answer's path is owned; no lock
  * is held. May sleep to allocate.
  */
 static int format_name(struct answer *answer, struct procmap_query *query)
@@ -197,7 +195,7 @@ static int format_name(struct answer *answer, struct procmap_query *query)
 	int size = answer->name_size;
 
 	answer->name = answer->small;
-	if (answer->path)
+	if (answer->need.path.mnt)
 		size = format_path(answer, query->vma_name_size);
 	if (size < 0)
 		return size;
@@ -218,8 +216,8 @@ static int read_build_id(struct answer *answer, struct procmap_query *query)
 
 	if (!query->build_id_size)
 		return 0;
-	if (answer->file)
-		size = proc_build_id(answer->file, answer->build_id, true);
+	if (answer->need.file)
+		size = proc_build_id(answer->need.file, answer->build_id, true);
 	if (size > query->build_id_size)
 		return -ENAMETOOLONG;
 
@@ -265,7 +263,7 @@ int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery)
 	err = format_name(&answer, &query);
 	if (!err)
 		err = read_build_id(&answer, &query);
-	procmap_put_file(answer.file);
+	procmap_put_file(&answer.need);
 
 	if (!err)
 		err = copy_query_out(uquery, &query, &answer);

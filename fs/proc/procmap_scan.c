@@ -53,17 +53,6 @@ static_assert((int)PROCMAP_VMA_SHARED == PROCMAP_QUERY_VMA_SHARED);
 #define DATA_SIZE	(PATH_MAX + BUILD_ID_SIZE_MAX)
 
 /**
- * struct scan_file - a file of the chunk
- * @file: the file. The reference is owned from collect_vmas() to the end of
- *	emit_records().
- * @path: the path of @file if that is the name and names are wanted, or NULL.
- */
-struct scan_file {
-	struct file *file;
-	const struct path *path;
-};
-
-/**
  * struct scan - progress of one PROCMAP_SCAN, and its current chunk
  * @arg: the arguments, copied in and checked; its outputs are kept up to date.
  * @walk: the walk; its position is where the next chunk starts.
@@ -77,7 +66,8 @@ struct scan_file {
  * @records: what goes to the caller's array. From collect_vmas(), the name is a
  *	special one, and its offset that in @specials.
  * @file_of: the file that each record needs, or NULL. VMAs in a row share one.
- * @files: the files, in the order of the records.
+ * @files: what is needed of the files, in the order of the records. The references
+ *	are owned from collect_vmas() to the end of emit_records().
  * @specials: the special names.
  * @data: what goes to the caller's data.
  */
@@ -92,8 +82,8 @@ struct scan {
 	u32 data_used;
 	u64 chunk_end;
 	struct procmap_vma records[VMAS_PER_HOLD];
-	const struct scan_file *file_of[VMAS_PER_HOLD];
-	struct scan_file files[VMAS_PER_HOLD];
+	const struct procmap_file *file_of[VMAS_PER_HOLD];
+	struct procmap_file files[VMAS_PER_HOLD];
 	char specials[SPECIALS_SIZE];
 	char data[DATA_SIZE];
 };
@@ -119,22 +109,33 @@ static int copy_arg_in(struct procmap_scan_arg *arg,
 	return !arg->data != !arg->data_size ? -EINVAL : 0;
 }
 
-/*
- * Get the file of a VMA, which is locked. A library has four or five VMAs in a
- * row: they share one reference. Returns NULL if the chunk has no room for it.
- */
-static const struct scan_file *collect_file(struct scan *scan, struct file *file,
-					    const struct path *path)
+/* Is that what is needed of the file? References keep both from being reused. */
+static bool is_needed(const struct procmap_file *need, const struct file *file,
+		      const struct path *path)
 {
-	struct scan_file *entry = &scan->files[scan->nr_files];
+	if (need->file ? need->file != file : !path)
+		return false;
+	return path ? path_equal(&need->path, path) : !need->path.mnt;
+}
 
-	if (scan->nr_files && entry[-1].file == file && entry[-1].path == path)
+/*
+ * Get what is needed of the file of a VMA, which is locked. A library has four or
+ * five VMAs in a row: they share one reference. Returns NULL if the chunk has no
+ * room for it.
+ */
+static const struct procmap_file *collect_file(struct scan *scan,
+					       struct file *file,
+					       const struct path *path)
+{
+	struct procmap_file *entry = &scan->files[scan->nr_files];
+
+	if (scan->nr_files && is_needed(entry - 1, file, path))
 		return entry - 1;
 	if (scan->nr_files == scan->files_max)
 		return NULL;
 	scan->nr_files++;
-	entry->file = get_file(file);
-	entry->path = path;
+	procmap_get_file(entry, file, path,
+			 scan->arg.want & PROCMAP_SCAN_BUILD_IDS);
 	return entry;
 }
 
@@ -286,9 +287,9 @@ static int emit_record(struct scan *scan, u32 i, u32 prev)
 {
 	struct procmap_vma *record = &scan->records[i];
 	const struct procmap_vma *same = &scan->records[prev];
-	const struct scan_file *file = scan->file_of[i];
+	const struct procmap_file *file = scan->file_of[i];
 	const bool is_same = prev != i && file == scan->file_of[prev];
-	const struct path *path = file ? file->path : NULL;
+	const struct path *path = file && file->path.mnt ? &file->path : NULL;
 	int err = 0;
 
 	if (DATA_SIZE - scan->data_used < SHORT_NAME_SIZE + BUILD_ID_SIZE_MAX)
@@ -303,7 +304,8 @@ static int emit_record(struct scan *scan, u32 i, u32 prev)
 	if (file && is_same) {
 		record->build_id_offset = same->build_id_offset;
 		record->build_id_size = same->build_id_size;
-	} else if (!err && file && scan->arg.want & PROCMAP_SCAN_BUILD_IDS) {
+	} else if (!err && file && file->file &&
+		   scan->arg.want & PROCMAP_SCAN_BUILD_IDS) {
 		err = emit_build_id(scan, record, file->file);
 	}
 	if (!err && scan->data_used > scan->arg.data_size - scan->arg.data_used)
@@ -341,7 +343,7 @@ static int emit_records(struct scan *scan)
 		scan->data_used = begin;
 	}
 	for (i = 0; i < scan->nr_files; i++)
-		procmap_put_file(scan->files[i].file);
+		procmap_put_file(&scan->files[i]);
 	return err == -EAGAIN ? 0 : err;
 }
 

@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
+#include <linux/path.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -150,21 +151,15 @@ static void put_by_work(struct work_struct *work)
 	atomic_dec(&put_works);
 }
 
-/**
- * procmap_put_file - drop a reference on the file of a VMA
- * @file: the file, or NULL. No lock is held.
- *
- * If the target has unmapped and closed the file meanwhile, this reference is
- * the last. fput() releases the file before the caller returns to user space,
- * and on FUSE that may wait for ever for an answer of the server. Then a work
- * does it.
+/*
+ * If the target has unmapped and closed the file meanwhile, this reference is the
+ * last. fput() releases the file before the caller returns to user space, and on FUSE
+ * that may wait for ever for an answer of the server. Then a work does it.
  */
-void procmap_put_file(struct file *file)
+static void put_file(struct file *file)
 {
 	struct put_work *put = NULL;
 
-	if (!file)
-		return;
 	if (!proc_file_may_hang(file)) {
 		fput(file);
 		return;
@@ -181,6 +176,49 @@ void procmap_put_file(struct file *file)
 	put->file = file;
 	INIT_WORK(&put->work, put_by_work);
 	queue_work(procmap_put_queue, &put->work);
+}
+
+/* May, and should, the last reference be dropped here, or by a work? */
+static bool is_released_at_once(const struct file *file)
+{
+	return proc_file_may_hang(file) ||
+	       (S_ISREG(file_inode(file)->i_mode) && !(file->f_mode & FMODE_WRITE));
+}
+
+/**
+ * procmap_get_file - get what is needed of the file of a VMA
+ * @need: set to it.
+ * @file: the file. Its VMA is locked.
+ * @path: the path of @file that is the name, or NULL if that is not needed.
+ * @is_read: the file is looked at for its build ID.
+ *
+ * The last reference on the path of a FUSE file may wait for the server, too, and
+ * only that on a file is dropped by a work.
+ */
+void procmap_get_file(struct procmap_file *need, struct file *file,
+		      const struct path *path, bool is_read)
+{
+	need->file = NULL;
+	need->path = (struct path) {};
+	if (path)
+		need->path = *path;
+	if ((path && is_released_at_once(file)) ||
+	    (is_read && proc_file_has_pages(file)))
+		need->file = get_file(file);
+	else if (path)
+		path_get(path);
+}
+
+/**
+ * procmap_put_file - put what procmap_get_file() got
+ * @need: it. No lock is held. May sleep.
+ */
+void procmap_put_file(const struct procmap_file *need)
+{
+	if (need->file)
+		put_file(need->file);
+	else if (need->path.mnt)
+		path_put(&need->path);
 }
 
 /**

@@ -10,10 +10,10 @@
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/mm.h>
+#include <linux/path.h>
 #include <linux/procmap_query.h>
 #include <linux/types.h>
 
-struct path;
 struct workqueue_struct;
 
 /*
@@ -86,12 +86,29 @@ static inline void procmap_file_fields(const struct vm_area_struct *vma,
 	}
 }
 
+/**
+ * struct procmap_file - what is needed of the file of a VMA
+ * @file: the file, or NULL if its path is all that is needed.
+ * @path: the path that is the name; all NULL if there is none. It has a reference of
+ *	its own if @file is NULL.
+ *
+ * Whoever drops the last reference on a file releases it: for a socket, that may take
+ * as long as its SO_LINGER says, and others may wait for the end of a file that is
+ * open for writing. So for the path of such a file, only that is referenced.
+ */
+struct procmap_file {
+	struct file *file;
+	struct path path;
+};
+
 int procmap_lock_vmas(struct vma_walk *walk);
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk);
 void procmap_unlock_vmas(struct vma_walk *walk);
 int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 		      const struct path **path);
-void procmap_put_file(struct file *file);
+void procmap_get_file(struct procmap_file *need, struct file *file,
+		      const struct path *path, bool is_read);
+void procmap_put_file(const struct procmap_file *need);
 int procmap_copy_arg(void *arg, size_t size, size_t size_min,
 		     const void __user *uarg);
 
