@@ -43,6 +43,7 @@
 #include "../fs/proc/procmap_scan.h"
 #include "../fs/proc/procmap_vma.h"
 #include "../fs/proc/vma_name.h"
+#include "live.h"
 
 /*
  * The private data of an opened maps file's struct seq_file. A copy of the
@@ -81,44 +82,6 @@ static struct file_operations live_operations __ro_after_init;
 static bool scan;
 module_param(scan, bool, 0444);
 MODULE_PARM_DESC(scan, "have PROCMAP_SCAN, which no mainline kernel has (default: N)");
-
-/*
- * Makes the same decisions as the kernel's show_map_vma(), except for two that
- * never apply here: the gate VMA is not in the address space, and x86 does not
- * implement arch_vma_name(). The caller holds mmap_lock.
- */
-void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
-{
-	const struct mm_struct *mm = vma->vm_mm;
-
-	*name = (struct vma_name) {};
-
-	if (vma->vm_file) {
-		name->path = &vma->vm_file->f_path;
-		return;
-	}
-
-	if (vma->vm_ops && vma->vm_ops->name)
-		name->text = vma->vm_ops->name(vma);
-	if (name->text)
-		return;
-
-	if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
-		name->text = "[heap]";
-		return;
-	}
-	if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
-		name->text = "[stack]";
-		return;
-	}
-
-#ifdef CONFIG_ANON_VMA_NAME
-	if (vma->anon_name) {
-		name->text = vma->anon_name->name;
-		name->prefix = "[anon:";
-	}
-#endif
-}
 
 /*
  * The ioctls. May sleep. The file keeps the address space allocated, and the
@@ -260,8 +223,7 @@ static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
 	if (name.path)
 		seq_path(seq, name.path, "\n");
 	else if (name.text)
-		seq_printf(seq, "%s%s%s", name.prefix ?: "", name.text,
-			   name.prefix ? "]" : "");
+		seq_printf(seq, name.format ?: "%s", name.text);
 	seq_putc(seq, '\n');
 }
 
@@ -329,7 +291,14 @@ static int __init check_file(struct file *file)
 	const struct file_operations *operations = file->f_op;
 	const struct seq_file *seq = file->private_data;
 
-	if (operations->unlocked_ioctl || operations->compat_ioctl) {
+	if (base_ioctl) {
+		if (operations->unlocked_ioctl != find_function(base_ioctl) ||
+		    operations->compat_ioctl != compat_ptr_ioctl) {
+			pr_err("ioctls on /proc/<pid>/maps are not by %s\n",
+			       base_ioctl);
+			return -EOPNOTSUPP;
+		}
+	} else if (operations->unlocked_ioctl || operations->compat_ioctl) {
 		pr_err("this kernel has an ioctl on /proc/<pid>/maps already\n");
 		return -EEXIST;
 	}

@@ -17,7 +17,6 @@
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
-#include <linux/procmap_query.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>

@@ -6,7 +6,7 @@
 #define _PROC_PROCMAP_QUERY_H
 
 #include <linux/compiler.h>
-#include <linux/procmap_query.h>
+#include <linux/fs.h>
 
 struct mm_struct;
 
@@ -16,7 +16,7 @@ struct mm_struct;
  *	it allocated (mmgrab()); it may have no users left.
  * @uquery: the caller's &struct procmap_query.
  *
- * Takes mmap_lock of @mm for reading. May sleep; the caller holds no lock.
+ * Locks VMAs of @mm for reading. May sleep; the caller holds no lock.
  *
  * Return: 0, or one of the errors that &struct procmap_query lists, negated.
  */

@@ -15,8 +15,8 @@ struct mm_struct;
  * @mm: the opened address space, as for procmap_query().
  * @uarg: the caller's &struct procmap_scan_arg.
  *
- * Takes mmap_lock of @mm for reading repeatedly, each time for a bounded number
- * of VMAs. May sleep; the caller holds no lock.
+ * Locks VMAs of @mm for reading repeatedly, each time a bounded number of them.
+ * May sleep; the caller holds no lock.
  *
  * Return: the number of records, or one of the errors that &struct
  * procmap_scan_arg lists, negated.

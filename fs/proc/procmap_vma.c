@@ -134,9 +134,8 @@ int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 	*path = name.path;
 	if (!name.text)
 		return 0;
-	if (name.prefix)
-		len = snprintf(buffer, SHORT_NAME_SIZE, "%s%s]", name.prefix,
-			       name.text);
+	if (name.format)
+		len = snprintf(buffer, SHORT_NAME_SIZE, name.format, name.text);
 	else
 		len = strscpy(buffer, name.text, SHORT_NAME_SIZE);
 	return len >= 0 && len < SHORT_NAME_SIZE ? len + 1 : -ENAMETOOLONG;

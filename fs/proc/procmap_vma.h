@@ -11,8 +11,9 @@
 #include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/path.h>
-#include <linux/procmap_query.h>
 #include <linux/types.h>
+
+#include "vma_name.h"
 
 struct workqueue_struct;
 
@@ -78,7 +79,7 @@ static inline void procmap_file_fields(const struct vm_area_struct *vma,
 	*dev_major = 0;
 	*dev_minor = 0;
 	if (vma->vm_file) {
-		inode = file_inode(vma->vm_file);
+		inode = proc_vma_inode(vma);
 		*offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 		*ino = inode->i_ino;
 		*dev_major = MAJOR(inode->i_sb->s_dev);

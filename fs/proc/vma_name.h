@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The name of a VMA: the same one for the text of a maps file and for its
- * ioctls.
+ * The name and the inode of a VMA: the same ones for the text of a maps file and
+ * for its ioctls.
  */
 #ifndef _PROC_VMA_NAME_H
 #define _PROC_VMA_NAME_H
 
-struct path;
-struct vm_area_struct;
+#include <linux/fs.h>
+#include <linux/mm_types.h>
 
 /**
  * struct vma_name - the name of a VMA as /proc/<pid>/maps shows it
@@ -15,13 +15,13 @@ struct vm_area_struct;
  *	as long as a reference on that is held.
  * @text: if @path is NULL: the name, or NULL if the VMA has none. Valid as long
  *	as the VMA is locked.
- * @prefix: the opening of a name set by prctl(PR_SET_VMA), as in
- *	``[anon:TEXT]``; a closing bracket follows @text then. Otherwise NULL.
+ * @format: of a name set by prctl(PR_SET_VMA): what to print @text with, such as
+ *	"[anon:%s]". Otherwise NULL.
  */
 struct vma_name {
 	const struct path *path;
 	const char *text;
-	const char *prefix;
+	const char *format;
 };
 
 /**
@@ -31,5 +31,23 @@ struct vma_name {
  * @name: set to the name. No reference is taken.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name);
+
+/**
+ * proc_vma_inode - get the inode whose number and device the text shows
+ * @vma: the VMA, which has a file. The caller has locked it.
+ *
+ * Where stacked file systems map backing files, it is that of the file that the
+ * user has opened.
+ *
+ * Return: the inode. No reference is taken.
+ */
+static inline const struct inode *proc_vma_inode(const struct vm_area_struct *vma)
+{
+#ifdef FMODE_BACKING
+	return file_user_inode(vma->vm_file);
+#else
+	return file_inode(vma->vm_file);
+#endif
+}
 
 #endif /* _PROC_VMA_NAME_H */

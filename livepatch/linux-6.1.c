@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the live module has to know of linux-6.1.
+ */
+#include <linux/mm.h>
+#include <linux/mm_types.h>
+
+#include "../fs/proc/vma_name.h"
+#include "live.h"
+
+const char *const base_ioctl;
+
+/*
+ * Makes the same decisions as the kernel's show_map_vma(), except for two that
+ * never apply here: the gate VMA is not in the address space, and x86 does not
+ * implement arch_vma_name(). The caller holds mmap_lock.
+ */
+void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
+{
+	const struct mm_struct *mm = vma->vm_mm;
+
+	*name = (struct vma_name) {};
+
+	if (vma->vm_file) {
+		name->path = &vma->vm_file->f_path;
+		return;
+	}
+
+	if (vma->vm_ops && vma->vm_ops->name)
+		name->text = vma->vm_ops->name(vma);
+	if (name->text)
+		return;
+
+	if (vma->vm_start <= mm->brk && vma->vm_end >= mm->start_brk) {
+		name->text = "[heap]";
+		return;
+	}
+	if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
+		name->text = "[stack]";
+		return;
+	}
+
+#ifdef CONFIG_ANON_VMA_NAME
+	if (vma->anon_name) {
+		name->text = vma->anon_name->name;
+		name->format = "[anon:%s]";
+	}
+#endif
+}

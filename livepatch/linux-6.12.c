@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the live module has to know of linux-6.12.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mm_types.h>
+
+#include "../fs/proc/vma_name.h"
+#include "live.h"
+
+const char *const base_ioctl = "procfs_procmap_ioctl";
+
+/* The name set by prctl(PR_SET_VMA), or NULL. */
+static const char *anon_name(const struct vm_area_struct *vma)
+{
+#ifdef CONFIG_ANON_VMA_NAME
+	if (vma->anon_name)
+		return vma->anon_name->name;
+#endif
+	return NULL;
+}
+
+/*
+ * Makes the same decisions as the kernel's get_vma_name(), except for two that
+ * never apply here: the gate VMA is not in the address space, and x86 does not
+ * implement arch_vma_name(). The caller has locked the VMA.
+ */
+void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
+{
+	const char *const set = anon_name(vma);
+
+	*name = (struct vma_name) {};
+
+	if (vma->vm_file) {
+		if (set) {
+			name->text = set;
+			name->format = "[anon_shmem:%s]";
+		} else {
+			name->path = file_user_path(vma->vm_file);
+		}
+		return;
+	}
+
+	if (vma->vm_ops && vma->vm_ops->name)
+		name->text = vma->vm_ops->name(vma);
+	if (name->text)
+		return;
+
+	if (vma_is_initial_heap(vma)) {
+		name->text = "[heap]";
+	} else if (vma_is_initial_stack(vma)) {
+		name->text = "[stack]";
+	} else if (set) {
+		name->text = set;
+		name->format = "[anon:%s]";
+	}
+}
