@@ -217,6 +217,9 @@ static int collect_vmas(struct scan *scan)
 	scan->chunk_end = min(walk.pos, walk.end);
 
 	procmap_unlock_vmas(&walk);
+	/* How it goes on; the position moves when the chunk is copied out. */
+	walk.pos = scan->walk.pos;
+	scan->walk = walk;
 	return 0;
 }
 
@@ -402,6 +405,13 @@ static int scan_chunks(struct scan *scan)
 	return err;
 }
 
+static int copy_arg_out(struct procmap_scan_arg __user *uarg,
+			const struct procmap_scan_arg *arg)
+{
+	return copy_to_user(uarg, arg, min_t(u64, arg->size, sizeof(*arg))) ?
+	       -EFAULT : 0;
+}
+
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 {
 	struct procmap_scan_arg arg;
@@ -411,16 +421,18 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	ret = copy_arg_in(&arg, uarg);
 	if (ret)
 		return ret;
+	arg.walk_end = arg.end;
+	arg.data_used = 0;
+	arg.data_needed = 0;
+	arg.flags = 0;
+	arg.generation = procmap_generation(mm);
+	if (arg.generation && arg.generation == arg.known_generation)
+		return copy_arg_out(uarg, &arg);
+
 	/* All that a call allocates. */
 	scan = kvmalloc(sizeof(*scan), GFP_KERNEL_ACCOUNT);
 	if (!scan)
 		return -ENOMEM;
-
-	arg.data_used = 0;
-	arg.data_needed = 0;
-	/* This base does not count the changes of an address space. */
-	arg.generation = 0;
-	arg.flags = 0;
 	scan->arg = arg;
 	scan->walk = (struct vma_walk) {
 		.mm = mm,
@@ -434,12 +446,13 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 
 	ret = scan_chunks(scan);
 	scan->arg.walk_end = scan->walk.pos;
+	if (arg.generation && arg.generation != procmap_generation(mm))
+		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */
 	if (ret != -EFAULT) {
 		if (scan->nr_copied)
 			ret = scan->nr_copied;
-		if (copy_to_user(uarg, &scan->arg,
-				 min_t(u64, arg.size, sizeof(arg))))
+		if (copy_arg_out(uarg, &scan->arg))
 			ret = -EFAULT;
 	}
 	kvfree(scan);

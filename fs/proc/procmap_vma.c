@@ -3,12 +3,15 @@
  * What PROCMAP_QUERY and PROCMAP_SCAN share. This file alone knows how VMAs are
  * locked.
  */
+#include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
 #include <linux/path.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/seqlock.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -38,12 +41,165 @@ struct put_work {
 	struct file *file;
 };
 
+/* Does a VMA pass the filter of a walk? */
+static bool passes(const struct vma_walk *walk, const struct vm_area_struct *vma)
+{
+	return !(walk->permissions & ~procmap_vma_permissions(vma)) &&
+	       (vma->vm_file || !walk->file_backed);
+}
+
+#ifdef CONFIG_PER_VMA_LOCK
+
+/*
+ * With per-VMA locks, no writer waits for the reader of another VMA: a VMA is found
+ * under RCU, which keeps it allocated, and locked by itself. Where that fails because
+ * a writer is at work, mmap_lock is taken, for one VMA.
+ *
+ * mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and
+ * ends. With another type of counter, the functions below would be wrong.
+ */
+static_assert(__same_type(((struct mm_struct *)NULL)->mm_lock_seq, seqcount_t));
+
+static int lock_walk(struct vma_walk *walk)
+{
+	walk->locked = NULL;
+	walk->is_mmap_locked = walk->is_contended;
+	walk->is_contended = false;
+	if (!walk->is_mmap_locked) {
+		rcu_read_lock();
+		return 0;
+	}
+	walk->left = 1;
+	return mmap_read_lock_killable(walk->mm);
+}
+
+static void unlock_vma(struct vma_walk *walk)
+{
+	if (walk->locked)
+		vma_end_read(walk->locked);
+	walk->locked = NULL;
+}
+
+static void unlock_walk(struct vma_walk *walk)
+{
+	unlock_vma(walk);
+	if (walk->is_mmap_locked)
+		mmap_read_unlock(walk->mm);
+	else
+		rcu_read_unlock();
+}
+
+/* Has no writer been at work since the counter was @seq? */
+static bool is_unchanged(const struct mm_struct *mm, unsigned int seq)
+{
+	return !(seq & 1) && !read_seqcount_retry(&mm->mm_lock_seq, seq);
+}
+
+/*
+ * Find and lock the next VMA, and unlock the one before it. Returns NULL if there is
+ * none, or -EAGAIN if the locks have to be dropped first.
+ *
+ * A VMA that covers @pos does so while it is locked. That nothing is mapped at @pos
+ * may be a state between two steps of a writer, such as mremap(2) onto another
+ * mapping, so it counts only if no writer was at work. Then, a VMA that does not pass
+ * the filter need not be locked either.
+ */
+static struct vm_area_struct *next_vma(struct vma_walk *walk)
+{
+	struct vm_area_struct *vma;
+	unsigned int seq;
+	u64 end;
+
+	unlock_vma(walk);
+	if (walk->is_mmap_locked)
+		return vma_next(&walk->vmi);
+
+	for (;;) {
+		seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
+		vma = vma_next(&walk->vmi);
+		if (!vma || data_race(passes(walk, vma)))
+			break;
+		end = data_race(vma->vm_end);
+		if (!is_unchanged(walk->mm, seq))
+			break;
+		walk->pos = end;
+		if (end >= walk->end)
+			return NULL;
+		if (!--walk->left)
+			return ERR_PTR(-EAGAIN);
+	}
+	if (vma) {
+		if (!vma_start_read(vma))
+			goto contended;
+		walk->locked = vma;
+		if (vma->detached || vma->vm_end <= walk->pos)
+			goto contended;
+		/* It may have been split or merged since it was found. */
+		if (vma->vm_end != walk->vmi.mas.last + 1)
+			mas_set(&walk->vmi.mas, vma->vm_end);
+		if (vma->vm_start <= walk->pos)
+			return vma;
+	}
+	if (is_unchanged(walk->mm, seq))
+		return vma;
+contended:
+	walk->is_contended = true;
+	return ERR_PTR(-EAGAIN);
+}
+
+/**
+ * procmap_generation - get the generation of an address space
+ * @mm: the address space, or NULL for a kernel thread.
+ *
+ * Every writer of mmap_lock moves it. The counter has 32 bits; after 2^31 writers,
+ * the number of mappings has to be the same, too, to be taken for the same.
+ *
+ * Return: the generation; 0 if there is none, or while a writer is at work.
+ */
+u64 procmap_generation(const struct mm_struct *mm)
+{
+	unsigned int seq;
+	u64 count;
+
+	if (!mm)
+		return 0;
+	seq = raw_read_seqcount(&mm->mm_lock_seq);
+	count = READ_ONCE(mm->map_count);
+	return is_unchanged(mm, seq) ? count << 32 | seq : 0;
+}
+
+#else /* !CONFIG_PER_VMA_LOCK */
+
+static int lock_walk(struct vma_walk *walk)
+{
+	return mmap_read_lock_killable(walk->mm);
+}
+
+static void unlock_walk(struct vma_walk *walk)
+{
+	mmap_read_unlock(walk->mm);
+}
+
+static struct vm_area_struct *next_vma(struct vma_walk *walk)
+{
+	return vma_next(&walk->vmi);
+}
+
+/* Changes of an address space are not counted. */
+u64 procmap_generation(const struct mm_struct *mm)
+{
+	return 0;
+}
+
+#endif
+
 /**
  * procmap_lock_vmas - lock the VMAs for the next steps of a walk
  * @walk: the walk; it goes on at @pos.
  *
- * On success the caller holds mmap_lock for reading and a reference on the users
- * of the address space, and drops both with procmap_unlock_vmas(). May sleep.
+ * On success the caller holds RCU or mmap_lock for reading, and a reference on the
+ * users of the address space, and drops both with procmap_unlock_vmas(). May sleep;
+ * the caller may not, in between.
  *
  * Return: 0, -ESRCH if the address space has no users left, or -EINTR if a fatal
  * signal arrived while waiting for the lock.
@@ -52,11 +208,11 @@ int procmap_lock_vmas(struct vma_walk *walk)
 {
 	if (!walk->mm || !mmget_not_zero(walk->mm))
 		return -ESRCH;
-	if (mmap_read_lock_killable(walk->mm)) {
+	walk->left = VMAS_PER_HOLD;
+	if (lock_walk(walk)) {
 		mmput(walk->mm);
 		return -EINTR;
 	}
-	walk->left = VMAS_PER_HOLD;
 	vma_iter_init(&walk->vmi, walk->mm, walk->pos);
 	return 0;
 }
@@ -72,7 +228,7 @@ int procmap_lock_vmas(struct vma_walk *walk)
  */
 void procmap_unlock_vmas(struct vma_walk *walk)
 {
-	mmap_read_unlock(walk->mm);
+	unlock_walk(walk);
 	mmput(walk->mm);
 }
 
@@ -84,9 +240,10 @@ void procmap_unlock_vmas(struct vma_walk *walk)
  * It does not advance past the VMA returned: the caller does that when it is
  * done with it.
  *
- * Return: the VMA, which stays locked until procmap_unlock_vmas(); or NULL if
- * there is none, or if as many have been looked at as one hold of the lock
- * allows. @pos is below @end then.
+ * Return: the VMA, which stays locked until procmap_unlock_vmas() or the next call;
+ * or NULL if there is none, or if the locks have to be dropped first, because as
+ * many VMAs have been looked at as one hold allows, or for a writer. @pos is below
+ * @end then.
  */
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 {
@@ -97,13 +254,14 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 		walk->pos = walk->end;
 
 	for (; walk->left; walk->left--) {
-		vma = walk->pos < walk->end ? vma_next(&walk->vmi) : NULL;
+		vma = walk->pos < walk->end ? next_vma(walk) : NULL;
+		if (IS_ERR(vma))
+			return NULL;
 		if (!vma || vma->vm_start >= walk->end) {
 			walk->pos = walk->end;
 			return NULL;
 		}
-		if (!(walk->permissions & ~procmap_vma_permissions(vma)) &&
-		    (vma->vm_file || !walk->file_backed)) {
+		if (passes(walk, vma)) {
 			walk->left--;
 			return vma;
 		}

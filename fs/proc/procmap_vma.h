@@ -24,7 +24,10 @@ struct workqueue_struct;
  */
 #define SHORT_NAME_SIZE		256
 
-/* VMAs looked at per hold of mmap_lock: the longest that a writer waits. */
+/*
+ * VMAs looked at per hold of mmap_lock, which is the longest that a writer waits, or
+ * per RCU read-side critical section.
+ */
 #define VMAS_PER_HOLD		64U
 
 /**
@@ -36,8 +39,12 @@ struct workqueue_struct;
  * @end: VMAs that start at or above this address are left out.
  * @permissions: PROCMAP_QUERY_VMA_* flags, all of which a VMA needs to pass.
  * @file_backed: only VMAs with a file pass.
- * @left: VMAs that may be looked at until the lock is dropped.
- * @vmi: the position in the tree while the lock is held.
+ * @left: VMAs that may be looked at until the locks are dropped.
+ * @vmi: the position in the tree while the locks are held.
+ * @locked: the VMA whose own lock is held, or NULL.
+ * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
+ * @is_contended: the walk met a writer at @pos, and goes on with mmap_lock. To be
+ *	kept from one procmap_lock_vmas() to the next.
  */
 struct vma_walk {
 	struct mm_struct *mm;
@@ -47,6 +54,11 @@ struct vma_walk {
 	bool file_backed;
 	unsigned int left;
 	struct vma_iterator vmi;
+#ifdef CONFIG_PER_VMA_LOCK
+	struct vm_area_struct *locked;
+	bool is_mmap_locked;
+	bool is_contended;
+#endif
 };
 
 /*
@@ -105,6 +117,7 @@ struct procmap_file {
 int procmap_lock_vmas(struct vma_walk *walk);
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk);
 void procmap_unlock_vmas(struct vma_walk *walk);
+u64 procmap_generation(const struct mm_struct *mm);
 int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 		      const struct path **path);
 void procmap_get_file(struct procmap_file *need, struct file *file,
