@@ -16,7 +16,7 @@ live_warnings() {
 
 # CONST_STRUCT: the operations are copied from the base's when it loads.
 live_checkpatch() {
-	checkpatch CONST_STRUCT -f "$ROOT/livepatch/live.c" \
+	checkpatch CONST_STRUCT -f "$ROOT"/livepatch/*.[ch] \
 		"$ROOT"/tools/testing/selftests/livepatch/*.c
 }
 
@@ -37,6 +37,16 @@ misfits=(
 	'not set up as expected'
 	's/^\tstruct vma_iterator iter;/&\n\tlong more[16];/'
 	'not set up as expected'
+)
+
+# The same for the kernel that has the ioctl itself.
+peer_misfits=(
+	's/"procfs_procmap_ioctl"/NULL/'
+	'has an ioctl on /proc/<pid>/maps already'
+	's/"procfs_procmap_ioctl"/"pid_maps_open"/'
+	'are not by pid_maps_open'
+	's/file_user_path(vma->vm_file)/NULL/'
+	'names mappings by other rules'
 )
 
 # In the guest: each misfit has to be refused with one line, and to leave no
@@ -66,29 +76,23 @@ insmod "$good"
 '
 
 misfits_are_refused() {
-	local release=$1 dir=$tmp/misfits i=0 pairs=()
+	local release=$1 good=$2 dir=$tmp/misfits-$1 i=0 pairs=()
+	shift 2
+	"$ROOT/scripts/live" "$release"
 	"$ROOT/scripts/live" -s "$dir"
-	while [ $i -lt ${#misfits[@]} ]; do
-		cp "$ROOT/livepatch/live.c" "$dir/livepatch/live.c"
-		sed -i "${misfits[i]}" "$dir/livepatch/live.c"
-		expect 1 cmp -s "$ROOT/livepatch/live.c" "$dir/livepatch/live.c"
+	while [ $# -gt 0 ]; do
+		cp "$ROOT"/livepatch/*.c "$dir/livepatch/"
+		sed -i "$1" "$dir"/livepatch/*.c
+		expect 1 diff -q "$ROOT/livepatch" "$dir/livepatch" -x Kbuild -x '*.o' \
+			-x '.*'
 		make -s -C "/lib/modules/$release/build" M="$dir" modules
 		mv "$dir/procmap_query.ko" "$dir/$i.ko"
-		pairs+=("$dir/$i.ko" "${misfits[i + 1]}")
-		i=$((i + 2))
+		pairs+=("$dir/$i.ko" "$2")
+		i=$((i + 1))
+		shift 2
 	done
 	vm -k "stock:$release" -- bash -c "$refusals" refusals \
-		"$TOOL" "$(module_of "$release")" "${pairs[@]}"
-}
-
-kernel_with_the_ioctl_is_refused() {
-	local stock release
-	stock=$("$ROOT/scripts/stock" "$(base_fact PEER)")
-	release=$(cat "$stock/release")
-	"$ROOT/scripts/live" "$release"
-	vm -k "stock:$release" -- bash -c "$refusals" refusals \
-		"$TOOL" '' \
-		"$(module_of "$release")" 'has an ioctl on /proc/<pid>/maps already'
+		"$TOOL" "$good" "${pairs[@]}"
 }
 
 other_kernels_module_is_refused() {
@@ -113,8 +117,10 @@ for release in "$newest" "$older" "$WORK/kernel/debug/"; do
 done
 check "live: W=1 and sparse find nothing" live_warnings "$newest"
 check "live: checkpatch --strict" live_checkpatch
-check "live: misfits are refused" misfits_are_refused "$newest"
-check "live: a kernel with the ioctl is refused" kernel_with_the_ioctl_is_refused
+check "live: misfits are refused" \
+	misfits_are_refused "$newest" "$(module_of "$newest")" "${misfits[@]}"
+check "live: misfits on the peer are refused" \
+	misfits_are_refused "$(peer_release)" '' "${peer_misfits[@]}"
 check "live: another kernel's module is refused" \
 	other_kernels_module_is_refused "$newest" "$older"
 check "make run" main_job

@@ -1,15 +1,17 @@
 #!/bin/bash
-# stock-all: the newest and the oldest of Debian's kernels of each flavour, with 60,000
-# VMAs, and the module's lifetimes.
+# stock-all: the newest and the oldest of Debian's kernels of each flavour, and the
+# peer, with 60,000 VMAs; and the module's lifetimes.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+mapfile -t tests < <(all_programs)
 for flavour in $(base_fact FLAVOURS); do
 	mapfile -t releases < <("$ROOT/scripts/live" -l "$flavour")
 	for release in "${releases[-1]}" "${releases[0]}"; do
-		stock_kernel "$release"
+		stock_kernel "$release" -- "${tests[@]}"
 	done
 done
+stock_kernel "$(peer_release)" -s -- "${tests[@]}"
 kernel_is_built debug
 lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100
 lifetimes 32 debug "$(debug_release)" 20

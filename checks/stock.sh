@@ -5,5 +5,6 @@
 . "$(dirname "$0")/tap.sh"
 
 export PROCMAP_TEST_MAPPINGS=10000
-stock_kernel "$(newest_release)"
+mapfile -t tests < <(all_programs)
+stock_kernel "$(newest_release)" -- "${tests[@]}"
 done_testing

@@ -69,12 +69,13 @@ vm() {
 }
 
 # Take what a producer of TAP has printed into the file $2 as results of this
-# section. Its skips have to be in checks/skips: in the files all and $1; for
-# stock-RELEASE, in stock.
+# section. Its skips have to be in checks/skips, in the files all and $1 (for
+# stock-RELEASE, in stock), or in the base's: that of the release, or the default.
 take_tap() {
-	local lines=$tmp/taken
+	local lines=$tmp/taken base=$BASE
+	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
 	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
-		"$CHECKS/skips/${1%%-[0-9]*.*}" >"$lines"
+		"$CHECKS/skips/${1%%-[0-9]*.*}" "$ROOT/series/$base/skips" >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
@@ -209,17 +210,29 @@ newest_release() {
 	"$ROOT/scripts/live" -l "$(flavour)" | tail -n 1
 }
 
-# All selftests on one of Debian's own kernels, with the live module.
+# The release of Debian's kernel that has mainline's ioctl.
+peer_release() {
+	cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release"
+}
+
+# All programs that a stock kernel runs.
+all_programs() {
+	selftests proc proc32
+	printf '%s\n' lib{64,32}/procmap-test procmap/procfs_query_test.py
+}
+
+# Run programs on one of Debian's own kernels, with the live module:
+#
+#	stock_kernel RELEASE [options of scripts/vm] -- DIRECTORY/PROGRAM…
 stock_kernel() {
-	local release=$1 tests
+	local release=$1
+	shift
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
 	check "procmap_hold for $release" hold_module "/lib/modules/$release/build" "$release"
-	mapfile -t tests < <(selftests proc proc32)
 	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
 		-M "$BUILD/hold/$release/procmap_hold.ko" \
-		-a 'secretmem.enable=1 vsyscall=xonly' -- "${tests[@]}" \
-		lib64/procmap-test lib32/procmap-test procmap/procfs_query_test.py
+		-a 'secretmem.enable=1 vsyscall=xonly' "$@"
 }
 
 # The module's own test, in bits $1: it is loaded and disabled $4 times under load, on

@@ -19,6 +19,7 @@
  * what it expects. If anything differs, it prints one line, changes nothing and
  * does not load.
  */
+#undef pr_fmt	/* Kbuild includes a header first. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <asm/ibt.h>

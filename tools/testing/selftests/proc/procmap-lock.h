@@ -6,6 +6,8 @@
 #ifndef PROCMAP_LOCK_TEST_H
 #define PROCMAP_LOCK_TEST_H
 
+#include <poll.h>
+
 #include "procmap-race.h"
 
 #define HOLD_DEVICE	"/dev/procmap_hold"
@@ -80,11 +82,11 @@ static inline bool is_blocked_in(pid_t pid, unsigned long request)
 }
 
 /*
- * Hold the target's lock and let the reader wait for it. Returns NULL, or why
- * that cannot be done here.
+ * Hold the target's lock and let the reader begin. Returns NULL, or why that cannot
+ * be done here.
  */
-static inline const char *start_waiting(struct __test_metadata *const _metadata,
-					struct waiting *waiting)
+static inline const char *hold_lock(struct __test_metadata *const _metadata,
+				    struct waiting *waiting)
 {
 	char pid[16];
 
@@ -106,6 +108,17 @@ static inline const char *start_waiting(struct __test_metadata *const _metadata,
 	ASSERT_EQ((ssize_t)strlen(pid),
 		  write(waiting->hold, pid, strlen(pid)));
 	ASSERT_TRUE(notify(waiting->reader.control));
+	return NULL;
+}
+
+/* The same, and wait until the reader waits. */
+static inline const char *start_waiting(struct __test_metadata *const _metadata,
+					struct waiting *waiting)
+{
+	const char *const missing = hold_lock(_metadata, waiting);
+
+	if (missing)
+		return missing;
 	while (!is_blocked_in(waiting->reader.pid, waiting->request) &&
 	       !is_late())
 		sched_yield();
@@ -146,6 +159,25 @@ static inline void expect_no_interruption(struct __test_metadata *const _metadat
 		  read(waiting->reader.control, &report, sizeof(report)));
 	EXPECT_EQ(result, report.result);
 	EXPECT_EQ(1, report.signals);
+}
+
+/*
+ * With per-VMA locks, the reader does not wait for the lock of all if it finds a VMA
+ * that nobody writes to. Returns NULL, or why that cannot be said here.
+ */
+static inline const char *expect_no_wait(struct __test_metadata *const _metadata,
+					 struct waiting *waiting, int result)
+{
+	struct pollfd control = { .fd = waiting->reader.control, .events = POLLIN };
+	struct report report;
+
+	while (!poll(&control, 1, 0) && !is_late())
+		if (is_blocked_in(waiting->reader.pid, waiting->request))
+			return "this kernel locks all VMAs for one";
+	ASSERT_EQ((ssize_t)sizeof(report),
+		  read(waiting->reader.control, &report, sizeof(report)));
+	EXPECT_EQ(result, report.result);
+	return NULL;
 }
 
 #endif /* PROCMAP_LOCK_TEST_H */

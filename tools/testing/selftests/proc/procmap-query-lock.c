@@ -46,6 +46,40 @@ TEST_F_TIMEOUT(waiting, query_goes_on_after_another_signal, RACE_TIMEOUT)
 	expect_no_interruption(_metadata, &self->waiting, 0);
 }
 
+/* Code of this program, which the target has at the same address. */
+static int call_covering(int fd)
+{
+	struct procmap_query query;
+
+	return query_fields(fd, (uintptr_t)call, 0, &query);
+}
+
+FIXTURE(held)
+{
+	struct waiting waiting;
+	const char *missing;
+};
+
+FIXTURE_SETUP(held)
+{
+	self->waiting.request = PROCMAP_QUERY;
+	self->waiting.call = call_covering;
+	self->missing = hold_lock(_metadata, &self->waiting);
+}
+
+FIXTURE_TEARDOWN(held)
+{
+	stop_waiting(&self->waiting);
+}
+
+TEST_F_TIMEOUT(held, query_does_not_wait_for_a_writer_elsewhere, RACE_TIMEOUT)
+{
+	if (!self->missing)
+		self->missing = expect_no_wait(_metadata, &self->waiting, 0);
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+}
+
 /*
  * A writer in the target waits as long as one hold of mmap_lock lasts. So a query
  * looks at 64 VMAs under one hold, no more, however many do not pass its filters.

@@ -50,6 +50,44 @@ TEST_F_TIMEOUT(waiting, scan_goes_on_after_another_signal, RACE_TIMEOUT)
 	expect_no_interruption(_metadata, &self->waiting, 1);
 }
 
+/* The record of this program's code, which the target has at the same address. */
+static int call_covering(int fd)
+{
+	const uint64_t start = (uintptr_t)call & -page_size();
+	struct procmap_vma vma;
+	const struct room room = { .vec = &vma, .vec_len = 1 };
+	struct procmap_scan_arg arg = ask(&room, start, start + page_size(), 0);
+
+	return procmap_scan(fd, &arg);
+}
+
+FIXTURE(held)
+{
+	struct waiting waiting;
+	const char *missing;
+};
+
+FIXTURE_SETUP(held)
+{
+	skip_without_scan(_metadata);
+	self->waiting.request = PROCMAP_SCAN;
+	self->waiting.call = call_covering;
+	self->missing = hold_lock(_metadata, &self->waiting);
+}
+
+FIXTURE_TEARDOWN(held)
+{
+	stop_waiting(&self->waiting);
+}
+
+TEST_F_TIMEOUT(held, scan_does_not_wait_for_a_writer_elsewhere, RACE_TIMEOUT)
+{
+	if (!self->missing)
+		self->missing = expect_no_wait(_metadata, &self->waiting, 1);
+	if (self->missing)
+		SKIP(return, "%s", self->missing);
+}
+
 /*
  * A writer in the target waits as long as one hold of mmap_lock lasts. So a scan
  * looks at 64 VMAs under one hold, no more, whether they pass its filters or not:
