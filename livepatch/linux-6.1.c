@@ -12,8 +12,8 @@ const char *const base_ioctl;
 
 /*
  * Makes the same decisions as the kernel's show_map_vma(), except for two that
- * never apply here: the gate VMA is not in the address space, and x86 does not
- * implement arch_vma_name(). The caller holds mmap_lock.
+ * never apply here: the gate VMA is not in the address space, and arch_vma_name()
+ * returns NULL on x86. The caller holds mmap_lock.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {

@@ -23,8 +23,8 @@ static const char *anon_name(const struct vm_area_struct *vma)
 
 /*
  * Makes the same decisions as the kernel's get_vma_name(), except for two that
- * never apply here: the gate VMA is not in the address space, and x86 does not
- * implement arch_vma_name(). The caller has locked the VMA.
+ * never apply here: the gate VMA is not in the address space, and arch_vma_name()
+ * returns NULL on x86. The caller has locked the VMA.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {

@@ -77,11 +77,11 @@ static int copy_query_in(struct procmap_query *query,
 
 /*
  * Copy the fields and a special name of the VMA found, and take a reference on
- * its path or file if that is needed. The VMA is locked: nothing is allocated, formatted
- * or read from a file.
+ * its path or file if that is needed. The VMA is locked: nothing is allocated,
+ * formatted or read from a file. Returns false if the walk has to come back to it.
  */
-static void copy_fields(struct procmap_query *query, struct answer *answer,
-			struct vm_area_struct *vma)
+static bool copy_fields(struct procmap_query *query, struct answer *answer,
+			struct vma_walk *walk, struct vm_area_struct *vma)
 {
 	const struct path *path = NULL;
 
@@ -94,12 +94,16 @@ static void copy_fields(struct procmap_query *query, struct answer *answer,
 
 	answer->name_size = 0;
 	if (query->vma_name_size)
-		answer->name_size = procmap_copy_name(vma, answer->small, &path);
+		answer->name_size = procmap_copy_name(walk, vma, answer->small,
+						      &path);
+	if (answer->name_size == -EAGAIN)
+		return false;
 	answer->need.file = NULL;
 	answer->need.path.mnt = NULL;
 	if (vma->vm_file && (path || query->build_id_size))
 		procmap_get_file(&answer->need, vma->vm_file, path,
 				 query->build_id_size);
+	return true;
 }
 
 /**
@@ -126,6 +130,7 @@ static int find_vma_for(struct mm_struct *mm, struct procmap_query *query,
 			query->query_flags & PROCMAP_QUERY_FILE_BACKED_VMA,
 	};
 	struct vm_area_struct *vma;
+	bool is_found;
 	int err;
 
 	/* Only a covering VMA starts below that. */
@@ -138,11 +143,10 @@ static int find_vma_for(struct mm_struct *mm, struct procmap_query *query,
 		if (err)
 			return err;
 		vma = procmap_next_vma(&walk);
-		if (vma)
-			copy_fields(query, answer, vma);
+		is_found = vma && copy_fields(query, answer, &walk, vma);
 		procmap_unlock_vmas(&walk);
 
-		if (vma)
+		if (is_found)
 			return 0;
 		if (walk.pos >= walk.end)
 			return -ENOENT;

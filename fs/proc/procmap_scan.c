@@ -140,9 +140,10 @@ static const struct procmap_file *collect_file(struct scan *scan,
 
 /*
  * Make the record of a VMA, which is locked, but for what its file has. Returns
- * false if the chunk has no room for its file.
+ * false if the chunk has no room for its file, or the walk has to come back to it.
  */
-static bool collect_vma(struct scan *scan, struct vm_area_struct *vma)
+static bool collect_vma(struct scan *scan, struct vma_walk *walk,
+			struct vm_area_struct *vma)
 {
 	struct procmap_vma *record = &scan->records[scan->nr];
 	const struct path *path = NULL;
@@ -163,8 +164,10 @@ static bool collect_vma(struct scan *scan, struct vm_area_struct *vma)
 	record->build_id_size = 0;
 
 	if (scan->arg.want & PROCMAP_SCAN_NAMES)
-		size = procmap_copy_name(vma, scan->specials +
+		size = procmap_copy_name(walk, vma, scan->specials +
 					 scan->specials_used, &path);
+	if (size == -EAGAIN)
+		return false;
 	if (size < 0) {
 		record->flags |= PROCMAP_VMA_NAME_TOO_LONG;
 	} else if (size) {
@@ -210,7 +213,7 @@ static int collect_vmas(struct scan *scan)
 	while (scan->nr < room &&
 	       SPECIALS_SIZE - scan->specials_used >= SHORT_NAME_SIZE) {
 		vma = procmap_next_vma(&walk);
-		if (!vma || !collect_vma(scan, vma))
+		if (!vma || !collect_vma(scan, &walk, vma))
 			break;
 		walk.pos = vma->vm_end;
 	}
@@ -336,7 +339,8 @@ static int emit_records(struct scan *scan)
 	}
 	if (!err) {
 		/* More files may have to be read: do not begin with all again. */
-		scan->files_max = min(2 * scan->files_max, VMAS_PER_HOLD);
+		if (scan->nr)
+			scan->files_max = min(2 * scan->files_max, VMAS_PER_HOLD);
 	} else {
 		scan->nr = i;
 		scan->chunk_end = i ? scan->records[i - 1].end : scan->walk.pos;
@@ -390,14 +394,18 @@ static int scan_chunk(struct scan *scan)
 	return end;
 }
 
-/* Any signal ends the scan between two chunks: the caller continues it. */
+/*
+ * Any signal ends the scan once it has moved: the caller continues it. Before that, a
+ * fatal one does.
+ */
 static int scan_chunks(struct scan *scan)
 {
 	int err = 0;
 
 	while (!err && scan->walk.pos < scan->walk.end &&
 	       scan->nr_copied < scan->arg.vec_len) {
-		if (scan->walk.pos != scan->arg.start && signal_pending(current))
+		if (scan->walk.pos == scan->arg.start ?
+		    fatal_signal_pending(current) : signal_pending(current))
 			return -EINTR;
 		cond_resched();
 		err = scan_chunk(scan);

@@ -53,7 +53,7 @@ static bool passes(const struct vma_walk *walk, const struct vm_area_struct *vma
 /*
  * With per-VMA locks, no writer waits for the reader of another VMA: a VMA is found
  * under RCU, which keeps it allocated, and locked by itself. Where that fails because
- * a writer is at work, mmap_lock is taken, for one VMA.
+ * a writer is at work, mmap_lock is taken until one VMA is found.
  *
  * mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and
  * ends. With another type of counter, the functions below would be wrong.
@@ -63,13 +63,13 @@ static_assert(__same_type(((struct mm_struct *)NULL)->mm_lock_seq, seqcount_t));
 static int lock_walk(struct vma_walk *walk)
 {
 	walk->locked = NULL;
+	walk->seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
 	walk->is_mmap_locked = walk->is_contended;
 	walk->is_contended = false;
 	if (!walk->is_mmap_locked) {
 		rcu_read_lock();
 		return 0;
 	}
-	walk->left = 1;
 	return mmap_read_lock_killable(walk->mm);
 }
 
@@ -95,6 +95,35 @@ static bool is_unchanged(const struct mm_struct *mm, unsigned int seq)
 	return !(seq & 1) && !read_seqcount_retry(&mm->mm_lock_seq, seq);
 }
 
+/* The search begins anew: what has been left out is of another time. */
+static void meet_writer(struct vma_walk *walk)
+{
+	walk->pos = walk->from;
+	walk->is_contended = true;
+}
+
+/* Returns false if the locks have to be dropped before another VMA is looked for. */
+static bool begin_search(struct vma_walk *walk)
+{
+	walk->from = walk->pos;
+	return !walk->is_mmap_locked || walk->left == VMAS_PER_HOLD;
+}
+
+/*
+ * The heap has its name by mm->brk, which brk(2) changes before it locks the VMA, and
+ * back again if it fails. Returns false if a writer may be at that.
+ */
+static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *vma)
+{
+	const struct mm_struct *mm = walk->mm;
+
+	if (walk->is_mmap_locked || vma->vm_file || vma->vm_end <= mm->start_brk ||
+	    vma->vm_start >= mm->mmap_base || is_unchanged(mm, walk->seq))
+		return true;
+	meet_writer(walk);
+	return false;
+}
+
 /*
  * Find and lock the next VMA, and unlock the one before it. Returns NULL if there is
  * none, or -EAGAIN if the locks have to be dropped first.
@@ -102,7 +131,8 @@ static bool is_unchanged(const struct mm_struct *mm, unsigned int seq)
  * A VMA that covers @pos does so while it is locked. That nothing is mapped at @pos
  * may be a state between two steps of a writer, such as mremap(2) onto another
  * mapping, so it counts only if no writer was at work. Then, a VMA that does not pass
- * the filter need not be locked either.
+ * the filter need not be locked either. That all of them are of one time, a search
+ * that has left out some goes on only until the next writer begins or ends.
  */
 static struct vm_area_struct *next_vma(struct vma_walk *walk)
 {
@@ -115,10 +145,21 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		return vma_next(&walk->vmi);
 
 	for (;;) {
+		/*
+		 * From where it stands, the iterator would go on behind what is
+		 * there now, which may have grown.
+		 */
 		seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
+		if (seq != walk->seq && walk->pos != walk->from)
+			goto contended;
+		if (seq != walk->seq)
+			mas_set(&walk->vmi.mas, walk->pos);
+		walk->seq = seq;
 		vma = vma_next(&walk->vmi);
+		/* What a writer changes meanwhile is not used. */
 		if (!vma || data_race(passes(walk, vma)))
 			break;
+		/* Nor that. */
 		end = data_race(vma->vm_end);
 		if (!is_unchanged(walk->mm, seq))
 			break;
@@ -134,16 +175,13 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		walk->locked = vma;
 		if (vma->detached || vma->vm_end <= walk->pos)
 			goto contended;
-		/* It may have been split or merged since it was found. */
-		if (vma->vm_end != walk->vmi.mas.last + 1)
-			mas_set(&walk->vmi.mas, vma->vm_end);
 		if (vma->vm_start <= walk->pos)
 			return vma;
 	}
 	if (is_unchanged(walk->mm, seq))
 		return vma;
 contended:
-	walk->is_contended = true;
+	meet_writer(walk);
 	return ERR_PTR(-EAGAIN);
 }
 
@@ -154,14 +192,15 @@ contended:
  * Every writer of mmap_lock moves it. The counter has 32 bits; after 2^31 writers,
  * the number of mappings has to be the same, too, to be taken for the same.
  *
- * Return: the generation; 0 if there is none, or while a writer is at work.
+ * Return: the generation; 0 if there is none, if the address space has no users left,
+ * or while a writer is at work.
  */
 u64 procmap_generation(const struct mm_struct *mm)
 {
 	unsigned int seq;
 	u64 count;
 
-	if (!mm)
+	if (!mm || !atomic_read(&mm->mm_users))
 		return 0;
 	seq = raw_read_seqcount(&mm->mm_lock_seq);
 	count = READ_ONCE(mm->map_count);
@@ -178,6 +217,16 @@ static int lock_walk(struct vma_walk *walk)
 static void unlock_walk(struct vma_walk *walk)
 {
 	mmap_read_unlock(walk->mm);
+}
+
+static bool begin_search(struct vma_walk *walk)
+{
+	return true;
+}
+
+static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *vma)
+{
+	return true;
 }
 
 static struct vm_area_struct *next_vma(struct vma_walk *walk)
@@ -252,6 +301,8 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 	/* A 32-bit kernel has no mappings there. */
 	if (walk->pos > ULONG_MAX)
 		walk->pos = walk->end;
+	if (!begin_search(walk))
+		return NULL;
 
 	for (; walk->left; walk->left--) {
 		vma = walk->pos < walk->end ? next_vma(walk) : NULL;
@@ -272,6 +323,7 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 
 /**
  * procmap_copy_name - copy the name of a VMA, unless it is a path
+ * @walk: the walk that found the VMA.
  * @vma: the VMA. It is locked.
  * @buffer: set to the special name.
  * @path: set to the path that is the name, or to NULL. It is valid as long as
@@ -280,16 +332,19 @@ struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
  * Nothing is allocated or formatted.
  *
  * Return: size of the special name in bytes, with its NUL; 0 if there is none;
- * or -ENAMETOOLONG if it does not fit.
+ * -ENAMETOOLONG if it does not fit; or -EAGAIN if the locks have to be dropped, and
+ * the walk goes on with this VMA.
  */
-int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
-		      const struct path **path)
+int procmap_copy_name(struct vma_walk *walk, struct vm_area_struct *vma,
+		      char buffer[SHORT_NAME_SIZE], const struct path **path)
 {
 	struct vma_name name;
 	int len;
 
 	proc_vma_name(vma, &name);
 	*path = name.path;
+	if (!is_name_settled(walk, vma))
+		return -EAGAIN;
 	if (!name.text)
 		return 0;
 	if (name.format)

@@ -42,9 +42,11 @@ struct workqueue_struct;
  * @left: VMAs that may be looked at until the locks are dropped.
  * @vmi: the position in the tree while the locks are held.
  * @locked: the VMA whose own lock is held, or NULL.
+ * @from: where the search for the next VMA began.
+ * @seq: mm_lock_seq before the tree was looked at: @vmi is of that time.
  * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
- * @is_contended: the walk met a writer at @pos, and goes on with mmap_lock. To be
- *	kept from one procmap_lock_vmas() to the next.
+ * @is_contended: the walk met a writer, and goes on with mmap_lock, for one VMA. To
+ *	be kept from one procmap_lock_vmas() to the next.
  */
 struct vma_walk {
 	struct mm_struct *mm;
@@ -56,6 +58,8 @@ struct vma_walk {
 	struct vma_iterator vmi;
 #ifdef CONFIG_PER_VMA_LOCK
 	struct vm_area_struct *locked;
+	u64 from;
+	unsigned int seq;
 	bool is_mmap_locked;
 	bool is_contended;
 #endif
@@ -118,8 +122,8 @@ int procmap_lock_vmas(struct vma_walk *walk);
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk);
 void procmap_unlock_vmas(struct vma_walk *walk);
 u64 procmap_generation(const struct mm_struct *mm);
-int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
-		      const struct path **path);
+int procmap_copy_name(struct vma_walk *walk, struct vm_area_struct *vma,
+		      char buffer[SHORT_NAME_SIZE], const struct path **path);
 void procmap_get_file(struct procmap_file *need, struct file *file,
 		      const struct path *path, bool is_read);
 void procmap_put_file(const struct procmap_file *need);

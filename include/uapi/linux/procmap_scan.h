@@ -120,7 +120,8 @@ struct procmap_vma {
  *	continue.
  * @generation: Out: the generation of the address space when the call began: a
  *	number that changes whenever its mappings do; or 0 if the kernel does not
- *	know, and then nothing counts as unchanged.
+ *	know, and then nothing counts as unchanged. It may come back after 2^31
+ *	changes.
  * @vec: In: address of the array of records, &struct procmap_vma; a multiple of
  *	8, and not 0. EINVAL.
  * @data: In: address of the buffer for names and build IDs; 0 if and only if

@@ -13,7 +13,7 @@
 #endif
 
 #define AREA_PAGES	8
-#define STACK_GROWTH	(1 << 20)
+#define STACK_GROWTH	0x100000
 
 /* A scan of this process, as far as the only record of @room. */
 static int scan_own(int fd, const struct room *room, uint64_t known,
@@ -71,11 +71,10 @@ static bool do_name(char *area)
 
 static bool do_grow_stack(char *area)
 {
-	volatile char frame[STACK_GROWTH];
+	char frame[STACK_GROWTH];
 
 	(void)area;
-	frame[0] = 1;
-	return frame[0];
+	return read_file("/proc/self/comm", frame, sizeof(frame));
 }
 
 /* And those that do not. */
@@ -124,25 +123,66 @@ FIXTURE_VARIANT(generation)
 	bool changes;
 };
 
-#define VARIANT(name, is_change)				\
-	FIXTURE_VARIANT_ADD(generation, name) {			\
-		.call = do_##name,				\
-		.changes = is_change,				\
-	}
+FIXTURE_VARIANT_ADD(generation, mmap) {
+	.call = do_mmap,
+	.changes = true,
+};
 
-VARIANT(mmap, true);
-VARIANT(munmap, true);
-VARIANT(mprotect, true);
-VARIANT(mremap, true);
-VARIANT(brk, true);
-VARIANT(mlock, true);
-VARIANT(madvise, true);
-VARIANT(name, true);
-VARIANT(grow_stack, true);
-VARIANT(nothing, false);
-VARIANT(read_text, false);
-VARIANT(query, false);
-VARIANT(write_to_a_page, false);
+FIXTURE_VARIANT_ADD(generation, munmap) {
+	.call = do_munmap,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, mprotect) {
+	.call = do_mprotect,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, mremap) {
+	.call = do_mremap,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, brk) {
+	.call = do_brk,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, mlock) {
+	.call = do_mlock,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, madvise) {
+	.call = do_madvise,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, name) {
+	.call = do_name,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, grow_stack) {
+	.call = do_grow_stack,
+	.changes = true,
+};
+
+FIXTURE_VARIANT_ADD(generation, nothing) {
+	.call = do_nothing,
+};
+
+FIXTURE_VARIANT_ADD(generation, read_text) {
+	.call = do_read_text,
+};
+
+FIXTURE_VARIANT_ADD(generation, query) {
+	.call = do_query,
+};
+
+FIXTURE_VARIANT_ADD(generation, write_to_a_page) {
+	.call = do_write_to_a_page,
+};
 
 FIXTURE_SETUP(generation)
 {
