@@ -131,8 +131,8 @@ static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *
  * A VMA that covers @pos does so while it is locked. That nothing is mapped at @pos
  * may be a state between two steps of a writer, such as mremap(2) onto another
  * mapping, so it counts only if no writer was at work. Then, a VMA that does not pass
- * the filter need not be locked either. That all of them are of one time, a search
- * that has left out some goes on only until the next writer begins or ends.
+ * the filter need not be locked either. For all of them to be of one time, a search
+ * that has left out some ends with the next writer.
  */
 static struct vm_area_struct *next_vma(struct vma_walk *walk)
 {
@@ -175,7 +175,7 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		walk->locked = vma;
 		if (vma->detached || vma->vm_end <= walk->pos)
 			goto contended;
-		if (vma->vm_start <= walk->pos)
+		if (vma->vm_start <= walk->pos && walk->pos == walk->from)
 			return vma;
 	}
 	if (is_unchanged(walk->mm, seq))
