@@ -122,6 +122,8 @@ vm_counts_instructions() {
 		"$tmp/count.1" "$tmp/count.2"
 }
 
+kernel_is_built patched
+kernel_is_built debug
 check "vm passes output and status" vm_passes_output_and_status
 check "vm leaves the host alone" vm_leaves_the_host_alone
 check "vm ends at its limit" vm_ends_at_its_limit
