@@ -150,11 +150,12 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		 * there now, which may have grown.
 		 */
 		seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
-		if (seq != walk->seq && walk->pos != walk->from)
-			goto contended;
-		if (seq != walk->seq)
+		if (seq != walk->seq) {
+			if (walk->pos != walk->from)
+				goto contended;
 			mas_set(&walk->vmi.mas, walk->pos);
-		walk->seq = seq;
+			walk->seq = seq;
+		}
 		vma = vma_next(&walk->vmi);
 		/* What a writer changes meanwhile is not used. */
 		if (!vma || data_race(passes(walk, vma)))
