@@ -188,6 +188,24 @@ new_whole_file() {
 	is_settled
 }
 
+# The hunks of the patch are those of the file without what the patch drops.
+dropped_definitions_stay_dropped() {
+	local path=fs/proc/task_mmu.c patch made
+	start_again
+	patch=$(patch_of "$path")
+	made=$(git_there rev-parse HEAD)
+	sed -i "0,/^---\$/s//Drops: ${path//\//\\/} PSS_SHIFT task_vsize\n---/" "$project/$patch"
+	series tree patched
+	git_there diff -U0 "$made" HEAD -- | sed -n '/^@@/,$p' >"$tmp/dropped"
+	grep -q '^-unsigned long task_vsize' "$tmp/dropped"
+	grep -q '^-#define PSS_SHIFT' "$tmp/dropped"
+	(! grep '^+' "$tmp/dropped")
+	[ "$(grep -c '^-.*[^-]' "$tmp/dropped")" -eq 5 ]
+	series refresh 2>&1 | grep -x 'nothing has changed'
+	sed -i 's/ PSS_SHIFT task_vsize$/ task_vsized/' "$project/$patch"
+	refuses "$path does not define all of: task_vsized" series tree patched
+}
+
 # git takes a file with a NUL byte for a binary file.
 change_of_a_binary_file() {
 	local path
@@ -500,8 +518,8 @@ toy_base_is_listed() {
 	start_toy
 	in_copy make -s help BASE="$toy" | grep "build/series/$toy\$"
 	in_copy make -s help | grep "build/series/$(cat "$ROOT/series/default")\$"
-	refuses "no base 'linux-0'.* $BASE $toy" in_copy make -s help BASE=linux-0
-	refuses "no base 'linux-0'.* $BASE $toy" in_copy env BASE=linux-0 scripts/series
+	refuses "no base 'linux-0'.* $BASE .*$toy" in_copy make -s help BASE=linux-0
+	refuses "no base 'linux-0'.* $BASE .*$toy" in_copy env BASE=linux-0 scripts/series
 }
 
 # Versions of kernels stand in series/ only; a comment may have one as an example.
@@ -529,6 +547,7 @@ check "a change of a hunk comes back to its patch" change_of_a_hunk
 check "a change of a whole file comes back" change_of_a_whole_file
 check "a header's copy in tools/ follows" change_of_a_synced_file
 check "a new whole file comes back, and its patch adds it" new_whole_file
+check "definitions that a patch drops stay dropped" dropped_definitions_stay_dropped
 check "a change of a binary file comes back" change_of_a_binary_file
 check "a message and a new patch come back" message_and_new_patch
 [ -z "$(base_fact PERF)" ] ||

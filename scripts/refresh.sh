@@ -144,7 +144,7 @@ refresh_patch() {
 		commit_message | sed '1s/^/Subject: /'
 		echo
 		adds_lines
-		grep '^Syncs: ' "$tmp/msg" || :
+		grep -E '^(Drops|Syncs): ' "$tmp/msg" || :
 		echo ---
 		[ ${#hunks[@]} -eq 0 ] || print_hunks
 	} >"$tmp/new/$patch"
@@ -221,11 +221,12 @@ adds_lines() {
 
 # The hunks must not depend on the user's git configuration.
 print_hunks() {
+	local from
+	from=$(tree_to_patch "$commit^")
 	printf '*.[ch] diff=cpp\n' >"$tmp/attributes"
 	GIT_LITERAL_PATHSPECS=1 git -c core.attributesFile="$tmp/attributes" diff-tree \
-		-p --binary --no-renames --no-ext-diff --no-textconv --no-commit-id \
-		--abbrev=12 \
-		"$commit" -- "${hunks[@]}"
+		-p --binary --no-renames --no-ext-diff --no-textconv --abbrev=12 \
+		"$from" "$commit" -- "${hunks[@]}"
 }
 
 # Print who runs this, and who made the tree: what makes the series adds their
