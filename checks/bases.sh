@@ -1,0 +1,11 @@
+#!/bin/bash
+# bases: the series of the other bases, of which no kernel is built here.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+for base in "$ROOT"/series/*/base; do
+	base=$(basename "$(dirname "$base")")
+	[ "$base" != "$BASE" ] || continue
+	take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip
+done
+done_testing
