@@ -14,7 +14,7 @@ done
 '
 
 benches_run() {
-	"$ROOT/scripts/bpf" run patched bash -ec "$benches" | tee "$tmp/benches"
+	bpf run patched bash -ec "$benches" | tee "$tmp/benches"
 	[ "$(grep -c '^trig.*: 1 queries' "$tmp/benches")" -eq 4 ]
 	[ "$(grep -c '^Summary: hits  *[0-9.]*[1-9]' "$tmp/benches")" -eq 5 ]
 }

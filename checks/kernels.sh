@@ -4,9 +4,12 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-for kernel in debug patched query; do
-	kernel_is_built $kernel
-done
-check "perf is built" "$ROOT/scripts/perf" build
-check "the BPF selftests are built" "$ROOT/scripts/bpf" build
+kernel_is_built debug
+kernel_is_built patched
+query_is_built
+if [ -n "$(base_fact PERF)" ]; then
+	check "the tree 'perf' is that of the series" tree_is_the_series perf
+	check "perf is built" "$ROOT/scripts/perf" build
+fi
+check "the BPF selftests are built" bpf build
 done_testing

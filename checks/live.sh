@@ -124,6 +124,6 @@ check "live: misfits on the peer are refused" \
 check "live: another kernel's module is refused" \
 	other_kernels_module_is_refused "$newest" "$older"
 check "make run" main_job
-lifetimes 64 "stock:$newest" "$newest" 20
-lifetimes 32 debug "$debug" 5
+lifetimes 64 "stock:$newest" "$newest" 10
+lifetimes 32 debug "$debug" 3
 done_testing

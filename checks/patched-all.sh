@@ -3,8 +3,9 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+kernel_is_built patched
+query_is_built
 for kernel in patched query; do
-	kernel_is_built $kernel
 	check "procmap_hold is built for $kernel" \
 		hold_module "$WORK/kernel/$kernel" "$kernel"
 done

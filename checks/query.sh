@@ -6,7 +6,7 @@
 tree=query
 programs=$BUILD/programs-query
 
-kernel_is_built query
+query_is_built
 PROCMAP_TEST_MAPPINGS=10000 guest query -k query -- \
 	proc/procmap-query-{abi,names} proc32/procmap-query-abi lib64/procmap-test
 done_testing

@@ -177,6 +177,23 @@ base_git() {
 	git --git-dir="$WORK/git" "$@"
 }
 
+# A tree with changes of its own is never overwritten: the checks would be about
+# them, and not about the series.
+tree_is_the_series() {
+	"$ROOT/scripts/series" tree "$1"
+	[ "$(git -C "$WORK/$1" rev-parse HEAD)" = "$(base_git rev-parse "${1/#patched/series}")" ] ||
+		{ echo "$WORK/$1 has commits of its own"; return 1; }
+	git -C "$WORK/$1" status --porcelain -uno | tee "$tmp/changes"
+	[ ! -s "$tmp/changes" ]
+}
+
+# What the series has without the RFC, and its kernel.
+query_is_built() {
+	check "the tree 'query' is that of the series" tree_is_the_series query
+	check "the programs without the RFC are built" "$ROOT/scripts/programs" query
+	kernel_is_built query
+}
+
 # Build a kernel before a section builds a module for it: another may be building it.
 kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
@@ -262,6 +279,10 @@ debug_kernel() {
 finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
 attachers=uprobe_autoattach,usdt,stacktrace_build_id
 
+bpf() {
+	BPF_TESTS=$finders,$attachers "$ROOT/scripts/bpf" "$@"
+}
+
 # In the guest: run test_progs, and print its results as TAP, with the queries that
 # the system call answered. test_progs knows no TAP.
 # shellcheck disable=SC2016	# for the guest's shell
@@ -282,7 +303,7 @@ exit $status
 
 # Run them on the kernel $1.
 bpf_finders() {
-	take_guest "bpf-$1" "$ROOT/scripts/bpf" run "$1" \
+	take_guest "bpf-$1" bpf run "$1" \
 		bash -c "$bpf_tests" tests "$finders" "$attachers"
 }
 
