@@ -95,6 +95,31 @@ misfits_are_refused() {
 		"$TOOL" "$good" "${pairs[@]}"
 }
 
+# With indirect branch tracking, a function that the kernel itself does not call through
+# a pointer faults if it is called through one. The guests have no such CPU, so what the
+# module calls through a pointer is read from the object: by function, the methods
+# show of seq_operations, name of vm_operations_struct, and read_iter of file_operations.
+indirect_calls() {
+	objdump -dr --no-show-raw-insn "$1" | awk '
+		/^[0-9a-f]+ <.*>:$/ { name = substr($2, 2, length($2) - 3) }
+		/__x86_indirect_thunk|(call|jmp) +\*/ { print name }'
+}
+
+only_methods_are_called_by_pointer() {
+	indirect_calls "$1" | sort | diff <(printf '%s\n' is_named_alike proc_vma_name \
+		read_as_read) -
+}
+
+planted_call_is_found() {
+	local dir=$tmp/planted-call
+	"$ROOT/scripts/live" -s "$dir"
+	sed -i '/^static.* live_maps_open(/,/^}/s/static_call(proc_mem_open)/((typeof(\&no_mem_open))base_seq_operations->stop)/' \
+		"$dir/livepatch/live.c"
+	make -s -C "/lib/modules/$1/build" M="$dir" modules
+	expect 1 only_methods_are_called_by_pointer "$dir/procmap_query.ko" >"$tmp/found"
+	diff <(sed 1d "$tmp/found") - <<<'> live_maps_open'
+}
+
 other_kernels_module_is_refused() {
 	expect 1 vm -k "stock:$1" -- insmod "$(module_of "$2")" \
 		2>"$tmp/err"
@@ -112,15 +137,21 @@ kernel_is_built debug
 newest=$(newest_release)
 older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)
 debug=$(debug_release)
-for release in "$newest" "$older" "$WORK/kernel/debug/"; do
+peer=$(peer_release)
+for release in "$newest" "$older" "$peer" "$WORK/kernel/debug/"; do
 	check "live module for ${release#"$WORK/"}" "$ROOT/scripts/live" "$release"
 done
 check "live: W=1 and sparse find nothing" live_warnings "$newest"
 check "live: checkpatch --strict" live_checkpatch
+for release in "$newest" "$peer"; do
+	check "live: calls through pointers on $release" \
+		only_methods_are_called_by_pointer "$(module_of "$release")"
+	check "live: a planted one is found on $release" planted_call_is_found "$release"
+done
 check "live: misfits are refused" \
 	misfits_are_refused "$newest" "$(module_of "$newest")" "${misfits[@]}"
 check "live: misfits on the peer are refused" \
-	misfits_are_refused "$(peer_release)" '' "${peer_misfits[@]}"
+	misfits_are_refused "$peer" '' "${peer_misfits[@]}"
 check "live: another kernel's module is refused" \
 	other_kernels_module_is_refused "$newest" "$older"
 check "make run" main_job
