@@ -149,7 +149,7 @@ static struct page *read_as_fault(struct elf_reader *reader, struct page *page,
  * Reads it as read(2) does: buffered, with the locks of the file system, and
  * without allocating what is a hole. May block for as long as the device does,
  * or until a fatal signal arrives, which ends a wait for a lock of the file
- * system (NFS and Ceph have one) no more than it does in read(2).
+ * system (NFS, Ceph, OrangeFS and zonefs have one) no more than it does in read(2).
  *
  * Return: the bytes that are valid in @buffer; 0 if none could be read.
  */

@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
+#include <linux/module.h>
 #include <linux/path.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -118,10 +119,26 @@ static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *
 	const struct mm_struct *mm = walk->mm;
 
 	if (walk->is_mmap_locked || vma->vm_file || vma->vm_end <= mm->start_brk ||
-	    vma->vm_start >= mm->mmap_base || is_unchanged(mm, walk->seq))
+	    (vma->vm_start >= mm->mmap_base && mm->start_brk < mm->mmap_base) ||
+	    is_unchanged(mm, walk->seq))
 		return true;
 	meet_writer(walk);
 	return false;
+}
+
+/*
+ * Find the VMA at or above @pos. Not by mas_find(): munmap(2) of everything leaves an
+ * empty tree, and it begins again where it meets a dead node, without regard to that.
+ */
+static struct vm_area_struct *find_first_vma(struct vma_walk *walk)
+{
+	struct ma_state *mas = &walk->vmi.mas;
+	struct vm_area_struct *vma;
+
+	mas_set(mas, walk->pos);
+	while (!(vma = mas_walk(mas)) && mas->last != ULONG_MAX)
+		mas_set(mas, mas->last + 1);
+	return vma;
 }
 
 /*
@@ -131,8 +148,9 @@ static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *
  * A VMA that covers @pos does so while it is locked. That nothing is mapped at @pos
  * may be a state between two steps of a writer, such as mremap(2) onto another
  * mapping, so it counts only if no writer was at work. Then, a VMA that does not pass
- * the filter need not be locked either. For all of them to be of one time, a search
- * that has left out some ends with the next writer.
+ * the filter need not be locked either, but for the first: as long as one is, the tree
+ * is not empty. For all of them to be of one time, a search that has left out some
+ * ends with the next writer.
  */
 static struct vm_area_struct *next_vma(struct vma_walk *walk)
 {
@@ -140,7 +158,6 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 	unsigned int seq;
 	u64 end;
 
-	unlock_vma(walk);
 	if (walk->is_mmap_locked)
 		return vma_next(&walk->vmi);
 
@@ -156,9 +173,9 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 			mas_set(&walk->vmi.mas, walk->pos);
 			walk->seq = seq;
 		}
-		vma = vma_next(&walk->vmi);
+		vma = walk->locked ? vma_next(&walk->vmi) : find_first_vma(walk);
 		/* What a writer changes meanwhile is not used. */
-		if (!vma || data_race(passes(walk, vma)))
+		if (!vma || !walk->locked || data_race(passes(walk, vma)))
 			break;
 		/* Nor that. */
 		end = data_race(vma->vm_end);
@@ -173,6 +190,7 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 	if (vma) {
 		if (!vma_start_read(vma))
 			goto contended;
+		unlock_vma(walk);
 		walk->locked = vma;
 		if (vma->detached || vma->vm_end <= walk->pos)
 			goto contended;
@@ -362,6 +380,7 @@ static void put_by_work(struct work_struct *work)
 	__fput_sync(put->file);
 	kfree(put);
 	atomic_dec(&put_works);
+	module_put(THIS_MODULE);
 }
 
 /*
@@ -387,15 +406,23 @@ static void put_file(struct file *file)
 		return;
 	}
 	put->file = file;
+	/* Or its exit would wait for the work. The caller's maps file holds one. */
+	__module_get(THIS_MODULE);
 	INIT_WORK(&put->work, put_by_work);
 	queue_work(procmap_put_queue, &put->work);
 }
 
-/* May, and should, the last reference be dropped here, or by a work? */
+/*
+ * May, and should, the last reference be dropped here, or by a work? A file of whose
+ * inode something was ever locked may have a lock or a lease that it ends.
+ */
 static bool is_released_at_once(const struct file *file)
 {
+	const struct inode *inode = file_inode(file);
+
 	return proc_file_may_hang(file) ||
-	       (S_ISREG(file_inode(file)->i_mode) && !(file->f_mode & FMODE_WRITE));
+	       (S_ISREG(inode->i_mode) && !(file->f_mode & FMODE_WRITE) &&
+		!READ_ONCE(inode->i_flctx));
 }
 
 /**

@@ -111,7 +111,8 @@ static inline void procmap_file_fields(const struct vm_area_struct *vma,
  *
  * Whoever drops the last reference on a file releases it: for a socket, that may take
  * as long as its SO_LINGER says, and others may wait for the end of a file that is
- * open for writing. So for the path of such a file, only that is referenced.
+ * open for writing, or locked. So for the path of such a file, only that is
+ * referenced.
  */
 struct procmap_file {
 	struct file *file;

@@ -750,7 +750,15 @@ TEST_F(between_calls, files_are_renamed_with_the_data_full)
 struct plan {
 	unsigned int nr;
 	bool executes;		/* another program; else it exits */
+	bool unmaps;		/* all that it has, before */
 };
+
+/* The end of the addresses of a process. */
+#ifdef __LP64__
+#define ADDRESSES	((1UL << 47) - 4096)
+#else
+#define ADDRESSES	0xffffe000UL
+#endif
 
 /* The exit status of a target that exits as planned. */
 #define EXITED	42
@@ -784,6 +792,9 @@ static int be_target(int control, void *arg)
 	}
 	if (!notify(control) || !await(control))
 		return 1;
+	/* It does not return: there is nothing to return to. */
+	if (plan->unmaps)
+		syscall(SYS_munmap, 0, ADDRESSES);
 	return plan->executes ? execute_echo(control) : EXITED;
 }
 
@@ -1008,6 +1019,29 @@ TEST_F_TIMEOUT(target, process_exits_while_scanned, RACE_TIMEOUT)
 		forget_target(self);
 	}
 	EXPECT_LT(0u, calls);
+}
+
+/* The address space is empty from then on, until SIGSEGV has ended the process. */
+TEST_F_TIMEOUT(target, process_unmaps_everything_while_scanned, RACE_TIMEOUT)
+{
+	static const struct plan plan = { .nr = 10, .unmaps = true };
+	struct procmap_scan_arg arg;
+	unsigned int i;
+	int nr;
+
+	for (i = 0; i < EXITS; i++) {
+		start_target(_metadata, self, plan);
+		arg = ask(&self->room, 0, NO_END, ALL);
+		ASSERT_TRUE(notify(self->child.control));
+		do {
+			nr = procmap_scan(self->fd, &arg);
+			ASSERT_FALSE(is_late());
+		} while (nr >= 0);
+		ASSERT_EQ(-ESRCH, nr);
+		/* By a signal. */
+		ASSERT_EQ(-1, end_of_child(&self->child));
+		forget_target(self);
+	}
 }
 
 TEST_F_TIMEOUT(target, process_executes_another_program_while_scanned,
