@@ -368,8 +368,8 @@ static int __init live_init(void)
 }
 
 /*
- * Livepatch has disabled the patch, and all maps files are closed. Waits for the
- * files of the targets that are being released.
+ * Livepatch has disabled the patch, all maps files are closed, and no work is left,
+ * since each holds a reference. Waits until the last one has returned.
  */
 static void __exit live_exit(void)
 {

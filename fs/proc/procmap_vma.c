@@ -309,9 +309,9 @@ void procmap_unlock_vmas(struct vma_walk *walk)
  * done with it.
  *
  * Return: the VMA, which stays locked until procmap_unlock_vmas() or the next call;
- * or NULL if there is none, or if the locks have to be dropped first, because as
- * many VMAs have been looked at as one hold allows, or for a writer. @pos is below
- * @end then.
+ * or NULL if there is none, or because as many VMAs have been looked at as one hold
+ * allows, or for a writer; @pos is below @end in the last two cases. After NULL, the
+ * locks have to be dropped.
  */
 struct vm_area_struct *procmap_next_vma(struct vma_walk *walk)
 {
