@@ -1,11 +1,34 @@
 #!/bin/bash
-# bpf-all: the BPF selftests on the unpatched kernel too, and all of test_progs.
+# bpf-all: the BPF selftests on the patched and the unpatched kernel, and all of
+# test_progs.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+# shellcheck disable=SC2016	# for the guest's shell
+benches='
+for bench in trig-uprobe-base trig-u{,ret}probe-with{,out}-nop; do
+	strace -f -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
+		./bench -w 1 -d 1 "$bench" >/run/out
+	echo "$bench: $(grep -c "0x66, 0x11, 0x68.* = 0$" /run/ioctls) queries"
+	grep "^Summary: " /run/out
+done
+'
+
+benches_run() {
+	"$ROOT/scripts/bpf" run bpf bash -ec "$benches" | tee "$tmp/benches"
+	[ "$(grep -c '^trig.*: 1 queries' "$tmp/benches")" -eq 4 ]
+	[ "$(grep -c '^Summary: hits  *[0-9.]*[1-9]' "$tmp/benches")" -eq 5 ]
+}
+
+check "the kernel 'bpf' is built" "$ROOT/scripts/kernel" bpf
 check "the kernel 'unpatched' is built" "$ROOT/scripts/kernel" unpatched
-bpf_finders unpatched
+check "the BPF selftests are built" "$ROOT/scripts/bpf" build
+bpf_finders bpf "$finders"
+check "the patched kernel's VMAs are found by ioctl" \
+	vmas_are_found_by bpf PROCMAP_QUERY 0 4
+check "the benches of uprobes run, by ioctl" benches_run
+bpf_finders unpatched "$finders"
 check "the unpatched kernel's VMAs are found by text" \
-	vmas_are_found_by unpatched text -1
+	vmas_are_found_by unpatched text -1 4
 check "all of test_progs passes as on the unpatched kernel" "$ROOT/scripts/bpf" compare
 done_testing

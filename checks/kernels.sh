@@ -11,5 +11,4 @@ if [ -n "$(base_fact PERF)" ]; then
 	check "the tree 'perf' is that of the series" tree_is_the_series perf
 	check "perf is built" "$ROOT/scripts/perf" build
 fi
-check "the BPF selftests are built" bpf build
 done_testing
