@@ -222,7 +222,7 @@ adds_lines() {
 # The hunks must not depend on the user's git configuration.
 print_hunks() {
 	local from
-	from=$(tree_to_patch "$commit^")
+	from=$(tree_to_patch "$commit^") || exit
 	printf '*.[ch] diff=cpp\n' >"$tmp/attributes"
 	GIT_LITERAL_PATHSPECS=1 git -c core.attributesFile="$tmp/attributes" diff-tree \
 		-p --binary --no-renames --no-ext-diff --no-textconv --abbrev=12 \
