@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the random tests share: how long they run, and from which seed. Without
- * these variables, they run for a few seconds from a seed of their own:
+ * these variables, they run for a few seconds, and for as many calls, or files, as a
+ * result needs to mean something on a slow machine, from a seed of their own:
  *
  *	PROCMAP_SOAK_CALLS	run for so many calls of each ioctl, or files
  *	PROCMAP_SOAK_SECONDS	otherwise, run for so long
@@ -15,6 +16,7 @@
 #include "procmap-race.h"
 
 #define SOAK_SECONDS	10
+#define SOAK_CALLS	500
 
 /* The harness ends no test that is to run for days. */
 #define SOAK_TIMEOUT	(30 * 24 * 3600)
@@ -51,7 +53,9 @@ static inline struct soak begin_soak(struct __test_metadata *const _metadata)
 
 static inline bool is_over(const struct soak *soak, unsigned long calls)
 {
-	return soak->calls ? calls >= soak->calls : seconds_now() >= soak->end;
+	if (soak->calls)
+		return calls >= soak->calls;
+	return calls >= SOAK_CALLS && seconds_now() >= soak->end;
 }
 
 /* Another seed for each part of a run: a thread, a file. */
