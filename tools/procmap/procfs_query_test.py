@@ -1185,13 +1185,15 @@ class ProcfsQueryTest(unittest.TestCase):
         if not HAS_SCAN:
             curves.remove(("walk", "scan"))
         out = self.on_terminal("--scale", picture, "--json",
-                               **self.fake_gnuplot(shutil.which("gnuplot") +
-                                                   f" '{self.tmp}/script'"), of=None)
+                               **self.fake_gnuplot(
+                                   f"{shutil.which('gnuplot')} '{self.tmp}/script' |"
+                                   f" tee '{self.tmp}/drawn'"), of=None)
         self.assertIn("9 of 9: 60000 mappings", out)
         printed = re.findall(r'{"vmas": [^}]*}', out)
         with open(f"{self.tmp}/script", encoding="ascii") as file:
             self.assertEqual(re.findall(r'{"vmas": [^}]*}', file.read()), printed)
-        points = [json.loads(point) for point in printed]
+        points = json.loads(out[out.index('{"scale":'):])["scale"]
+        self.assertEqual(points, [json.loads(point) for point in printed])
         own = points[0]["vmas"] - 10
         self.assertEqual([point["vmas"] - own for point in points],
                          [10, 30, 100, 300, 1000, 3000, 10000, 30000, 60000])
@@ -1199,6 +1201,8 @@ class ProcfsQueryTest(unittest.TestCase):
         for point in points:
             self.assertEqual(list(point), ["vmas", *keys])
             self.assertLess(0, min(point[key] for key in keys))
+        with open(picture, "rb") as file, open(f"{self.tmp}/drawn", "rb") as drawn:
+            self.assertEqual(file.read(), drawn.read())
         svg = xml.etree.ElementTree.parse(picture).getroot()
         self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
         titles = {"".join(element.itertext()).strip() for element in svg.iter()}
