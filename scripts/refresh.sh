@@ -221,12 +221,13 @@ adds_lines() {
 
 # The hunks must not depend on the user's git configuration.
 print_hunks() {
-	local from
-	from=$(tree_to_patch "$commit^") || exit
+	local -x GIT_INDEX_FILE=$tmp/drops
+	git read-tree "$commit^"
+	drop_definitions
 	printf '*.[ch] diff=cpp\n' >"$tmp/attributes"
 	GIT_LITERAL_PATHSPECS=1 git -c core.attributesFile="$tmp/attributes" diff-tree \
 		-p --binary --no-renames --no-ext-diff --no-textconv --abbrev=12 \
-		"$from" "$commit" -- "${hunks[@]}"
+		"$(git write-tree)" "$commit" -- "${hunks[@]}"
 }
 
 # Print who runs this, and who made the tree: what makes the series adds their
