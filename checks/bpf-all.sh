@@ -25,10 +25,10 @@ check "the kernel 'unpatched' is built" "$ROOT/scripts/kernel" unpatched
 check "the BPF selftests are built" "$ROOT/scripts/bpf" build
 bpf_finders bpf "$finders"
 check "the patched kernel's VMAs are found by ioctl" \
-	vmas_are_found_by bpf PROCMAP_QUERY 0 4
+	vmas_are_found_by bpf PROCMAP_QUERY 0 "$finders"
 check "the benches of uprobes run, by ioctl" benches_run
 bpf_finders unpatched "$finders"
 check "the unpatched kernel's VMAs are found by text" \
-	vmas_are_found_by unpatched text -1 4
+	vmas_are_found_by unpatched text -1 "$finders"
 check "all of test_progs passes as on the unpatched kernel" "$ROOT/scripts/bpf" compare
 done_testing

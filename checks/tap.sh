@@ -310,7 +310,7 @@ bpf_finders() {
 		bash -c "$bpf_tests" tests "$2" "$attachers"
 }
 
-# The VMAs that each of the $4 tests found and the queries that the system call answered
+# The VMAs that each of the tests $4 found and the queries that the system call answered
 # have to be as many, and none be found by the other method.
 vmas_are_found_by() {
 	awk -v method="$2" -v result="$3" -v finders="$4" '
@@ -319,7 +319,7 @@ vmas_are_found_by() {
 			print $2, found; all += found; tests++; found = 0 }
 		/^query: / { queries++; if ($2 != result) bad = 1 }
 		END { print tests, "tests,", all, "found,", queries, "queries"
-		      exit bad || tests != finders || queries != all }' \
+		      exit bad || tests != split(finders, list, ",") || queries != all }' \
 		"$BUILD/log/guest-bpf-$1"
 }
 
