@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 
 struct mm_struct;
+struct procmap_query;
 
 /**
  * procmap_query - handle one PROCMAP_QUERY

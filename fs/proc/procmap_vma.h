@@ -12,6 +12,9 @@
 #include <linux/mm.h>
 #include <linux/path.h>
 #include <linux/types.h>
+#ifndef PROCMAP_QUERY	/* <linux/fs.h> has it since Linux 6.11 */
+#include <linux/procmap_query.h>
+#endif
 
 #include "vma_name.h"
 
