@@ -12,7 +12,7 @@ KDIR		?= $(call unquote,$(CONFIG_KDIR))
 CPUS		?= $(or $(CONFIG_CPUS),2)
 MEMORY		?= $(or $(call unquote,$(CONFIG_MEMORY)),2G)
 
-# Without a .config, all debug aids of the debug kernel are on.
+# Without a .config, all debug aids of the kernels are on.
 aids		:= KASAN PROVE_LOCKING DEBUG_KMEMLEAK FAULT_INJECTION
 aid-default	:= $(if $(wildcard .config),n,y)
 $(foreach aid,$(aids),$(eval $(aid) ?= $(or $(CONFIG_$(aid)),$(aid-default))))

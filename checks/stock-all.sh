@@ -13,6 +13,7 @@ for flavour in $(base_fact FLAVOURS); do
 done
 stock_kernel "$(peer_release)" -s -- "${tests[@]}"
 kernel_is_built debug
+check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100
 lifetimes 32 debug "$(debug_release)" 20
 done_testing

@@ -157,12 +157,13 @@ selftests() {
 	done
 }
 
-# Of these, what the patched kernels have to show: the engine is the same as in the
-# live module, with which the debug and the stock kernels run all of them.
-# "make check-all" runs all of them here, too.
+# Of these, what the patched kernels have to show: how calls reach the engine, in 64 and
+# in 32 bits, and what the tree does itself: permission, names, locks, the workqueue.
+# The engine is the same as in the live module, with which the debug kernel runs the
+# others. "make check-all" runs all of them here, too.
 in_tree_tests() {
-	selftests proc | grep -vE -- '-(corpus|fault|race|soak|truth)$'
-	selftests proc32 | grep -- '-abi$'
+	selftests proc | grep -vE -- '-(abi|build-id|corpus|fault|race|soak|truth|scan-uring)$'
+	selftests proc32 | grep -E -- '-(query-abi|scan-lock)$'
 }
 
 # Write the programs in the documentation to a directory: each block of C is one,
@@ -265,7 +266,7 @@ lifetimes() {
 
 # The selftests in the directory $2 of build/programs, on the debug kernel with the
 # live module. The debug aids take minutes for more mappings, and half an hour for the
-# longest programs of the scan; "make check-all" has them.
+# longest programs of the scan; "make check-all" has them, in 64 bits.
 debug_kernel() {
 	local name=$1 tests
 	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}

@@ -4,9 +4,9 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# The kernels have other options, and so other numbers for what has none of its own:
-# file systems without a device, the files of anonymous huge pages. Each device and
-# inode becomes its place in the order of their first use, in the same width.
+# What has no number of its own gets the next one: file systems without a device, the
+# files of anonymous huge pages. Each device and inode becomes its place in the order of
+# their first use, in the same width.
 number_files() {
 	awk '$1 ~ /-/ && $4 ~ /:/ && match($0, " " $4 " " $5 " +") {
 		file = $4 " " $5
