@@ -89,11 +89,12 @@ install_packages() {
 
 # List the releases of Debian's kernels that apt knows, the newest last: those of
 # the packages linux-$1-* with version $2 and flavour $3. The pattern leaves out
-# the debug and unsigned variants.
+# the debug and unsigned variants; a package of two numbers only depends on the newest.
 debian_kernels() {
 	local version=${2//./\\.}
 	version=${version//+/\\+}
 	apt-cache pkgnames "linux-$1-$2" |
-		sed -nE "s/^linux-$1-($version(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
+		sed -nE "/^linux-$1-[0-9]+\.[0-9]+-$3\$/d
+			s/^linux-$1-($version(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
 		sort -V
 }
