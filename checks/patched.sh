@@ -18,7 +18,7 @@ exit $status
 '
 
 base_proc_tests() {
-	vm -k patched -- bash -c "$proc_tests" tests "$programs/proc" | tee "$tmp/proc"
+	vm -k patched -a kmemleak=off -- bash -c "$proc_tests" tests "$programs/proc" | tee "$tmp/proc"
 	sed -nE 's/^TEST_GEN_PROGS \+= //p' \
 		"$WORK/base/tools/testing/selftests/proc/Makefile" |
 		grep -v '^proc-uptime-' | sort >"$tmp/there"
@@ -36,8 +36,8 @@ kernel_is_built patched
 check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
 in_tree_tests >"$tmp/tests"
 mapfile -t tests <"$tmp/tests"
-PROCMAP_TEST_MAPPINGS=3000 guest patched -k patched -M "$BUILD/hold/patched/procmap_hold.ko" \
-	-a secretmem.enable=1 -- "${tests[@]}"
+PROCMAP_TEST_MAPPINGS=3000 guest patched -k patched -m 1G \
+	-M "$BUILD/hold/patched/procmap_hold.ko" -a secretmem.enable=1 -- "${tests[@]}"
 check "the base's own proc tests pass" base_proc_tests
 check "make run-tree" main_job
 done_testing

@@ -8,7 +8,7 @@ programs=$BUILD/programs-query
 
 # shellcheck disable=SC2016	# for the guest's shell
 tool_finds_no_scan() {
-	vm -k query -- bash -c '"$1" -p self --list --query || exit
+	vm -k query -a kmemleak=off -- bash -c '"$1" -p self --list --query || exit
 		status=0
 		out=$("$1" -p self --list --scan 2>&1) || status=$?
 		echo "$status: $out"
@@ -18,7 +18,7 @@ tool_finds_no_scan() {
 }
 
 query_is_built
-PROCMAP_TEST_MAPPINGS=3000 guest query -k query -- \
+PROCMAP_TEST_MAPPINGS=3000 guest query -k query -c 1 -a kmemleak=off -- \
 	proc/procmap-query-names proc32/procmap-query-abi
 check "the tool lists by query, and finds no scan" tool_finds_no_scan
 done_testing

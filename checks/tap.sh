@@ -261,12 +261,13 @@ stock_kernel() {
 # the kernel $2 of release $3.
 lifetimes() {
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
-		guest "lifetimes-$1" -s -k "$2" -- "live/procmap-query-live-$1"
+		guest "lifetimes-$1" -s -m 1G -k "$2" -- "live/procmap-query-live-$1"
 }
 
 # The selftests in the directory $2 of build/programs, on the debug kernel with the
 # live module. The debug aids take minutes for more mappings, and half an hour for the
-# longest programs of the scan; "make check-all" has them, in 64 bits.
+# longest programs of the scan; "make check-all" has them, in 64 bits. kmemleak scans all
+# memory, so that there is little of it.
 debug_kernel() {
 	local name=$1 tests
 	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
@@ -275,7 +276,7 @@ debug_kernel() {
 	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
 	mapfile -t tests < <(selftests "$2" |
 		grep -vE -- '-scan-(race|soak|truth|uring)$')
-	guest "$name" -k debug -M "$(module_with_scan "$(debug_release)")" \
+	guest "$name" -k debug -m 1G -M "$(module_with_scan "$(debug_release)")" \
 		-M "$BUILD/hold/$name/procmap_hold.ko" \
 		-a secretmem.enable=1 -- "${tests[@]}"
 }

@@ -25,7 +25,7 @@ text_is_unchanged() {
 	gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pthread -o "$tmp/scene" \
 		"$CHECKS/scene.c"
 	for kernel in debug patched; do
-		vm -k "$kernel" -i -a hugepages=4 -- setarch -R \
+		vm -k "$kernel" -i -a 'hugepages=4 kmemleak=off' -- setarch -R \
 			"$tmp/scene" >"$tmp/text-$kernel"
 	done
 	wc "$tmp/text-patched"

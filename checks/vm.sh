@@ -3,6 +3,11 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+# kmemleak takes most of a short run's time.
+vm() {
+	setpriv --pdeathsig TERM "$ROOT/scripts/vm" -a kmemleak=off "$@"
+}
+
 vm_passes_output_and_status() {
 	# shellcheck disable=SC2016	# for the guest's shell
 	expect 7 vm -- bash -c 'pwd; echo "$1"; echo error >&2; exit 7' run 'a  "b' \
@@ -47,7 +52,7 @@ vm_fails_on_a_splat() {
 }
 
 vm_fails_on_a_leak() {
-	expect 125 vm -k debug -M "$WORK/kernel/debug/samples/kmemleak/kmemleak-test.ko" \
+	expect 125 vm -a kmemleak=on -m 1G -k debug -M "$WORK/kernel/debug/samples/kmemleak/kmemleak-test.ko" \
 		-- true 2>"$tmp/err"
 	grep 'kmemleak: unreferenced' "$tmp/err"
 }
@@ -88,7 +93,7 @@ no_qemu_of() {
 vm_dies_of() {
 	local signal=$1 pid
 	rm -f "$tmp/up"
-	env --default-signal=INT setpriv --pdeathsig TERM "$ROOT/scripts/vm" -- sh -c 'echo up; sleep 100' \
+	env --default-signal=INT setpriv --pdeathsig TERM "$ROOT/scripts/vm" -a kmemleak=off -- sh -c 'echo up; sleep 100' \
 		>"$tmp/up" &
 	pid=$!
 	wait_for 300 grep -q up "$tmp/up"
