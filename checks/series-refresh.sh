@@ -292,7 +292,7 @@ reworded_commit_stays() {
 	tip=$(git_there rev-parse series)
 	git_there commit -q --amend -m "$(git_there log -1 --format=%s)" -m 'Planted.'
 	made=$(git_there rev-parse HEAD)
-	echo planted >"$copy_build/$BASE/run.txt"
+	echo planted >"$trees/run.txt"
 	series tree patched
 	grep -qx planted "$copy_build/series/$BASE"/0000-*
 	[ "$(git_there rev-parse series)" = "$tip" ]
