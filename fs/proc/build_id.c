@@ -9,6 +9,7 @@
 #include <linux/elf.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
+#include <linux/magic.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
@@ -85,15 +86,33 @@ bool proc_file_may_hang(const struct file *file)
 }
 
 /*
- * May, and can, a page that is not resident be read? A stacked file system may
- * have FUSE below it.
+ * Does a read wait for nothing that a user can make last for ever? These file systems
+ * hold no lock that it takes while they copy to or from user space, where that may be
+ * memory behind FUSE. Others do: f2fs, ntfs3 and hpfs in FIEMAP or getdents(2), NFS,
+ * Ceph, OrangeFS and zonefs in write(2). A stacked one may have any of them below it.
  */
+static bool is_read_without_waiting(const struct super_block *sb)
+{
+	switch (sb->s_magic) {
+	case BTRFS_SUPER_MAGIC:
+	case EROFS_SUPER_MAGIC_V1:
+	case EXT4_SUPER_MAGIC:
+	case SQUASHFS_MAGIC:
+	case TMPFS_MAGIC:
+	case XFS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* May, and can, a page that is not resident be read? */
 static bool may_read(struct elf_reader *reader)
 {
 	const struct file *file = reader->file;
 
 	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
-	    file_inode(file)->i_sb->s_stack_depth || proc_file_may_hang(file))
+	    !is_read_without_waiting(file_inode(file)->i_sb))
 		return false;
 	if (!reader->may_block)
 		reader->would_block = true;
@@ -148,8 +167,7 @@ static struct page *read_as_fault(struct elf_reader *reader, struct page *page,
  *
  * Reads it as read(2) does: buffered, with the locks of the file system, and
  * without allocating what is a hole. May block for as long as the device does,
- * or until a fatal signal arrives, which ends a wait for a lock of the file
- * system (NFS, Ceph, OrangeFS and zonefs have one) no more than it does in read(2).
+ * or until a fatal signal arrives.
  *
  * Return: the bytes that are valid in @buffer; 0 if none could be read.
  */
@@ -176,9 +194,9 @@ static size_t read_as_read(struct elf_reader *reader, u64 start)
 }
 
 /*
- * A file system that can read without waiting for its locks (ext4, XFS, btrfs,
- * f2fs, ocfs2) needs none of them for a page fault, or takes it by itself when it
- * reads the page. Of others, that is not known, and shmem would fill holes.
+ * A file system that can read without waiting for its locks (ext4, XFS, btrfs) needs
+ * none of them for a page fault. Of others, that is not known, and shmem would fill
+ * holes.
  */
 static bool is_read_as_fault(const struct file *file)
 {

@@ -985,6 +985,31 @@ TEST_F(page, not_resident_of_a_file_opened_for_direct_io)
 	expect_id_at(_metadata, subject->maps, addr, 1, 20);
 }
 
+/*
+ * Of most file systems nobody knows that a read never waits for another user. Minix
+ * stands for them.
+ */
+TEST_F(page, not_resident_is_not_read_on_any_file_system)
+{
+	struct subject *const subject = &self->subject;
+	const char *const missing =
+		mount_scratch_image("minix", "truncate -s 1M " SCRATCH_IMAGE
+				    " && mkfs.minix " SCRATCH_IMAGE, SCRATCH_MINIX);
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(open_subject(subject, open(SCRATCH_MINIX "/elf",
+					       O_RDWR | O_CREAT | O_CLOEXEC, 0600)));
+	ASSERT_TRUE(store(subject));
+	expect_id(_metadata, subject, 1, 20);
+	ASSERT_EQ(0, fsync(subject->fd));
+	ASSERT_EQ(0, madvise(subject->addr, page_size(), MADV_DONTNEED));
+	ASSERT_EQ(0, posix_fadvise(subject->fd, 0, 0, POSIX_FADV_DONTNEED));
+	ASSERT_EQ(0, resident_pages(subject));
+	expect_none(_metadata, subject);
+	EXPECT_EQ(0, resident_pages(subject));
+}
+
 /* Swap to a loop device. Returns NULL, or why that cannot be. */
 static const char *add_swap(char *device, size_t size)
 {

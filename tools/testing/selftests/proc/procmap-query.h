@@ -730,6 +730,7 @@ static inline int open_loop(const char *image, char *path, size_t size)
 #define SCRATCH		"/tmp"
 #define SCRATCH_IMAGE	SCRATCH "/image"
 #define SCRATCH_EXT4	SCRATCH "/ext4"
+#define SCRATCH_MINIX	SCRATCH "/minix"
 
 /*
  * Mount a tmpfs in a mount namespace of this process alone: it is gone when the
