@@ -57,6 +57,7 @@ static_assert((int)PROCMAP_VMA_SHARED == PROCMAP_QUERY_VMA_SHARED);
  * @walk: the walk; its position is where the next chunk starts.
  * @nr_copied: records copied out.
  * @files_max: files that the chunk may have. If that is one, it may be read.
+ * @has_work: the caller releases a file when it returns to user space.
  * @nr: number of records of the chunk.
  * @nr_files: number of files of the chunk.
  * @specials_used: bytes used of @specials.
@@ -75,6 +76,7 @@ struct scan {
 	struct vma_walk walk;
 	u32 nr_copied;
 	u32 files_max;
+	bool has_work;
 	u32 nr;
 	u32 nr_files;
 	u32 specials_used;
@@ -349,7 +351,7 @@ static int emit_records(struct scan *scan)
 		scan->data_used = begin;
 	}
 	for (i = 0; i < scan->nr_files; i++)
-		procmap_put_file(&scan->files[i]);
+		scan->has_work |= procmap_put_file(&scan->files[i]);
 	return err == -EAGAIN ? 0 : err;
 }
 
@@ -396,7 +398,8 @@ static int scan_chunk(struct scan *scan)
 
 /*
  * Any signal ends the scan once it has moved: the caller continues it. Before that, a
- * fatal one does.
+ * fatal one does. So does work for the return to user space: the release of a file may
+ * end a lock, or write access, that others wait for.
  */
 static int scan_chunks(struct scan *scan)
 {
@@ -405,7 +408,8 @@ static int scan_chunks(struct scan *scan)
 	while (!err && scan->walk.pos < scan->walk.end &&
 	       scan->nr_copied < scan->arg.vec_len) {
 		if (scan->walk.pos == scan->arg.start ?
-		    fatal_signal_pending(current) : signal_pending(current))
+		    fatal_signal_pending(current) :
+		    signal_pending(current) || scan->has_work)
 			return -EINTR;
 		cond_resched();
 		err = scan_chunk(scan);
@@ -451,9 +455,11 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	};
 	scan->nr_copied = 0;
 	scan->files_max = VMAS_PER_HOLD;
+	scan->has_work = false;
 
 	ret = scan_chunks(scan);
 	scan->arg.walk_end = scan->walk.pos;
+	/* The VMAs have been read before: procmap_unlock_vmas() ends with mmput(). */
 	if (arg.generation && arg.generation != procmap_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */

@@ -6,6 +6,7 @@
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/kcsan-checks.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
 #include <linux/module.h>
@@ -23,14 +24,6 @@
 #include "vma_name.h"
 
 struct workqueue_struct *procmap_put_queue;
-
-/*
- * Works that may hang at a time. If all do, because somebody makes them, the next
- * last reference is dropped by fput().
- */
-#define PUT_WORKS_MAX	64
-
-static atomic_t put_works = ATOMIC_INIT(0);
 
 /**
  * struct put_work - a last reference on a file, which a work drops
@@ -61,10 +54,19 @@ static bool passes(const struct vma_walk *walk, const struct vm_area_struct *vma
  */
 static_assert(__same_type(((struct mm_struct *)NULL)->mm_lock_seq, seqcount_t));
 
+/* What follows is no read side of a seqcount, in which KCSAN looks for no races. */
+static unsigned int read_seq(const struct mm_struct *mm)
+{
+	const unsigned int seq = raw_read_seqcount(&mm->mm_lock_seq);
+
+	kcsan_atomic_next(0);
+	return seq;
+}
+
 static int lock_walk(struct vma_walk *walk)
 {
 	walk->locked = NULL;
-	walk->seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
+	walk->seq = read_seq(walk->mm);
 	walk->is_mmap_locked = walk->is_contended;
 	walk->is_contended = false;
 	if (!walk->is_mmap_locked) {
@@ -114,13 +116,17 @@ static bool begin_search(struct vma_walk *walk)
  * The heap has its name by mm->brk, which brk(2) changes before it locks the VMA, and
  * back again if it fails. Returns false if a writer may be at that.
  */
-static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *vma)
+static bool get_name(struct vma_walk *walk, struct vm_area_struct *vma,
+		     struct vma_name *name)
 {
-	const struct mm_struct *mm = walk->mm;
+	const unsigned int seq = read_seq(walk->mm);
 
-	if (walk->is_mmap_locked || vma->vm_file || vma->vm_end <= mm->start_brk ||
-	    (vma->vm_start >= mm->mmap_base && mm->start_brk < mm->mmap_base) ||
-	    is_unchanged(mm, walk->seq))
+	/* What a writer changes meanwhile is not used. */
+	kcsan_disable_current();
+	proc_vma_name(vma, name);
+	kcsan_enable_current();
+	if (walk->is_mmap_locked || vma->vm_file ||
+	    vma->vm_end <= walk->mm->start_brk || is_unchanged(walk->mm, seq))
 		return true;
 	meet_writer(walk);
 	return false;
@@ -166,7 +172,7 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		 * From where it stands, the iterator would go on behind what is
 		 * there now, which may have grown.
 		 */
-		seq = raw_read_seqcount(&walk->mm->mm_lock_seq);
+		seq = read_seq(walk->mm);
 		if (seq != walk->seq) {
 			if (walk->pos != walk->from)
 				goto contended;
@@ -190,6 +196,7 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 	if (vma) {
 		if (!vma_start_read(vma))
 			goto contended;
+		kcsan_atomic_next(0);	/* as in read_seq() */
 		unlock_vma(walk);
 		walk->locked = vma;
 		if (vma->detached || vma->vm_end <= walk->pos)
@@ -221,7 +228,7 @@ u64 procmap_generation(const struct mm_struct *mm)
 
 	if (!mm || !atomic_read(&mm->mm_users))
 		return 0;
-	seq = raw_read_seqcount(&mm->mm_lock_seq);
+	seq = read_seq(mm);
 	count = READ_ONCE(mm->map_count);
 	return is_unchanged(mm, seq) ? count << 32 | seq : 0;
 }
@@ -243,8 +250,10 @@ static bool begin_search(struct vma_walk *walk)
 	return true;
 }
 
-static bool is_name_settled(struct vma_walk *walk, const struct vm_area_struct *vma)
+static bool get_name(struct vma_walk *walk, struct vm_area_struct *vma,
+		     struct vma_name *name)
 {
+	proc_vma_name(vma, name);
 	return true;
 }
 
@@ -360,10 +369,9 @@ int procmap_copy_name(struct vma_walk *walk, struct vm_area_struct *vma,
 	struct vma_name name;
 	int len;
 
-	proc_vma_name(vma, &name);
-	*path = name.path;
-	if (!is_name_settled(walk, vma))
+	if (!get_name(walk, vma, &name))
 		return -EAGAIN;
+	*path = name.path;
 	if (!name.text)
 		return 0;
 	if (name.format)
@@ -379,37 +387,34 @@ static void put_by_work(struct work_struct *work)
 
 	__fput_sync(put->file);
 	kfree(put);
-	atomic_dec(&put_works);
 	module_put(THIS_MODULE);
 }
 
 /*
  * If the target has unmapped and closed the file meanwhile, this reference is the
  * last. fput() releases the file before the caller returns to user space, and on FUSE
- * that may wait for ever for an answer of the server. Then a work does it.
+ * that may wait for ever for an answer of the server. Then a work does it. If as many as
+ * the queue runs at a time wait, the others do in the queue, and no reader does.
+ *
+ * Returns whether the caller has to return to user space for the file to be released.
  */
-static void put_file(struct file *file)
+static bool put_file(struct file *file)
 {
-	struct put_work *put = NULL;
+	struct put_work *put;
 
+	if (atomic_long_add_unless(&file->f_count, -1, 1))
+		return false;
 	if (!proc_file_may_hang(file)) {
 		fput(file);
-		return;
+		return true;
 	}
-	if (atomic_long_add_unless(&file->f_count, -1, 1))
-		return;
-	if (atomic_inc_return(&put_works) <= PUT_WORKS_MAX)
-		put = kmalloc(sizeof(*put), GFP_KERNEL);
-	if (!put) {
-		atomic_dec(&put_works);
-		fput(file);
-		return;
-	}
+	put = kmalloc(sizeof(*put), GFP_KERNEL | __GFP_NOFAIL);
 	put->file = file;
 	/* Or its exit would wait for the work. The caller's maps file holds one. */
 	__module_get(THIS_MODULE);
 	INIT_WORK(&put->work, put_by_work);
 	queue_work(procmap_put_queue, &put->work);
+	return false;
 }
 
 /*
@@ -452,13 +457,17 @@ void procmap_get_file(struct procmap_file *need, struct file *file,
 /**
  * procmap_put_file - put what procmap_get_file() got
  * @need: it. No lock is held. May sleep.
+ *
+ * Return: true if that was the last reference on a file, which is released when the
+ * caller returns to user space.
  */
-void procmap_put_file(const struct procmap_file *need)
+bool procmap_put_file(const struct procmap_file *need)
 {
 	if (need->file)
-		put_file(need->file);
-	else if (need->path.mnt)
+		return put_file(need->file);
+	if (need->path.mnt)
 		path_put(&need->path);
+	return false;
 }
 
 /**

@@ -130,7 +130,7 @@ int procmap_copy_name(struct vma_walk *walk, struct vm_area_struct *vma,
 		      char buffer[SHORT_NAME_SIZE], const struct path **path);
 void procmap_get_file(struct procmap_file *need, struct file *file,
 		      const struct path *path, bool is_read);
-void procmap_put_file(const struct procmap_file *need);
+bool procmap_put_file(const struct procmap_file *need);
 int procmap_copy_arg(void *arg, size_t size, size_t size_min,
 		     const void __user *uarg);
 

@@ -342,6 +342,99 @@ TEST_F_TIMEOUT(race, mappings_that_stay_are_returned, RACE_TIMEOUT)
 	EXPECT_LT((unsigned int)SCANS, calls);
 }
 
+/* A heap of which the first page stays, in memory that the changer shares. */
+struct heap {
+	struct worker changer;
+	int fd;			/* the target's maps file */
+	uint64_t start;
+	atomic_uint changes;
+	atomic_bool stop;
+};
+
+#define HEAP_PAGES	16
+
+#ifndef SYS_mseal
+#define SYS_mseal	462	/* since Linux 6.10 */
+#endif
+
+static bool set_brk(uint64_t end)
+{
+	return (unsigned long)syscall(SYS_brk, (unsigned long)end) == end;
+}
+
+/*
+ * If the first page can be sealed, brk(2) cannot unmap it: it fails when it has moved
+ * the end already, and moves it back.
+ */
+static int be_heap_changer(int control, void *arg)
+{
+	struct heap *const heap = arg;
+	const uint64_t page = page_size();
+	const uint64_t now = (unsigned long)syscall(SYS_brk, 0);
+	const uint64_t start = (now + page - 1) / page * page;
+	const uint64_t high = start + HEAP_PAGES * page;
+	bool sealed, ok;
+	unsigned int n;
+
+	ok = set_brk(high);
+	sealed = ok && !syscall(SYS_mseal, (unsigned long)start, page, 0);
+	heap->start = start;
+	ok = ok && notify(control) && await(control);
+	for (n = 0; ok && !heap->stop; n++) {
+		ok = set_brk(high - n % 2 * page) &&
+		     set_brk(sealed ? start : start + page) == !sealed;
+		heap->changes++;
+	}
+	heap->stop = true;
+	return ok ? 0 : 1;
+}
+
+FIXTURE(heap)
+{
+	struct heap *heap;
+	struct room room;
+};
+
+FIXTURE_SETUP(heap)
+{
+	skip_without_scan(_metadata);
+	self->heap = mmap(NULL, sizeof(*self->heap), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(self->heap != MAP_FAILED);
+	ASSERT_TRUE(make_room(&self->room, 2, 100));
+}
+
+FIXTURE_TEARDOWN(heap)
+{
+	stop_child(&self->heap->changer.child);
+}
+
+TEST_F_TIMEOUT(heap, keeps_its_name, RACE_TIMEOUT)
+{
+	static const char name[] = "[heap]";
+	const struct procmap_vma *const record = self->room.vec;
+	struct heap *const heap = self->heap;
+	struct procmap_scan_arg arg;
+	unsigned int before, n, disturbed = 0;
+
+	heap->fd = start_changer(&heap->changer, be_heap_changer, heap, true);
+	ASSERT_LE(0, heap->fd);
+	ASSERT_TRUE(notify(heap->changer.child.control));
+
+	for (n = 0; heap->changes < CHANGES || disturbed < DISTURBED; n++) {
+		arg = ask(&self->room, heap->start, heap->start + page_size(),
+			  PROCMAP_SCAN_NAMES);
+		before = heap->changes;
+		ASSERT_EQ(1, procmap_scan(heap->fd, &arg));
+		disturbed += heap->changes != before;
+		ASSERT_EQ(sizeof(name), record->name_size);
+		ASSERT_TRUE(is_data(&arg, record->name_offset, name, sizeof(name)));
+		ASSERT_FALSE(heap->stop || is_late());
+	}
+	heap->stop = true;
+	EXPECT_EQ(0, end_of_worker(&heap->changer));
+}
+
 /*
  * Two files whose names change, to names of one length. Those of the first one are
  * 0, 1, 2 and so on. The second one takes each odd one as soon as the first one
