@@ -5,8 +5,9 @@
  * CPUs, and each time prints a JSON object for each method of reading, first for
  * none.
  *
- *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY
- *				of the running kernel
+ *	contention METHOD KERNEL	METHOD is the name to print for the
+ *					PROCMAP_QUERY of the running kernel, and
+ *					KERNEL that for the kernel
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -25,7 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -211,13 +211,11 @@ int main(int argc, char **argv)
 {
 	const size_t nr_methods = count_methods();
 	static uint64_t ns[NR_TIMES];
-	struct utsname host;
 	size_t i;
 
-	if (argc != 2)
-		errx(2, "usage: contention METHOD");
+	if (argc != 3)
+		errx(2, "usage: contention METHOD KERNEL");
 	methods[QUERY].name = argv[1];
-	uname(&host);
 	run_on(0);
 	for (i = 0; i < NR_VMAS; i++)
 		if (mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE,
@@ -226,7 +224,7 @@ int main(int argc, char **argv)
 	map_and_unmap(ns);	/* once, so that all is warm */
 	for (i = 0; i < nr_methods; i++) {
 		measure(&methods[i], ns);
-		report(host.release, methods[i].name, ns);
+		report(argv[2], methods[i].name, ns);
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/iopoll.h>
 #include <linux/kcsan-checks.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
@@ -47,12 +48,17 @@ static bool passes(const struct vma_walk *walk, const struct vm_area_struct *vma
 /*
  * With per-VMA locks, no writer waits for the reader of another VMA: a VMA is found
  * under RCU, which keeps it allocated, and locked by itself. Where that fails because
- * a writer is at work, mmap_lock is taken until one VMA is found.
+ * a writer is at work, it is tried again behind that writer, and then mmap_lock is
+ * taken until one VMA is found.
  *
  * mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and
  * ends. With another type of counter, the functions below would be wrong.
  */
 static_assert(__same_type(((struct mm_struct *)NULL)->mm_lock_seq, seqcount_t));
+
+/* How often a VMA is looked for without mmap_lock, and how long a writer is awaited. */
+#define TRIES_MAX		4
+#define WRITER_TIMEOUT_US	50
 
 /* What follows is no read side of a seqcount, in which KCSAN looks for no races. */
 static unsigned int read_seq(const struct mm_struct *mm)
@@ -63,12 +69,25 @@ static unsigned int read_seq(const struct mm_struct *mm)
 	return seq;
 }
 
+/*
+ * Wait for a writer to end. It may sleep, so not for long: somewhat longer than most
+ * hold mmap_lock.
+ */
+static bool await_writer(const struct mm_struct *mm)
+{
+	unsigned int seq;
+
+	return !read_poll_timeout_atomic(read_seq, seq, !(seq & 1), 1,
+					 WRITER_TIMEOUT_US, false, mm);
+}
+
 static int lock_walk(struct vma_walk *walk)
 {
 	walk->locked = NULL;
-	walk->seq = read_seq(walk->mm);
-	walk->is_mmap_locked = walk->is_contended;
+	walk->is_mmap_locked = walk->is_contended &&
+		(walk->tries >= TRIES_MAX || !await_writer(walk->mm));
 	walk->is_contended = false;
+	walk->seq = read_seq(walk->mm);
 	if (!walk->is_mmap_locked) {
 		rcu_read_lock();
 		return 0;
@@ -102,6 +121,8 @@ static bool is_unchanged(const struct mm_struct *mm, unsigned int seq)
 static void meet_writer(struct vma_walk *walk)
 {
 	walk->pos = walk->from;
+	walk->tries = walk->pos == walk->met_at ? walk->tries + 1 : 1;
+	walk->met_at = walk->pos;
 	walk->is_contended = true;
 }
 

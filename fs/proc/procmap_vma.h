@@ -48,8 +48,9 @@ struct workqueue_struct;
  * @from: where the search for the next VMA began.
  * @seq: mm_lock_seq before the tree was looked at: @vmi is of that time.
  * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
- * @is_contended: the walk met a writer, and goes on with mmap_lock, for one VMA. To
- *	be kept from one procmap_lock_vmas() to the next.
+ * @is_contended: the walk met a writer since the locks were taken. This and the next
+ *	two are kept from one procmap_lock_vmas() to the next.
+ * @tries: how often it met one in a row at @met_at, from which it goes on.
  */
 struct vma_walk {
 	struct mm_struct *mm;
@@ -65,6 +66,8 @@ struct vma_walk {
 	unsigned int seq;
 	bool is_mmap_locked;
 	bool is_contended;
+	unsigned int tries;
+	u64 met_at;
 #endif
 };
 
