@@ -8,10 +8,10 @@ mapfile -t tests < <(all_programs)
 for flavour in $(base_fact FLAVOURS); do
 	mapfile -t releases < <("$ROOT/scripts/live" -l "$flavour")
 	for release in "${releases[-1]}" "${releases[0]}"; do
-		stock_kernel "$release" -- "${tests[@]}"
+		stock_kernel "$release" "${tests[@]}"
 	done
 done
-stock_kernel "$(peer_release)" -s -- "${tests[@]}"
+stock_kernel "$(peer_release)" "${tests[@]}"
 kernel_is_built debug
 check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100

@@ -6,6 +6,6 @@
 
 export PROCMAP_TEST_MAPPINGS=10000
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
-stock_kernel "$(newest_release)" -- "${tests[@]}" \
+stock_kernel "$(newest_release)" "${tests[@]}" \
 	lib64/procmap-test procmap/procfs_query_test.py
 done_testing
