@@ -94,8 +94,10 @@ bool proc_file_may_hang(const struct file *file)
 static bool is_read_without_waiting(const struct super_block *sb)
 {
 	switch (sb->s_magic) {
-	case BTRFS_SUPER_MAGIC:
 	case EROFS_SUPER_MAGIC_V1:
+		/* Without a device, it is in a file, which may be on FUSE. */
+		return sb->s_bdev;
+	case BTRFS_SUPER_MAGIC:
 	case EXT4_SUPER_MAGIC:
 	case SQUASHFS_MAGIC:
 	case TMPFS_MAGIC:

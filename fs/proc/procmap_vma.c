@@ -414,8 +414,9 @@ static void put_by_work(struct work_struct *work)
 /*
  * If the target has unmapped and closed the file meanwhile, this reference is the
  * last. fput() releases the file before the caller returns to user space, and on FUSE
- * that may wait for ever for an answer of the server. Then a work does it. If as many as
- * the queue runs at a time wait, the others do in the queue, and no reader does.
+ * that may wait for ever for an answer of the server. Then a work does it. If as many
+ * wait as the queue runs at a time, the others wait in the queue, also for files of
+ * other users: those are released late, but no reader waits.
  *
  * Returns whether the caller has to return to user space for the file to be released.
  */

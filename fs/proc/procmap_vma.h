@@ -50,7 +50,8 @@ struct workqueue_struct;
  * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
  * @is_contended: the walk met a writer since the locks were taken. This and the next
  *	two are kept from one procmap_lock_vmas() to the next.
- * @tries: how often it met one in a row at @met_at, from which it goes on.
+ * @tries: how often it met one in a row at the same position.
+ * @met_at: that position.
  */
 struct vma_walk {
 	struct mm_struct *mm;

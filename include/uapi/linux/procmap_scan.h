@@ -168,7 +168,8 @@ struct procmap_vma {
  * * ESRCH: the address space is gone (its processes have exited or executed
  *   another program), or the task is a kernel thread.
  * * EINTR: a signal arrived, or other work that the kernel does for the caller
- *   as if it were one (TIF_NOTIFY_SIGNAL, which io_uring uses). Continue from
+ *   as if it were one (TIF_NOTIFY_SIGNAL, which io_uring uses; the release of a
+ *   file that the process has unmapped and closed meanwhile). Continue from
  *   @walk_end.
  * * ENOSPC: the name and the build ID of the first record do not fit into the
  *   data buffer. @data_needed says how many bytes they take.

@@ -45,6 +45,23 @@ static const struct {
 	[USERCOPY_VERBOSE] = { DEBUGFS "fail_usercopy/verbose", "0" },
 };
 
+/*
+ * Open a program whose pages can be evicted, and are read again. Returns NULL, or why
+ * there is none.
+ */
+static inline const char *open_evictable(int *fd)
+{
+	static const char path[] = SCRATCH_EXT4 "/sh";
+	const char *const missing = mount_scratch_ext4();
+
+	if (missing)
+		return missing;
+	if (system("cp -L /bin/sh " SCRATCH_EXT4))
+		return "cannot copy a program to the ext4";
+	*fd = open(path, O_RDONLY);
+	return fsync(*fd) ? "cannot write to the ext4" : NULL;
+}
+
 struct injection {
 	int fail_nth;
 	char saved[NR_SETTINGS][16];

@@ -93,17 +93,17 @@ static void remove_file(char path[PATH_MAX], size_t dir_len)
 FIXTURE_SETUP(fault)
 {
 	char dir[] = "/tmp/procmap-fault-XXXXXX";
-	const char *const missing = open_injection(&self->injection);
+	const char *missing = open_injection(&self->injection);
 
+	if (!missing && variant->want_build_id)
+		missing = open_evictable(&self->file);
 	if (missing)
 		SKIP_SETUP(missing);
 
 	ASSERT_TRUE(!!mkdtemp(dir));
 	self->dir = strdup(dir);
 	strcpy(self->path, self->dir);
-	if (variant->want_build_id)
-		self->file = open("/bin/sh", O_RDONLY);
-	else
+	if (!variant->want_build_id)
 		self->file = make_file(self->path, variant->path_size ?: 100);
 	ASSERT_LE(0, self->file);
 	self->map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, self->file, 0);

@@ -110,12 +110,15 @@ FIXTURE_SETUP(fault)
 
 	skip_without_scan(_metadata);
 	missing = open_injection(&self->injection);
+	if (!missing && variant->evicted)
+		missing = open_evictable(&self->elf);
 	if (missing)
 		SKIP_SETUP(missing);
 	self->make_it_fail = open("/proc/thread-self/make-it-fail", O_WRONLY);
 	ASSERT_LE(0, self->make_it_fail);
 
-	self->elf = open("/bin/sh", O_RDONLY);
+	if (!variant->evicted)
+		self->elf = open("/bin/sh", O_RDONLY);
 	ASSERT_LE(0, self->elf);
 	ASSERT_TRUE(map_pages(self->elf, variant->nr_pages));
 	self->maps = open_maps(0);
