@@ -4,7 +4,7 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-export PROCMAP_TEST_MAPPINGS=10000
+export PROCMAP_TEST_MAPPINGS=6000
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
 stock_kernel "$(newest_release)" "${tests[@]}" \
 	lib64/procmap-test procmap/procfs_query_test.py
