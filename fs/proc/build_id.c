@@ -86,10 +86,11 @@ bool proc_file_may_hang(const struct file *file)
 }
 
 /*
- * Does a read wait for nothing that a user can make last for ever? These file systems
+ * Is a read over soon, or ended by a signal, whatever other users do? These file systems
  * hold no lock that it takes while they copy to or from user space, where that may be
  * memory behind FUSE. Others do: f2fs, ntfs3 and hpfs in FIEMAP or getdents(2), NFS,
  * Ceph, OrangeFS and zonefs in write(2). A stacked one may have any of them below it.
+ * No signal ends the wait for a range that btrfs clones, nor squashfs's for its device.
  */
 static bool is_read_without_waiting(const struct super_block *sb)
 {
@@ -97,9 +98,7 @@ static bool is_read_without_waiting(const struct super_block *sb)
 	case EROFS_SUPER_MAGIC_V1:
 		/* Without a device, it is in a file, which may be on FUSE. */
 		return sb->s_bdev;
-	case BTRFS_SUPER_MAGIC:
 	case EXT4_SUPER_MAGIC:
-	case SQUASHFS_MAGIC:
 	case TMPFS_MAGIC:
 	case XFS_SUPER_MAGIC:
 		return true;
@@ -196,8 +195,8 @@ static size_t read_as_read(struct elf_reader *reader, u64 start)
 }
 
 /*
- * A file system that can read without waiting for its locks (ext4, XFS, btrfs) needs
- * none of them for a page fault. Of others, that is not known, and shmem would fill
+ * A file system that can read without waiting for its locks (ext4, XFS) needs none
+ * of them for a page fault. Of others, that is not known, and shmem would fill
  * holes.
  */
 static bool is_read_as_fault(const struct file *file)
