@@ -140,14 +140,20 @@ static bool begin_search(struct vma_walk *walk)
 static bool get_name(struct vma_walk *walk, struct vm_area_struct *vma,
 		     struct vma_name *name)
 {
-	const unsigned int seq = read_seq(walk->mm);
+	unsigned int seq;
+	bool may_be_heap;
 
+	if (walk->is_mmap_locked || vma->vm_file) {
+		proc_vma_name(vma, name);
+		return true;
+	}
+	seq = read_seq(walk->mm);
 	/* What a writer changes meanwhile is not used. */
 	kcsan_disable_current();
 	proc_vma_name(vma, name);
+	may_be_heap = vma->vm_end > walk->mm->start_brk;
 	kcsan_enable_current();
-	if (walk->is_mmap_locked || vma->vm_file ||
-	    vma->vm_end <= walk->mm->start_brk || is_unchanged(walk->mm, seq))
+	if (!may_be_heap || is_unchanged(walk->mm, seq))
 		return true;
 	meet_writer(walk);
 	return false;
@@ -183,6 +189,7 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 {
 	struct vm_area_struct *vma;
 	unsigned int seq;
+	bool is_locked;
 	u64 end;
 
 	if (walk->is_mmap_locked)
@@ -200,7 +207,12 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 			mas_set(&walk->vmi.mas, walk->pos);
 			walk->seq = seq;
 		}
-		vma = walk->locked ? vma_next(&walk->vmi) : find_first_vma(walk);
+		/*
+		 * vma_next() walks up the tree, too: where a writer is preempted
+		 * between two steps, it begins again until that goes on.
+		 */
+		vma = walk->locked && !(seq & 1) ? vma_next(&walk->vmi) :
+						   find_first_vma(walk);
 		/* What a writer changes meanwhile is not used. */
 		if (!vma || !walk->locked || data_race(passes(walk, vma)))
 			break;
@@ -215,9 +227,10 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 			return ERR_PTR(-EAGAIN);
 	}
 	if (vma) {
-		if (!vma_start_read(vma))
-			goto contended;
+		is_locked = vma_start_read(vma);
 		kcsan_atomic_next(0);	/* as in read_seq() */
+		if (!is_locked)
+			goto contended;
 		unlock_vma(walk);
 		walk->locked = vma;
 		if (vma->detached || vma->vm_end <= walk->pos)
@@ -250,7 +263,8 @@ u64 procmap_generation(const struct mm_struct *mm)
 	if (!mm || !atomic_read(&mm->mm_users))
 		return 0;
 	seq = read_seq(mm);
-	count = READ_ONCE(mm->map_count);
+	/* What a writer changes meanwhile is not used. */
+	count = data_race(READ_ONCE(mm->map_count));
 	return is_unchanged(mm, seq) ? count << 32 | seq : 0;
 }
 
