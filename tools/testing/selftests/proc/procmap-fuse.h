@@ -27,15 +27,17 @@ static int get_build_id(int maps, uint64_t addr, uint8_t id[20]);
 #define FUSE_FILE	FUSE_MOUNT "/file"
 #define FUSE_FILE_ID	2
 #define FUSE_READ_MAX	(128u << 10)
+#define RELEASES	500
 
 static const uint8_t build_id[20] = "a build ID on FUSE";
 
-/* @reads and @stalls are in memory that is shared with the server. */
+/* The pointers are to memory that is shared with the server. */
 struct fuse {
 	struct child server;
 	int device;
 	int content;		/* what it serves */
 	atomic_uint *reads;	/* how many it got */
+	atomic_uint *open;	/* files that were opened, and not released */
 	atomic_bool *stalls;	/* it reports a read, and waits until it may answer */
 };
 
@@ -106,7 +108,11 @@ static int answer(const struct fuse *fuse, int control,
 		reply->arg.attr.attr = attr_of(fuse, request->header.nodeid);
 		return sizeof(reply->arg.attr);
 	case FUSE_OPEN:
+		++*fuse->open;
 		return sizeof(reply->arg.open);
+	case FUSE_RELEASE:
+		--*fuse->open;
+		return 0;
 	case FUSE_READ:
 		return read_content(fuse, control, &request->arg.read,
 				    reply->arg.bytes);
@@ -160,7 +166,8 @@ static const char *mount_fuse(struct fuse *fuse, int content)
 	fuse->content = content;
 	fuse->reads = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	fuse->stalls = (atomic_bool *)(fuse->reads + 1);
+	fuse->open = fuse->reads + 1;
+	fuse->stalls = (atomic_bool *)(fuse->reads + 2);
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse->device);
 	if (fuse->reads == MAP_FAILED || mkdir(FUSE_MOUNT, 0700) ||
@@ -203,6 +210,17 @@ static int be_build_id_reader(int control, void *arg)
 	found.size = get_build_id(mapped->maps, (uintptr_t)mapped->addr,
 				  found.id);
 	return write(control, &found, sizeof(found)) != sizeof(found);
+}
+
+/* Read until the process is killed. */
+static int be_tireless_reader(int control, void *arg)
+{
+	const struct mapped *const mapped = arg;
+	uint8_t id[20];
+
+	(void)control;
+	for (;;)
+		get_build_id(mapped->maps, (uintptr_t)mapped->addr, id);
 }
 
 /* Wait until the reader has found what it can, or the server is to be read. */
@@ -297,6 +315,35 @@ TEST_F(fuse, has_the_id_that_is_in_memory)
 	ASSERT_EQ('E', atomic_load((_Atomic char *)(self->file.addr + 1)));
 	get_found(_metadata, self, variant->stalls, &found);
 	EXPECT_TRUE(has_found_id(&found));
+}
+
+/* The reader drops the last reference if the file is unmapped while it has one. */
+TEST_F_TIMEOUT(fuse, is_released_if_unmapped_while_it_is_read, RACE_TIMEOUT)
+{
+	const unsigned int open_before = *self->fuse.open;
+	struct mapped file = { .maps = self->file.maps };
+	unsigned int i;
+	int fd;
+
+	file.addr = mmap(NULL, page_size(), PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)file.addr);
+	*self->fuse.stalls = variant->stalls;
+	ASSERT_TRUE(start_child(&self->reader, be_tireless_reader, &file));
+	for (i = 0; i < RELEASES; i++) {
+		fd = open(FUSE_FILE, O_RDONLY | O_CLOEXEC);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(file.addr, mmap(file.addr, page_size(), PROT_READ,
+					  MAP_PRIVATE | MAP_FIXED, fd, 0));
+		ASSERT_EQ(0, close(fd));
+		ASSERT_EQ(file.addr, mmap(file.addr, page_size(), PROT_NONE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+					  -1, 0));
+	}
+	stop_child(&self->reader);
+	while (*self->fuse.open != open_before && !is_late())
+		sched_yield();
+	EXPECT_EQ(open_before, atomic_load(self->fuse.open));
 }
 
 /* An ext4 on a loop device whose sectors come from FUSE. */
