@@ -90,14 +90,12 @@ bool proc_file_may_hang(const struct file *file)
  * hold no lock that it takes while they copy to or from user space, where that may be
  * memory behind FUSE. Others do: f2fs, ntfs3 and hpfs in FIEMAP or getdents(2), NFS,
  * Ceph, OrangeFS and zonefs in write(2). A stacked one may have any of them below it.
- * No signal ends the wait for a range that btrfs clones, nor squashfs's for its device.
+ * No signal ends the wait for a range that btrfs clones, nor squashfs's or EROFS's for
+ * the device.
  */
 static bool is_read_without_waiting(const struct super_block *sb)
 {
 	switch (sb->s_magic) {
-	case EROFS_SUPER_MAGIC_V1:
-		/* Without a device, it is in a file, which may be on FUSE. */
-		return sb->s_bdev;
 	case EXT4_SUPER_MAGIC:
 	case TMPFS_MAGIC:
 	case XFS_SUPER_MAGIC:

@@ -19,11 +19,11 @@ struct file;
  * Only regular files with a page cache have one. Resident pages are looked at in
  * the page cache; no method of the file system is called, and nothing is
  * allocated. Other pages are read as a page fault or read(2) reads them, but only
- * from file systems where no user can make that wait: ext2, ext3, ext4, XFS, EROFS
- * on a device, and tmpfs. That may block for as long as the device does, or until a
- * fatal signal arrives; that does not end a wait for what a file system reads for
- * itself, nor for swap. The caller must not hold a lock that a file system or a page
- * fault takes, such as mmap_lock.
+ * from file systems where no user can make that wait: ext2, ext3, ext4, XFS and tmpfs.
+ * That may block for as long as the device does, or until a fatal signal arrives;
+ * that does not end a wait for what a file system reads for itself, nor for swap. The
+ * caller must not hold a lock that a file system or a page fault takes, such as
+ * mmap_lock.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
  * is not an ELF executable or shared object of this machine's byte order, has no

@@ -88,11 +88,12 @@ static int lock_walk(struct vma_walk *walk)
 		(walk->tries >= TRIES_MAX || !await_writer(walk->mm));
 	walk->is_contended = false;
 	walk->seq = read_seq(walk->mm);
-	if (!walk->is_mmap_locked) {
-		rcu_read_lock();
-		return 0;
-	}
-	return mmap_read_lock_killable(walk->mm);
+	if (walk->is_mmap_locked)
+		return mmap_read_lock_killable(walk->mm);
+	rcu_read_lock();
+	/* sparse does not know locks that are held on a condition. */
+	__release(RCU);
+	return 0;
 }
 
 static void unlock_vma(struct vma_walk *walk)
@@ -105,10 +106,12 @@ static void unlock_vma(struct vma_walk *walk)
 static void unlock_walk(struct vma_walk *walk)
 {
 	unlock_vma(walk);
-	if (walk->is_mmap_locked)
+	if (walk->is_mmap_locked) {
 		mmap_read_unlock(walk->mm);
-	else
+	} else {
+		__acquire(RCU);
 		rcu_read_unlock();
+	}
 }
 
 /* Has no writer been at work since the counter was @seq? */
@@ -209,7 +212,8 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		}
 		/*
 		 * vma_next() walks up the tree, too: where a writer is preempted
-		 * between two steps, it begins again until that goes on.
+		 * between two steps, it begins again until that goes on. One that
+		 * begins meanwhile runs on another CPU.
 		 */
 		vma = walk->locked && !(seq & 1) ? vma_next(&walk->vmi) :
 						   find_first_vma(walk);
@@ -425,10 +429,16 @@ static void put_by_work(struct work_struct *work)
 	module_put(THIS_MODULE);
 }
 
+/* May the release of a file wait for a process that never answers? */
+static bool may_hang(const struct file *file)
+{
+	return proc_file_may_hang(file) || proc_file_is_stacked(file);
+}
+
 /*
  * If the target has unmapped and closed the file meanwhile, this reference is the
- * last. fput() releases the file before the caller returns to user space, and on FUSE
- * that may wait for ever for an answer of the server. Then a work does it. If as many
+ * last. fput() releases the file before the caller returns to user space, and on FUSE,
+ * or an overlay with a layer there, that may wait for ever. Then a work does it. If as many
  * wait as the queue runs at a time, the others wait in the queue, also for files of
  * other users: those are released late, but no reader waits.
  *
@@ -440,7 +450,7 @@ static bool put_file(struct file *file)
 
 	if (atomic_long_add_unless(&file->f_count, -1, 1))
 		return false;
-	if (!proc_file_may_hang(file)) {
+	if (!may_hang(file)) {
 		fput(file);
 		return true;
 	}
@@ -461,7 +471,7 @@ static bool is_released_at_once(const struct file *file)
 {
 	const struct inode *inode = file_inode(file);
 
-	return proc_file_may_hang(file) ||
+	return may_hang(file) ||
 	       (S_ISREG(inode->i_mode) && !(file->f_mode & FMODE_WRITE) &&
 		!READ_ONCE(inode->i_flctx));
 }

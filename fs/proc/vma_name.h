@@ -6,6 +6,7 @@
 #ifndef _PROC_VMA_NAME_H
 #define _PROC_VMA_NAME_H
 
+#include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/mm_types.h>
 
@@ -47,6 +48,24 @@ static inline const struct inode *proc_vma_inode(const struct vm_area_struct *vm
 	return file_user_inode(vma->vm_file);
 #else
 	return file_inode(vma->vm_file);
+#endif
+}
+
+/**
+ * proc_file_is_stacked - is a mapped file that of a stacked file system?
+ * @file: the file.
+ *
+ * The last reference may be the last one on the mount, too, and then other layers are
+ * written back, which may be on FUSE.
+ *
+ * Return: true if the inode is not that of the path that the user has opened.
+ */
+static inline bool proc_file_is_stacked(const struct file *file)
+{
+#ifdef FMODE_BACKING
+	return file->f_mode & FMODE_BACKING;
+#else
+	return d_inode(file->f_path.dentry) != file_inode(file);
 #endif
 }
 
