@@ -299,7 +299,7 @@ bpf_tests='
 status=0
 tr , "\n" <<<"$1,$2" | sed "\$=;d" | sed "s/^/1../"
 strace -f -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
-	./test_progs -vv -a "$1" >/run/out || status=1
+	./test_progs -vv -a "$1" ${3:+-d "$3"} >/run/out || status=1
 sed -nE "s/^.*_IOC\(_IOC_READ\|_IOC_WRITE, 0x66, 0x11, 0x68\).* = /query: /p" \
 	/run/ioctls >>/run/out
 ./test_progs -a "$2" >>/run/out || status=1
@@ -313,7 +313,7 @@ exit $status
 # Run those given, and the attachers, on the kernel $1.
 bpf_finders() {
 	take_guest "bpf-$1" "$ROOT/scripts/bpf" run "$1" \
-		bash -c "$bpf_tests" tests "$2" "$attachers"
+		bash -c "$bpf_tests" tests "$2" "$attachers" "$(base_fact BPF_DENIED)"
 }
 
 # The VMAs that each of the tests $4 found and the queries that the system call answered
