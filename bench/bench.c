@@ -27,7 +27,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/procmap_query.h>
+#include <linux/fs.h>
 #include <linux/procmap_scan.h>
 #include <procmap.h>
 #include <signal.h>

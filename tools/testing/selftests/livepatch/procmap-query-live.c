@@ -14,6 +14,7 @@
 #include "../kselftest_harness.h"
 #include "../proc/procmap-query.h"
 #include "../proc/procmap-race.h"
+#include "../proc/procmap-scan.h"
 
 #define MODULE		"/sys/module/procmap_query"
 #define PATCH		"/sys/kernel/livepatch/procmap_query"
@@ -29,7 +30,7 @@ static int ko = -1;
 
 static int load(void)
 {
-	return syscall(SYS_finit_module, ko, "", 0) ? -errno : 0;
+	return syscall(SYS_finit_module, ko, "scan=1", 0) ? -errno : 0;
 }
 
 static int unload(void)
@@ -120,22 +121,47 @@ static int take_out(void)
 	return err ?: unload_and_wait();
 }
 
-/* Query the mapping of this code. */
-static int query(int fd)
+/*
+ * Scan and query the mapping at an address. Without the module, no kernel has the
+ * scan; some have a query of their own.
+ */
+static int look_up_at(int fd, uint64_t addr, struct procmap_query *answer)
 {
-	struct procmap_query answer;
+	struct procmap_vma vma;
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg),
+		.start = addr & -(uint64_t)page_size(),
+		.end = addr + 1,
+		.vma_size = sizeof(vma),
+		.vec = (uintptr_t)&vma,
+		.vec_len = 1,
+	};
 	int err;
 
-	err = query_fields(fd, (uintptr_t)query, 0, &answer);
+	if (ioctl(fd, PROCMAP_SCAN, &arg) < 0)
+		return -errno;
+	err = query_fields(fd, addr, 0, answer);
+	if (err)
+		return err;
+	return vma.start == answer->vma_start && vma.end == answer->vma_end ?
+	       0 : -EBADMSG;
+}
+
+/* The same for the mapping of this code. */
+static int look_up(int fd)
+{
+	struct procmap_query answer;
+	const int err = look_up_at(fd, (uintptr_t)look_up, &answer);
+
 	if (!err && !(answer.vma_flags & PROCMAP_QUERY_VMA_EXECUTABLE))
 		return -EBADMSG;
 	return err;
 }
 
-static int query_new(void)
+static int look_up_new(void)
 {
 	const int fd = open_maps(0);
-	const int err = query(fd);
+	const int err = look_up(fd);
 
 	close(fd);
 	return err;
@@ -201,11 +227,11 @@ TEST_F(live, file_opened_before_goes_on_without)
 	const int before = open_maps(0);
 
 	ASSERT_LE(0, before);
-	EXPECT_EQ(-ENOTTY, query(before));
+	EXPECT_EQ(-ENOTTY, look_up(before));
 	ASSERT_EQ(0, load_and_wait());
-	EXPECT_EQ(-ENOTTY, query(before));
+	EXPECT_EQ(-ENOTTY, look_up(before));
 	EXPECT_TRUE(reads(before));
-	EXPECT_EQ(0, query_new());
+	EXPECT_EQ(0, look_up_new());
 	close(before);
 }
 
@@ -222,7 +248,7 @@ TEST_F(live, file_opened_under_it_keeps_the_module)
 	copy = dup(fd);
 	close(fd);
 	EXPECT_EQ(idle + 1, references());
-	EXPECT_EQ(0, query(copy));
+	EXPECT_EQ(0, look_up(copy));
 	close(copy);
 	EXPECT_EQ(idle, references());
 }
@@ -254,7 +280,7 @@ TEST_F(live, file_on_its_way_keeps_the_module)
 	close(fd);
 	EXPECT_EQ(idle + 1, references());
 	fd = recv_fd(ends[1]);
-	EXPECT_EQ(0, query(fd));
+	EXPECT_EQ(0, look_up(fd));
 	close(fd);
 	EXPECT_EQ(idle, references());
 	close(ends[0]);
@@ -267,9 +293,9 @@ TEST_F(live, comes_again_after_it_went)
 
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, load_and_wait());
-		EXPECT_EQ(0, query_new());
+		EXPECT_EQ(0, look_up_new());
 		ASSERT_EQ(0, take_out());
-		EXPECT_EQ(-ENOTTY, query_new());
+		EXPECT_EQ(-ENOTTY, look_up_new());
 		EXPECT_FALSE(is_loaded());
 	}
 }
@@ -278,7 +304,7 @@ TEST_F(live, second_load_changes_nothing)
 {
 	ASSERT_EQ(0, load_and_wait());
 	EXPECT_EQ(-EEXIST, load());
-	EXPECT_EQ(0, query_new());
+	EXPECT_EQ(0, look_up_new());
 	EXPECT_EQ(1, read_number(PATCH "/enabled"));
 }
 
@@ -291,20 +317,20 @@ TEST_F(live, file_outlives_disabling)
 	ASSERT_EQ(0, disable_and_wait());
 
 	/* The file goes on, new ones are as before. */
-	EXPECT_EQ(0, query(fd));
+	EXPECT_EQ(0, look_up(fd));
 	EXPECT_TRUE(reads(fd));
-	EXPECT_EQ(-ENOTTY, query_new());
+	EXPECT_EQ(-ENOTTY, look_up_new());
 
 	/* The module can neither go nor come back. */
 	EXPECT_EQ(-EAGAIN, unload());
 	EXPECT_EQ(-EEXIST, load());
 	EXPECT_EQ(-ENOENT, enable("1"));
-	EXPECT_EQ(0, query(fd));
+	EXPECT_EQ(0, look_up(fd));
 
 	close(fd);
 	EXPECT_EQ(0, unload_and_wait());
 	ASSERT_EQ(0, load_and_wait());
-	EXPECT_EQ(0, query_new());
+	EXPECT_EQ(0, look_up_new());
 }
 
 TEST_F(live, process_without_mappings)
@@ -314,7 +340,7 @@ TEST_F(live, process_without_mappings)
 	ASSERT_EQ(0, load_and_wait());
 	fd = open_maps(2);	/* kthreadd */
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ESRCH, query(fd));
+	EXPECT_EQ(-ESRCH, look_up(fd));
 	EXPECT_FALSE(reads(fd));
 	close(fd);
 }
@@ -460,7 +486,7 @@ TEST_F(live, access_is_checked_as_before)
 	ASSERT_EQ(0, load_and_wait());
 	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
 	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
-	EXPECT_EQ(0, query_new());
+	EXPECT_EQ(0, look_up_new());
 }
 
 /* What the workers share. */
@@ -500,7 +526,7 @@ static int be_worker(struct work *work, unsigned int id)
 		if (fd < 0 || read_text(fd, text) != work->size ||
 		    memcmp(text, work->text, work->size))
 			work->workers[id].failures++;
-		err = query_fields(fd, work->addr, 0, &answer);
+		err = look_up_at(fd, work->addr, &answer);
 		if (err == -ENOTTY)
 			work->workers[id].refusals++;
 		else if (!err && !memcmp(&answer, &work->expected,
@@ -534,7 +560,7 @@ static void prepare(struct __test_metadata *const _metadata, struct work *work,
 	ASSERT_LT(0u, work->size);
 	ASSERT_EQ(0, read_maps(fd, &maps));
 	work->addr = maps.lines[maps.nr / 2].start;
-	ASSERT_EQ(0, query_fields(fd, work->addr, 0, &work->expected));
+	ASSERT_EQ(0, look_up_at(fd, work->addr, &work->expected));
 	EXPECT_TRUE(same_fields(&maps.lines[maps.nr / 2], &work->expected));
 	free_maps(&maps);
 	close(fd);
@@ -574,7 +600,7 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 		EXPECT_EQ(0u, work->workers[i].failures);
 		EXPECT_LT(0u, work->workers[i].answers);
 		EXPECT_LT(0u, work->workers[i].refusals);
-		TH_LOG("%u answers, %u without the ioctl",
+		TH_LOG("%u answers, %u without the module",
 		       work->workers[i].answers, work->workers[i].refusals);
 	}
 }

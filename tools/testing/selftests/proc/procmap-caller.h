@@ -183,7 +183,9 @@ static inline const char *wrong_in_area(const struct found *found)
 	}
 	if (found->offset != found->start - AREA)
 		return "an offset that is none of this place";
-	if (!is_named(found, shared ? NAME_OF(SHARED_FILE) : NAME_OF(PROGRAM)))
+	/* A file of shared memory that has no link can be given a name, since 6.2. */
+	if (!is_named(found, shared ? NAME_OF(SHARED_FILE) : NAME_OF(PROGRAM)) &&
+	    !is_named(found, "[anon_shmem:" MEMORY "]"))
 		return "the name of another file";
 	if (!is_identified(found, program_id, shared ? 0 : sizeof(program_id)))
 		return "the ID of another file";
