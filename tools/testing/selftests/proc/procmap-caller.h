@@ -238,11 +238,21 @@ static inline const char *wrong_mapping(const struct found *found,
 struct zone {
 	char *rw;
 	char *ro;
+	char *vanishing;	/* pages that come and go */
 };
 
-/* Pages that come and go, where the kernel places nothing else. */
+/*
+ * The first of those pages; the kernel places nothing else there. Each caller has its
+ * own, and a gap behind them: with the structure of another one, it would write to
+ * that one's buffers.
+ */
 #define VANISHING_PAGE	1024
 #define VANISHING_PAGES	16
+
+static inline unsigned int vanishing_page_of(unsigned int caller)
+{
+	return VANISHING_PAGE + caller * 2 * VANISHING_PAGES;
+}
 
 /* More mappings of this process than an ioctl looks at in one hold of a lock. */
 #define MANY		400
@@ -263,7 +273,7 @@ struct buffer {
 	bool vanishes;
 };
 
-static inline bool make_zone(struct zone *zone)
+static inline bool make_zone(struct zone *zone, unsigned int caller)
 {
 	const int fd = memfd_create("zone", MFD_CLOEXEC);
 	const size_t size = ZONE_SIZE + page_size();
@@ -276,6 +286,7 @@ static inline bool make_zone(struct zone *zone)
 	       !mprotect(zone->rw + ZONE_SIZE, page_size(), PROT_NONE) &&
 	       !mprotect(zone->ro + ZONE_SIZE, page_size(), PROT_NONE);
 	close(fd);
+	zone->vanishing = page_at(vanishing_page_of(caller));
 	return made;
 }
 
@@ -306,7 +317,7 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 		return buffer;
 	case 1:
 	case 2:
-		buffer.addr = addr_of(VANISHING_PAGE) +
+		buffer.addr = (uintptr_t)zone->vanishing +
 			      at % (VANISHING_PAGES * page_size());
 		buffer.addr -= buffer.addr % align;
 		buffer.vanishes = true;
@@ -710,7 +721,8 @@ static inline void *close_files(void *arg)
 
 static inline void spoil_once(uint64_t *seed)
 {
-	char *const page = page_at(VANISHING_PAGE + below(VANISHING_PAGES, seed));
+	char *const page = page_at(vanishing_page_of(below(NR_CALLERS, seed)) +
+				   below(VANISHING_PAGES, seed));
 	static const int prots[] = { PROT_NONE, PROT_READ,
 				     PROT_READ | PROT_WRITE };
 
@@ -796,7 +808,7 @@ static inline void start_callers(struct __test_metadata *const _metadata,
 		caller->maps = open_maps(0);
 		ASSERT_LE(0, caller->maps);
 		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
-			ASSERT_TRUE(make_zone(&caller->zones[j]));
+			ASSERT_TRUE(make_zone(&caller->zones[j], i));
 		ASSERT_EQ(0, pthread_create(&caller->thread, NULL,
 					    call_at_random, caller));
 	}
