@@ -15,8 +15,10 @@ lib_is_warning_free() {
 	done
 }
 
-# What the header declares, the version map lists and the library exports.
+# What the header declares, the version map lists and the library exports, shared and
+# static; the latter as each compiler makes it.
 lib_exports_what_it_declares() {
+	local archive
 	sed -nE 's/^(int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
 		"$lib/procmap.h" | sort >"$tmp/declared"
 	sed -nE 's/^\t\t(procmap_[a-z_]*);$/\1/p' "$lib/libprocmap.map" | sort |
@@ -26,6 +28,47 @@ lib_exports_what_it_declares() {
 		diff "$tmp/declared" -
 	readelf -d "$programs/lib64/libprocmap.so" |
 		grep 'SONAME.*\[libprocmap.so.1\]'
+	for archive in "$tmp"/lib-{gcc,clang}-{64,32}/libprocmap.a; do
+		nm -g --defined-only "$archive" | sed -nE 's/^[0-9a-f]+ . //p' | sort |
+			diff "$tmp/declared" -
+	done
+}
+
+# A static program may have functions of the same names as the files of the library.
+lib_leaves_names_to_the_program() {
+	local archive bits
+	cat >"$tmp/names.c" <<-END
+		#include <procmap.h>
+		#include <stdint.h>
+		#include <stdio.h>
+
+		int read_build_id(void);
+		int reopen(void);
+
+		int read_build_id(void) { return puts("my own"); }
+		int reopen(void) { return 0; }
+
+		int main(void)
+		{
+			struct procmap_mapping found;
+			struct procmap *procmap;
+
+			if (procmap_open_self(PROCMAP_BY_TEXT, &procmap) ||
+			    procmap_find(procmap, (uintptr_t)main,
+					 PROCMAP_WANT_BUILD_ID, &found))
+				return 1;
+			printf("%d\n", found.build_id_size);
+			procmap_close(procmap);
+			return 0;
+		}
+	END
+	for bits in 64 32; do
+		for archive in "$tmp"/lib-{gcc,clang}-$bits/libprocmap.a; do
+			gcc -m$bits -Wall -Wextra -Werror -static -Wl,--build-id=sha1 \
+				-I "$lib" -o "$tmp/names" "$tmp/names.c" "$archive"
+			"$tmp/names" | diff - <(echo 20)
+		done
+	done
 }
 
 # The programs in a page's EXAMPLES, one file each.
@@ -140,6 +183,7 @@ print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
 
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "it exports what it declares" lib_exports_what_it_declares
+check "it leaves other names to the program" lib_leaves_names_to_the_program
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
