@@ -71,6 +71,31 @@ lib_leaves_names_to_the_program() {
 	done
 }
 
+# By default, both build in the directory of their sources. What they make is not for
+# git, and make clean removes it, and nothing else.
+clean_leaves_the_sources() {
+	local copy=$tmp/clean dir
+	mkdir "$copy"
+	cd "$ROOT"
+	git ls-files -z --cached --others --exclude-standard \
+		include tools/lib/procmap tools/procmap |
+		xargs -0 cp --parents -t "$copy"
+	cd "$copy"
+	git init -q
+	git add .
+	find . -name .git -prune -o -print | sort >"$tmp/sources"
+	for dir in tools/lib/procmap tools/procmap; do
+		make -C $dir
+	done
+	make -C tools/lib/procmap SELFTESTS="$patched/tools/testing/selftests" \
+		CFLAGS=-w procmap-test
+	git ls-files --others --exclude-standard | diff /dev/null -
+	for dir in tools/lib/procmap tools/procmap; do
+		make -C $dir clean
+	done
+	find . -name .git -prune -o -print | sort | diff "$tmp/sources" -
+}
+
 # The programs in a page's EXAMPLES, one file each.
 examples_of() {
 	awk -v to="$2/$(basename "$1" .3)" '
@@ -184,6 +209,7 @@ print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "it exports what it declares" lib_exports_what_it_declares
 check "it leaves other names to the program" lib_leaves_names_to_the_program
+check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
