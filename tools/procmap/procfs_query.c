@@ -418,7 +418,7 @@ static const char argp_doc[] =
 	"\n"
 	"With -T, build IDs are read from /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE, or else from the path if it still leads to the mapped file.\n"
 	"\n"
-	"In JSON, addresses and offsets are hexadecimal strings, inode numbers are decimal strings. In a name, each byte that is not valid UTF-8 becomes \\u0080 to \\u00ff; such a name has all its bytes in name_hex.\n"
+	"In JSON, addresses and offsets are hexadecimal strings, inode numbers are decimal strings. In a name or program, each byte that is not valid UTF-8 becomes \\u0080 to \\u00ff; name_hex or program_hex then has all bytes.\n"
 	"\n"
 	"On a terminal, names are shortened to fit, and colours are used unless NO_COLOR is set. In a pipe, names are complete.\n"
 	"\n"

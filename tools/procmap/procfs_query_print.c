@@ -175,20 +175,38 @@ int name_column(void)
 	return column;
 }
 
+/* Escape each newline in a path as the text does; the caller frees the result. */
+static char *escape(const char *path)
+{
+	char *const escaped = need(malloc(strlen(path) * strlen("\\012") + 1));
+	char *to = escaped;
+
+	for (; *path; path++) {
+		if (*path == '\n')
+			to = stpcpy(to, "\\012");
+		else
+			*to++ = *path;
+	}
+	*to = '\0';
+	return escaped;
+}
+
 /* With --all or --exe, each process has a heading. */
 void print_process(FILE *out, const struct options *options)
 {
 	char pid[sizeof(": ") + 3 * sizeof(options->pid)];
-	char *program;
+	char *program, *escaped;
 	int column;
 
 	if (!is_of_many(options))
 		return;
 	program = program_of(options->pid);
+	escaped = escape(program ? program : "?");
 	snprintf(pid, sizeof(pid), "%d: ", options->pid);
 	column = print_coloured(out, BOLD, pid);
-	print_name(out, program ? program : "?", column);
+	print_name(out, escaped, column);
 	fputc('\n', out);
+	free(escaped);
 	free(program);
 }
 
@@ -418,12 +436,20 @@ static void json_hex(struct json *json, const char *key, const void *bytes,
 	fputc('"', json->out);
 }
 
+/* If bytes were lost in the string, print all of them with the other key. */
+static void json_exact(struct json *json, const char *key, const char *hex_key,
+		       const char *bytes, size_t len)
+{
+	if (!json_bytes(json, key, bytes, len))
+		json_hex(json, hex_key, bytes, len);
+}
+
 void json_name(struct json *json, const struct procmap_mapping *vma)
 {
-	if (!vma->name_len)
+	if (vma->name_len)
+		json_exact(json, "name", "name_hex", vma->name, vma->name_len);
+	else
 		json_word(json, "name", "null");
-	else if (!json_bytes(json, "name", vma->name, vma->name_len))
-		json_hex(json, "name_hex", vma->name, vma->name_len);
 }
 
 void json_build_id(struct json *json, const struct procmap_mapping *vma)
@@ -501,7 +527,11 @@ void json_begin(struct json *json, const struct options *options)
 	json_number(json, "pid", options->pid);
 	if (is_of_many(options)) {
 		program = program_of(options->pid);
-		json_string(json, "program", program ? program : "?");
+		if (program)
+			json_exact(json, "program", "program_hex", program,
+				   strlen(program));
+		else
+			json_string(json, "program", "?");
 		free(program);
 	}
 }

@@ -1047,6 +1047,27 @@ class ProcfsQueryTest(unittest.TestCase):
         self.refused("'' is not a program: give its name, or its path", "-e", "",
                      "--list", of=None)
 
+    def test_program_cannot_forge_a_heading(self):
+        path = f"{self.tmp}/forged\n1: /sbin/init"
+        os.makedirs(os.path.dirname(path))
+        target = self.start(shutil.copy(self.cat, path)).pid
+        heading = f"{target}: {path}".replace("\n", "\\012")
+        self.assertEqual(lines_of(self.run_tool("-e", path, "--list", of=None)),
+                         [heading] + map_lines(target))
+        out = self.on_terminal("-e", path, "--list", of=None, COLUMNS="300")
+        self.assertEqual(lines_of(self.without_colours(out))[0], heading)
+        found = self.run_json("-e", path, "--list", of=None)
+        self.assertEqual(found["program"], path)
+        self.assertNotIn("program_hex", found)
+
+    def test_json_has_all_bytes_of_a_program(self):
+        path = f"{self.tmp}/program \udcff".encode("utf-8", "surrogateescape")
+        target = self.start(shutil.copy(self.cat, path)).pid
+        found = self.run_json("-e", path, "--list", of=None)
+        self.assertEqual(found["pid"], target)
+        self.assertEqual(found["program"], f"{self.tmp}/program \xff")
+        self.assertEqual(bytes.fromhex(found["program_hex"]), path)
+
     def check_sums(self, out, *pids):
         """Compare the output of --sum with the text."""
         heading, *found, total = lines_of(out)
