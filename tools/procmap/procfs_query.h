@@ -117,6 +117,7 @@ enum colour {
 };
 
 int print_coloured(FILE *out, enum colour colour, const char *text);
+void print_whole_name(FILE *out, const char *name);
 void print_name(FILE *out, const char *name, size_t column);
 void print_process(FILE *out, const struct options *options);
 int name_column(void);

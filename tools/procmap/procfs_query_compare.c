@@ -43,8 +43,12 @@ static void compare_strings(struct attempt *attempt, uint64_t addr,
 		json_string(json, "text", by_text);
 		json_close(json, '}');
 	} else {
-		fprintf(json->out, "0x%016" PRIx64 ": %s: %s %s, text %s\n",
-			addr, field, way_name(attempt->way), by_way, by_text);
+		fprintf(json->out, "0x%016" PRIx64 ": %s: %s ", addr, field,
+			way_name(attempt->way));
+		print_whole_name(json->out, by_way);
+		fputs(", text ", json->out);
+		print_whole_name(json->out, by_text);
+		fputc('\n', json->out);
 	}
 	attempt->count.differences++;
 }

@@ -59,6 +59,13 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 	return strlen(text);
 }
 
+/* What a terminal obeys, or what changes the order in which it shows the rest. */
+static bool is_control(uint32_t c)
+{
+	return c < ' ' || (c >= 0x7f && c <= 0x9f) ||
+	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 /*
  * Get the next character of a name for a terminal. Invalid bytes and control
  * characters become ?. Returns its length in bytes.
@@ -69,7 +76,7 @@ static size_t next_character(const char *name, mbstate_t *state, wchar_t *wide,
 	const size_t bytes = mbrtowc(wide, name, strlen(name), state);
 	const bool is_one = bytes != (size_t)-1 && bytes != (size_t)-2;
 
-	if (is_one && wcwidth(*wide) >= 0) {
+	if (is_one && !is_control(*wide) && wcwidth(*wide) >= 0) {
 		*width = wcwidth(*wide);
 		return bytes;
 	}
@@ -92,26 +99,16 @@ static size_t width_of(const char *name)
 	return sum;
 }
 
-/* Print a name at @column of a line. If it is too long, cut its beginning. */
-void print_name(FILE *out, const char *name, size_t column)
+/* Print a name: as it is, unless on a terminal. */
+void print_whole_name(FILE *out, const char *name)
 {
-	size_t room = NAME_WIDTH_MIN, sum, width;
 	mbstate_t state = {};
 	wchar_t wide;
+	size_t width;
 
 	if (!terminal.width) {
 		fputs(name, out);
 		return;
-	}
-	if (terminal.width > column + room)
-		room = terminal.width - column;
-	sum = width_of(name);
-	if (sum > room) {
-		fputs("...", out);
-		while (sum + strlen("...") > room) {
-			name += next_character(name, &state, &wide, &width);
-			sum -= width;
-		}
 	}
 	while (*name) {
 		const size_t len = next_character(name, &state, &wide, &width);
@@ -122,6 +119,29 @@ void print_name(FILE *out, const char *name, size_t column)
 			fwrite(name, 1, len, out);
 		name += len;
 	}
+}
+
+/*
+ * Print a name at @column of a line. If it is too long for the terminal, cut its
+ * beginning.
+ */
+void print_name(FILE *out, const char *name, size_t column)
+{
+	size_t room = NAME_WIDTH_MIN, sum, width;
+	mbstate_t state = {};
+	wchar_t wide;
+
+	if (terminal.width > column + room)
+		room = terminal.width - column;
+	sum = terminal.width ? width_of(name) : 0;
+	if (sum > room) {
+		fputs("...", out);
+		while (sum + strlen("...") > room) {
+			name += next_character(name, &state, &wide, &width);
+			sum -= width;
+		}
+	}
+	print_whole_name(out, name);
 }
 
 static bool has_file(const struct procmap_mapping *vma)
@@ -314,7 +334,7 @@ static void print_listed(const struct printer *printer,
 
 /*
  * JSON strings are Unicode, but a name can have any bytes except NUL: print valid
- * UTF-8 as it is, and every other byte as \u00XX.
+ * UTF-8 as it is, but control characters as \uXXXX, and every other byte as \u00XX.
  */
 
 static bool is_continuation(unsigned char c)
@@ -338,6 +358,16 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
 		return 0;
 	return 4;
+}
+
+/* Decode a valid character of @len bytes. */
+static uint32_t utf8_decode(const unsigned char *s, size_t len)
+{
+	uint32_t c = len == 1 ? *s : *s & (0x7f >> len);
+
+	while (--len)
+		c = c << 6 | (*++s & 0x3f);
+	return c;
 }
 
 /* Print the key of a member. An element (NULL) begins a new line instead. */
@@ -405,15 +435,18 @@ static bool json_bytes(struct json *json, const char *key, const char *bytes,
 	fputc('"', json->out);
 	while (len) {
 		size_t n = *s < 0x80 ? 1 : utf8_len(s, len);
+		const uint32_t c = n ? utf8_decode(s, n) : *s;
 
-		if (!n || *s < ' ') {
-			valid = valid && n;
-			fprintf(json->out, "\\u%04x", *s);
-			n = 1;
+		if (!n || is_control(c)) {
+			fprintf(json->out, "\\u%04x", c);
 		} else {
-			if (*s == '"' || *s == '\\')
+			if (c == '"' || c == '\\')
 				fputc('\\', json->out);
 			fwrite(s, 1, n, json->out);
+		}
+		if (!n) {
+			valid = false;
+			n = 1;
 		}
 		s += n;
 		len -= n;

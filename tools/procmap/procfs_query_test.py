@@ -44,6 +44,9 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 COMPILER = shutil.which("cc")
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
+# What a terminal obeys, or what changes the order in which it shows characters.
+CONTROLS = "[\0-\t\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
@@ -322,7 +325,9 @@ def be_odd(top):
                  b"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
                  b"cut \xe2\x82 \xf0\x9f\x98", b"long \xc0\xaf \xe0\x80\x80",
                  b"surrogate \xed\xa0\x80", b"large \xf4\x90\x80\x80 \xf5",
-                 b"escape\x1b[2J"):
+                 b"escape\x1b[2J",
+                 b"control \x7f \xc2\x80 \xc2\x9f \xe2\x80\xaa \xe2\x80\xae"
+                 b" \xe2\x81\xa6 \xe2\x81\xa9"):
         keep(name, b"x" * 9000)
     keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     kept.append(mmap.mmap(-1, PAGE))
@@ -1132,7 +1137,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertIn(f"{self.plain}: {self.cat}\n", out)
         self.assertRegex(out, r"(?m)^differences +[1-9][0-9]*$")
 
-    def on_terminal(self, *args, of="plain", **env):
+    def on_terminal(self, *args, of="plain", status=0, **env):
         """Run the tool on a terminal of 80 columns; return the output."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
@@ -1150,7 +1155,7 @@ class ProcfsQueryTest(unittest.TestCase):
                 # The tool has closed the terminal.
                 self.assertEqual(error.errno, errno.EIO)
         out = as_text(out).replace("\r\n", "\n")
-        self.assertEqual(child.wait(), 0, out)
+        self.assertEqual(child.wait(), status, out)
         return out
 
     @staticmethod
@@ -1186,6 +1191,30 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertIn("/escape?[2J\n", out)
         self.assertNotIn("\033[2J", out)
         self.assertIn("/b?yte\n", out)
+
+    def test_no_control_character_gets_to_a_terminal(self):
+        control = find(self.odd, "r.*", "/control ")
+        code = f"{control.start:x}"
+        for locale in "C", "C.UTF-8":
+            for work in ("--list",), ("--sum",), (code,), ("-v", code):
+                out = self.on_terminal(*work, of="odd", COLUMNS="300", LC_ALL=locale)
+                self.assertNotRegex(self.without_colours(out), CONTROLS)
+        self.assertIn("/control ? ? ? ? ? ? ?\n", out)
+        for work in ("--list",), ("--sum",), ("-v", code):
+            out = self.run_tool(*work, "--json", of="odd")
+            self.assertNotRegex(out, CONTROLS)
+            self.assertIn(r"/control \u007f \u0080 \u009f \u202a \u202e \u2066 \u2069"
+                          '"', out)
+
+    @needs_query
+    @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
+    def test_no_control_character_gets_to_a_terminal_from_compare(self):
+        code = f"{find(self.odd, 'r.*', '/control ').start:x}"
+        out = self.on_terminal("--compare", code, of="odd", status=1, LIE="fields",
+                               LD_PRELOAD=self.liar, LC_ALL="C.UTF-8", COLUMNS="300",
+                               ASAN_OPTIONS="verify_asan_link_order=0")
+        self.assertNotRegex(out, CONTROLS)
+        self.assertIn("/control ? ? ? ? ? ? ?\n", out)
 
     def fake_gnuplot(self, what):
         """Make a gnuplot that copies its input to the file script, then runs what.
