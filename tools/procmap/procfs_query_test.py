@@ -10,6 +10,7 @@ standard output; the exit status is 1 if a test failed.
 """
 
 import ctypes
+import datetime
 import errno
 import fcntl
 import json
@@ -46,6 +47,9 @@ BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
 # What a terminal obeys, or what changes the order in which it shows characters.
 CONTROLS = "[\0-\t\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+
+# ISO 8601, with milliseconds and zone.
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[-+]\d\d:\d\d"
 
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
@@ -788,11 +792,12 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(found["build_id"], build_id_of(self.cat))
             self.assertEqual(found["vma"]["build_id"], build_id_of(self.cat))
 
-    def watch(self, *args):
+    def watch(self, *args, **env):
         """Start a process that acts on command, and the tool to watch it."""
         actor = self.start(sys.executable, __file__, "--actor", self.cat)
         watcher = subprocess.Popen(self.argv(("--list", "-i", "0.05", *args),
-                                             actor.pid), stdin=PIPE, stdout=PIPE)
+                                             actor.pid), stdin=PIPE, stdout=PIPE,
+                                   env=os.environ | env)
         self.addCleanup(stop, watcher)
         return actor, watcher, (as_text(line) for line in watcher.stdout)
 
@@ -805,11 +810,11 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(watcher.wait(), 0)
 
     def test_interval_tells_what_has_changed(self):
-        clock, span = "[0-9]{2}:[0-9]{2}:[0-9]{2}", "10000000-10002000"
+        span = "10000000-10002000"
         for method in METHODS:
             actor, watcher, lines = self.watch(method)
             seen = [next(lines)]
-            self.assertRegex(seen[0], f"^{clock}   {len(maps(actor.pid))} mappings\n$")
+            self.assertRegex(seen[0], f"^{TIME}   {len(maps(actor.pid))} mappings\n$")
             for what, changes in (("map", [f"\\+ {span} r--p 00000000 00:00 0 "]),
                                   ("protect", [f"< {span} r--p 00000000 00:00 0 ",
                                                f"> {span} ---p 00000000 00:00 0 "]),
@@ -817,7 +822,7 @@ class ProcfsQueryTest(unittest.TestCase):
                                   ("execute", ["\\+ .* r-xp .*/cat"])):
                 command(actor, what)
                 for change in changes:
-                    while not re.fullmatch(f"{clock} {change}\n", seen[-1]):
+                    while not re.fullmatch(f"{TIME} {change}\n", seen[-1]):
                         seen.append(next(lines))
             self.assertEqual(sum(span in line for line in seen), 4, seen)
             self.ends_with(actor, watcher, lines)
@@ -832,12 +837,24 @@ class ProcfsQueryTest(unittest.TestCase):
             while True:
                 found = next(objects)
                 self.assertEqual(found["pid"], actor.pid)
-                self.assertRegex(found["time"], r"^\d\d:\d\d:\d\d$")
+                self.assertRegex(found["time"], f"^{TIME}$")
                 if found.get(key, {}).get("start") == "0x10000000":
                     break
             self.assertEqual(found["change"], change)
             self.assertEqual(len(found), 4)
         self.ends_with(actor, watcher, objects)
+
+    def test_interval_tells_the_time(self):
+        for zone, offset in ("IST-5:30", "+05:30"), ("NST3:30", "-03:30"):
+            before = datetime.datetime.now(datetime.timezone.utc)
+            actor, watcher, lines = self.watch(TZ=zone)
+            seen = re.match(TIME, next(lines))[0]
+            self.assertEqual(seen[-6:], offset)
+            found = datetime.datetime.fromisoformat(seen)
+            # Less than a millisecond is cut off.
+            self.assertLess(before - datetime.timedelta(milliseconds=1), found)
+            self.assertLess(found, datetime.datetime.now(datetime.timezone.utc))
+            self.ends_with(actor, watcher, lines)
 
     @needs_query
     def test_compare_finds_no_difference(self):

@@ -150,20 +150,36 @@ static void wait_until(struct timespec *next, double seconds)
 		;
 }
 
+#define TIME_SIZE	sizeof("2026-11-23T05:40:01.123+00:00")
+
+static void format_time(char text[TIME_SIZE])
+{
+	char zone[sizeof("+0000")];
+	struct timespec now;
+	struct tm *local;
+	size_t len;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	local = localtime(&now.tv_sec);
+	strftime(zone, sizeof(zone), "%z", local);
+	len = strftime(text, TIME_SIZE, "%FT%T", local);
+	snprintf(text + len, TIME_SIZE - len, ".%03ld%.3s:%s",
+		 now.tv_nsec / 1000000, zone, zone + 3);
+}
+
 /* Take a snapshot, and print what has changed since the one before. */
 static int look(struct procmap *procmap, struct watcher *watcher,
 		struct snapshot *before, struct snapshot *now, bool is_first)
 {
-	const time_t clock = time(NULL);
-	char when[sizeof("23:59:59")];
 	struct output output;
+	char when[TIME_SIZE];
 	int err;
 
+	format_time(when);
 	empty_snapshot(now);
 	err = visit(procmap, watcher->options, add_to_snapshot, now);
 	if (err)
 		return err;
-	strftime(when, sizeof(when), "%T", localtime(&clock));
 	begin_output(&output);
 	watcher->out = output.file;
 	if (is_first)
