@@ -433,6 +433,11 @@ class ProcfsQueryTest(unittest.TestCase):
         pid = {"plain": self.plain, "odd": self.odd}.get(of, of)
         return [self.tool, *(("-p", str(pid)) if pid else ()), *args]
 
+    def lies(self, lie):
+        """The environment in which the tool is lied to by liar.c."""
+        return {"LIE": lie, "LD_PRELOAD": self.liar,
+                "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
     def run_tool(self, *args, of="plain", status=0, message="", lie=None, env=(),
                  stdin=b"", **popen):
         """Run the tool; return its output.
@@ -445,8 +450,7 @@ class ProcfsQueryTest(unittest.TestCase):
             self.skipTest("no C compiler for an ioctl that lies")
         env = os.environ | dict(env)
         if lie:
-            env |= {"LIE": lie, "LD_PRELOAD": self.liar,
-                    "ASAN_OPTIONS": "verify_asan_link_order=0"}
+            env |= self.lies(lie)
         done = subprocess.run(self.last_run, input=stdin, env=env,
                               **{"stdout": PIPE, "stderr": PIPE} | popen)
         said, out = as_text(done.stderr), as_text(done.stdout or b"")
@@ -844,7 +848,32 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(len(found), 4)
         self.ends_with(actor, watcher, objects)
 
-    def test_interval_tells_the_time(self):
+    @needs_query
+    @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
+    def test_interval_skips_what_it_missed(self):
+        # The lie maps memory at each look, so that each look prints.
+        watcher = subprocess.Popen(self.argv(("--list", "-Q", "-i", "0.005"), "self"),
+                                   stdout=PIPE, env=os.environ | self.lies("change"))
+        self.addCleanup(stop, watcher)
+        looks = []
+
+        def look(nr):
+            while len(looks) < nr:
+                line = as_text(watcher.stdout.readline())
+                when = datetime.datetime.fromisoformat(re.match(TIME, line)[0])
+                if looks[-1:] != [when]:
+                    looks.append(when)
+
+        look(3)
+        watcher.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        watcher.send_signal(signal.SIGCONT)
+        look(10)
+        # Each is in an interval of its own, late or not; a millisecond is cut off.
+        for first, fourth in zip(looks, looks[3:]):
+            self.assertGreaterEqual(fourth - first, datetime.timedelta(seconds=0.009))
+
+    def test_interval_prints_the_time(self):
         for zone, offset in ("IST-5:30", "+05:30"), ("NST3:30", "-03:30"):
             before = datetime.datetime.now(datetime.timezone.utc)
             actor, watcher, lines = self.watch(TZ=zone)
@@ -1227,9 +1256,8 @@ class ProcfsQueryTest(unittest.TestCase):
     @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
     def test_no_control_character_gets_to_a_terminal_from_compare(self):
         code = f"{find(self.odd, 'r.*', '/control ').start:x}"
-        out = self.on_terminal("--compare", code, of="odd", status=1, LIE="fields",
-                               LD_PRELOAD=self.liar, LC_ALL="C.UTF-8", COLUMNS="300",
-                               ASAN_OPTIONS="verify_asan_link_order=0")
+        out = self.on_terminal("--compare", code, of="odd", status=1, COLUMNS="300",
+                               LC_ALL="C.UTF-8", **self.lies("fields"))
         self.assertNotRegex(out, CONTROLS)
         self.assertIn("/control ? ? ? ? ? ? ?\n", out)
 

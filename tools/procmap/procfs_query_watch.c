@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#define NS_PER_SECOND	1000000000
+
 /**
  * struct snapshot - all mappings at one time
  * @vmas: the mappings, in rising order; their names are copies that it owns.
@@ -140,13 +142,21 @@ static void print_first(struct watcher *watcher, const char *when,
 	}
 }
 
-static void wait_until(struct timespec *next, double seconds)
+/*
+ * Sleep until the next multiple of the interval since @start. Those that have passed,
+ * for example while this process was stopped, are skipped.
+ */
+static void wait_for_next(uint64_t start, double seconds)
 {
-	const long ns = next->tv_nsec + (long)((seconds - (long)seconds) * 1e9);
+	const uint64_t interval = seconds * NS_PER_SECOND;
+	const uint64_t passed = (now_ns() - start) / interval;
+	const uint64_t ns = start + (passed + 1) * interval;
+	const struct timespec next = {
+		.tv_sec = ns / NS_PER_SECOND,
+		.tv_nsec = ns % NS_PER_SECOND,
+	};
 
-	next->tv_sec += (time_t)seconds + ns / 1000000000;
-	next->tv_nsec = ns % 1000000000;
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL))
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL))
 		;
 }
 
@@ -212,17 +222,17 @@ int watch(const struct options *options)
 	struct watcher watcher = { .options = options, .column = name_column() };
 	struct snapshot snapshots[2] = {};
 	struct procmap *procmap;
-	struct timespec next;
+	uint64_t start;
 	unsigned int i;
 	int err;
 
 	err = procmap_open_pid(options->pid, options->way, &procmap);
 	if (err)
 		return err;
-	clock_gettime(CLOCK_MONOTONIC, &next);
+	start = now_ns();
 	for (i = 0; !err; i++) {
 		if (i)
-			wait_until(&next, options->interval);
+			wait_for_next(start, options->interval);
 		err = look(procmap, &watcher, &snapshots[(i + 1) % 2],
 			   &snapshots[i % 2], !i);
 		if (err == -ESRCH)
