@@ -105,10 +105,12 @@ examples_of() {
 		examples && /^\.Bd -literal$/ { writing = 1 }' "$1"
 }
 
-# The library as it is installed: with pkg-config, its manual and its examples.
+# The library as it is installed: with pkg-config, its manual and its examples. It was
+# built before, for another prefix.
 lib_is_installed_and_used() {
 	local root=$tmp/install page example flags
 	rm -rf "$root"
+	make -C "$lib" OUTPUT="$tmp/lib-install"
 	make -C "$lib" OUTPUT="$tmp/lib-install" prefix="$root/usr" install
 	export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig LD_LIBRARY_PATH=$root/usr/lib
 	read -ra flags < <(pkg-config --cflags --libs libprocmap)
