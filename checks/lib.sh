@@ -15,12 +15,16 @@ lib_is_warning_free() {
 	done
 }
 
+declared_functions() {
+	sed -nE 's/^(int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
+		"$lib/procmap.h" | sort
+}
+
 # What the header declares, the version map lists and the library exports, shared and
 # static; the latter as each compiler makes it.
 lib_exports_what_it_declares() {
 	local archive
-	sed -nE 's/^(int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
-		"$lib/procmap.h" | sort >"$tmp/declared"
+	declared_functions >"$tmp/declared"
 	sed -nE 's/^\t\t(procmap_[a-z_]*);$/\1/p' "$lib/libprocmap.map" | sort |
 		diff "$tmp/declared" -
 	nm -D --defined-only "$programs/lib64/libprocmap.so" |
@@ -108,13 +112,18 @@ examples_of() {
 # The library as it is installed: with pkg-config, its manual and its examples. It was
 # built before, for another prefix.
 lib_is_installed_and_used() {
-	local root=$tmp/install page example flags
+	local root=$tmp/install function page example flags
 	rm -rf "$root"
 	make -C "$lib" OUTPUT="$tmp/lib-install"
 	make -C "$lib" OUTPUT="$tmp/lib-install" prefix="$root/usr" install
 	export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig LD_LIBRARY_PATH=$root/usr/lib
 	read -ra flags < <(pkg-config --cflags --libs libprocmap)
-	for page in "$root"/usr/share/man/man3/*.3; do
+	for function in $(declared_functions); do
+		page=$(man -M "$root/usr/share/man" -w 3 "$function")
+		grep -E "^\.F[no] $function( |\$)" "$page"
+	done
+	find "$root/usr/share/man" -type l | (! grep -v '/man3/procmap_[a-z_]*\.3$')
+	find "$root/usr/share/man/man3" -type f | while read -r page; do
 		examples_of "$page" "$tmp/install"
 	done
 	[ "$(find "$tmp/install" -maxdepth 1 -name '*.c' | wc -l)" -eq 3 ]
