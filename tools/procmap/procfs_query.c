@@ -13,7 +13,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
-#include <signal.h>
 #include <unistd.h>
 
 #define BENCH_RUNS_MAX		1000000
@@ -708,7 +707,6 @@ int main(int argc, char **argv)
 	if (options.nr_addrs)
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
-	signal(SIGPIPE, SIG_IGN);
 	look_at_terminal();
 
 	if (options.scale)

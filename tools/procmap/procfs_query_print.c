@@ -630,7 +630,7 @@ int show(const struct options *options, FILE *out)
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Fail on a full disk or a closed pipe. */
+/* Fail on a full disk, or on a closed pipe if SIGPIPE is ignored. */
 static void write_output(const char *bytes, size_t len)
 {
 	while (len) {

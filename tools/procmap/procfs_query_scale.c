@@ -321,11 +321,15 @@ static void start_gnuplot(struct gnuplot *gnuplot)
 	gnuplot->out = need(fdopen(out[0], "r"));
 }
 
-/* Draw the points. Returns the SVG, @len bytes; the caller frees it. */
+/*
+ * Draw the points. Returns the SVG, @len bytes; the caller frees it. SIGPIPE must not
+ * end this program: if gnuplot does not read, it has failed, and its status shows that.
+ */
 static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
 		  const struct point *points, size_t *len)
 {
 	struct json json = { .out = gnuplot->in, .first = true };
+	const sighandler_t before = signal(SIGPIPE, SIG_IGN);
 	char *svg;
 	int status;
 	size_t i;
@@ -351,6 +355,7 @@ static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
 			way_name(curves->curves[i].way));
 	fputc('\n', gnuplot->in);
 	fclose(gnuplot->in);
+	signal(SIGPIPE, before);
 
 	svg = read_all(gnuplot->out, len);
 	fclose(gnuplot->out);

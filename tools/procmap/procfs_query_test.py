@@ -634,12 +634,20 @@ class ProcfsQueryTest(unittest.TestCase):
             self.refused("standard output: No space left on device: the result "
                          "is incomplete", "--list", stdout=full)
 
-    def test_reader_that_has_gone_is_told(self):
+    def write_to_nobody(self, **options):
         reader, writer = os.pipe()
         os.close(reader)
-        with open(writer, "wb") as gone:
-            self.refused("standard output: Broken pipe: the result is incomplete",
-                         "--list", stdout=gone)
+        with open(writer, "wb") as nobody:
+            self.run_tool("--list", stdout=nobody, **options)
+
+    def test_reader_that_has_gone_ends_it_silently(self):
+        self.write_to_nobody(status=-signal.SIGPIPE)
+
+    def test_reader_that_has_gone_is_told_if_sigpipe_is_ignored(self):
+        # This interpreter ignores it.
+        self.write_to_nobody(
+            status=2, restore_signals=False, message="procfs_query: standard output: "
+            "Broken pipe: the result is incomplete\n")
 
     def test_resolves_as_the_text_says(self):
         for pid in self.plain, self.odd:
@@ -1323,7 +1331,11 @@ class ProcfsQueryTest(unittest.TestCase):
     @needs_query
     def test_scale_leaves_nothing_half_done(self):
         picture = self.write("picture.svg", "before\n")
-        env = self.fake_gnuplot("echo '<svg>'; exit 1")
+        env = self.fake_gnuplot("")
+        self.write("bin/gnuplot", "#!/bin/sh\nexit 1\n", 0o755)
+        self.refused("gnuplot failed: the plot was not written", "--scale", picture,
+                     env=env, of=None)
+        self.fake_gnuplot("echo '<svg>'; exit 1")
         self.refused("gnuplot failed: the plot was not written", "--scale", picture,
                      env=env, of=None)
         child = subprocess.Popen([self.tool, "--scale", picture], stdin=PIPE,
