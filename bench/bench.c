@@ -28,6 +28,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#ifndef PROCMAP_QUERY	/* <linux/fs.h> has it since Linux 6.11 */
+#include <linux/procmap_query.h>
+#endif
 #include <linux/procmap_scan.h>
 #include <procmap.h>
 #include <signal.h>
