@@ -128,18 +128,13 @@ static int take_out(void)
 static int look_up_at(int fd, uint64_t addr, struct procmap_query *answer)
 {
 	struct procmap_vma vma;
-	struct procmap_scan_arg arg = {
-		.size = sizeof(arg),
-		.start = addr & -(uint64_t)page_size(),
-		.end = addr + 1,
-		.vma_size = sizeof(vma),
-		.vec = (uintptr_t)&vma,
-		.vec_len = 1,
-	};
-	int err;
+	const struct room room = { .vec = &vma, .vec_len = 1 };
+	struct procmap_scan_arg arg =
+		ask(&room, addr & -(uint64_t)page_size(), addr + 1, 0);
+	int err = procmap_scan(fd, &arg);
 
-	if (ioctl(fd, PROCMAP_SCAN, &arg) < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	err = query_fields(fd, addr, 0, answer);
 	if (err)
 		return err;
