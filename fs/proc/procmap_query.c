@@ -11,7 +11,8 @@
  * - format_name() and read_build_id() run without the lock. Then that reference
  *   is dropped.
  * - copy_query_out() copies to the caller. That may block indefinitely, on
- *   memory behind userfaultfd or FUSE, so no reference is held there.
+ *   memory behind userfaultfd or FUSE, so no reference is held there. If the one on
+ *   a file was the last, the file is released when the caller returns to user space.
  */
 #include <linux/dcache.h>
 #include <linux/fs.h>

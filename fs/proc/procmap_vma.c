@@ -12,6 +12,7 @@
 #include <linux/mmap_lock.h>
 #include <linux/module.h>
 #include <linux/path.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/seqlock.h>
@@ -87,6 +88,7 @@ static int lock_walk(struct vma_walk *walk)
 	walk->is_mmap_locked = walk->is_contended &&
 		(walk->tries >= TRIES_MAX || !await_writer(walk->mm));
 	walk->is_contended = false;
+	walk->may_walk_up = !preempt_model_preemptible();
 	walk->seq = read_seq(walk->mm);
 	if (walk->is_mmap_locked)
 		return mmap_read_lock_killable(walk->mm);
@@ -213,10 +215,11 @@ static struct vm_area_struct *next_vma(struct vma_walk *walk)
 		/*
 		 * vma_next() walks up the tree, too: where a writer is preempted
 		 * between two steps, it begins again until that goes on. One that
-		 * begins meanwhile runs on another CPU.
+		 * begins meanwhile runs on another CPU, and this task does not
+		 * come to preempt it there where the kernel is not preemptible.
 		 */
-		vma = walk->locked && !(seq & 1) ? vma_next(&walk->vmi) :
-						   find_first_vma(walk);
+		vma = walk->locked && !(seq & 1) && walk->may_walk_up ?
+		      vma_next(&walk->vmi) : find_first_vma(walk);
 		/* What a writer changes meanwhile is not used. */
 		if (!vma || !walk->locked || data_race(passes(walk, vma)))
 			break;
@@ -437,10 +440,11 @@ static bool may_hang(const struct file *file)
 
 /*
  * If the target has unmapped and closed the file meanwhile, this reference is the
- * last. fput() releases the file before the caller returns to user space, and on FUSE,
- * or an overlay with a layer there, that may wait for ever. Then a work does it. If as many
- * wait as the queue runs at a time, the others wait in the queue, also for files of
- * other users: those are released late, but no reader waits.
+ * last. fput() releases the file before the caller returns to user space, which is late
+ * if copying to its memory blocks, as in mainline's query. On FUSE, or an overlay with a
+ * layer there, the release may wait for ever. Then a work does it. If as many wait as the
+ * queue runs at a time, the others wait in the queue, also for files of other users: those
+ * are released late, but no reader waits. No other files are released there.
  *
  * Returns whether the caller has to return to user space for the file to be released.
  */

@@ -48,6 +48,7 @@ struct workqueue_struct;
  * @from: where the search for the next VMA began.
  * @seq: mm_lock_seq before the tree was looked at: @vmi is of that time.
  * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
+ * @may_walk_up: it may go on in the tree from where it stands.
  * @is_contended: the walk met a writer since the locks were taken. This and the next
  *	two are kept from one procmap_lock_vmas() to the next.
  * @tries: how often it met one in a row at the same position.
@@ -66,6 +67,7 @@ struct vma_walk {
 	u64 from;
 	unsigned int seq;
 	bool is_mmap_locked;
+	bool may_walk_up;
 	bool is_contended;
 	unsigned int tries;
 	u64 met_at;
