@@ -216,7 +216,7 @@ static size_t map_library(size_t nr)
 
 static size_t count_vmas(struct procmap *procmap, unsigned int filters)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	size_t nr = 0;
 	int error;
@@ -243,15 +243,15 @@ static size_t count_own_vmas(void)
 /* Unmap [vvar] and [vdso]: a process that only waits does not need them. */
 static void unmap_vdso(void)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	struct procmap *procmap;
 	uint64_t cursor = 0;
 
 	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
 		errx(2, "no /proc/self/maps");
 	while (!procmap_next(procmap, &cursor, 0, &vma))
-		if (!strncmp(vma.name, "[v", 2))
-			munmap((void *)vma.start, vma.end - vma.start);
+		if (!strncmp(vma->name, "[v", 2))
+			munmap((void *)vma->start, vma->end - vma->start);
 	procmap_close(procmap);
 }
 
@@ -677,7 +677,7 @@ static int text_walk(struct bench *bench)
 static bool text_walk_agrees(struct bench *bench)
 {
 	const enum which which = bench->work->which;
-	struct procmap_mapping answer;
+	const struct procmap_mapping *answer;
 	uint64_t cursor = 0;
 	size_t i;
 
@@ -685,7 +685,7 @@ static bool text_walk_agrees(struct bench *bench)
 	     i = next_line(bench, i + 1, which))
 		if (procmap_next(bench->procmaps[BY_TEXT], &cursor,
 				 text_filters[which], &answer) ||
-		    !is_same(&bench->lines[i], &answer))
+		    !is_same(&bench->lines[i], answer))
 			return false;
 	return !text_walk(bench);
 }
@@ -703,7 +703,7 @@ static uint64_t text_address(const struct bench *bench, size_t i)
 
 static int text_lookup(struct bench *bench)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	int error = 0;
 	size_t i;
 
@@ -716,20 +716,21 @@ static int text_lookup(struct bench *bench)
 
 static bool text_lookup_agrees(struct bench *bench)
 {
-	struct procmap_mapping answer;
+	const struct procmap_mapping *answer;
 	size_t i;
 
 	for (i = 0; i < TEXT_LOOKUPS; i++) {
 		const uint64_t addr = text_address(bench, i);
 
 		if (procmap_find(bench->procmaps[BY_TEXT], addr, 0, &answer) ||
-		    !is_same(line_at(bench, addr), &answer))
+		    !is_same(line_at(bench, addr), answer))
 			return false;
 	}
 	return true;
 }
 
-static int resolve_pass(struct bench *bench, struct procmap_resolved **resolved)
+static int resolve_pass(struct bench *bench,
+			const struct procmap_resolved **resolved)
 {
 	return procmap_resolve(bench->procmaps[bench->work->method],
 			       bench->pass, PASS_ADDRS, 0, resolved);
@@ -737,7 +738,7 @@ static int resolve_pass(struct bench *bench, struct procmap_resolved **resolved)
 
 static int pass(struct bench *bench)
 {
-	struct procmap_resolved *resolved;
+	const struct procmap_resolved *resolved;
 	int error;
 
 	error = resolve_pass(bench, &resolved);
@@ -748,28 +749,28 @@ static int pass(struct bench *bench)
 	return 0;
 }
 
-static bool place_agrees(const struct bench *bench, size_t i,
-			 const struct procmap_resolved *resolved)
+static bool location_agrees(const struct bench *bench, size_t i,
+			    const struct procmap_resolved *resolved)
 {
-	const struct procmap_place *const place = &resolved->places[i];
+	const struct procmap_location *const location = &resolved->locations[i];
 	const struct procmap_mapping *const line = line_at(bench,
 							   bench->pass[i]);
 
-	return place->mapping < resolved->nr_mappings &&
-	       place->offset == line->offset + bench->pass[i] - line->start &&
-	       is_same(line, &resolved->mappings[place->mapping]);
+	return location->mapping < resolved->nr_mappings &&
+	       location->offset == line->offset + bench->pass[i] - line->start &&
+	       is_same(line, resolved->mappings[location->mapping]);
 }
 
 static bool pass_agrees(struct bench *bench)
 {
-	struct procmap_resolved *resolved;
+	const struct procmap_resolved *resolved;
 	bool agrees = true;
 	size_t i;
 
 	if (resolve_pass(bench, &resolved))
 		return false;
 	for (i = 0; i < PASS_ADDRS && agrees; i++)
-		agrees = place_agrees(bench, i, resolved);
+		agrees = location_agrees(bench, i, resolved);
 	procmap_free_resolved(resolved);
 	return agrees;
 }
@@ -1046,7 +1047,7 @@ static void open_bench(struct bench *bench, size_t nr)
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	if (procmap_open_fd(bench->fd, PROCMAP_BY_IOCTL,
+	if (procmap_open_fd(bench->fd, PROCMAP_BY_QUERY,
 			    &bench->procmaps[BY_QUERY]) ||
 	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT,
 			    &bench->procmaps[BY_TEXT]))

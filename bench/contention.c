@@ -38,18 +38,18 @@
  * struct method - how the mappings are read meanwhile
  * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
  * @has_reader: there is a reader.
- * @way: how that reader uses the library.
+ * @method: how that reader uses the library.
  *
  * PROCMAP_SCAN is the last: not every kernel has it.
  */
 static struct method {
 	const char *name;
 	bool has_reader;
-	enum procmap_way way;
+	enum procmap_method method;
 } methods[] = {
-	{ "none", false, PROCMAP_ANY_WAY },
+	{ "none", false, PROCMAP_ANY_METHOD },
 	{ "text", true, PROCMAP_BY_TEXT },
-	{ "query", true, PROCMAP_BY_IOCTL },
+	{ "query", true, PROCMAP_BY_QUERY },
 	{ "scan", true, PROCMAP_BY_SCAN },
 };
 
@@ -77,7 +77,7 @@ static uint64_t now(void)
 /* The mappings that are not mapped and unmapped have to be there each time. */
 static void walk(struct procmap *procmap)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	size_t nr = 0;
 	int error;
@@ -91,13 +91,13 @@ static void walk(struct procmap *procmap)
 }
 
 /* Walk over all mappings of @pid until killed; write to @walks after each time. */
-static void read_mappings(pid_t pid, enum procmap_way way, int walks)
+static void read_mappings(pid_t pid, enum procmap_method method, int walks)
 {
 	struct procmap *procmap;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
-	if (procmap_open_pid(pid, way, &procmap))
+	if (procmap_open_pid(pid, method, &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;;) {
 		walk(procmap);
@@ -120,7 +120,7 @@ static void await_walk(const struct reader *reader)
 }
 
 /* Return once the reader has walked over all mappings for the first time. */
-static struct reader start_reader(enum procmap_way way)
+static struct reader start_reader(enum procmap_method method)
 {
 	const pid_t self = getpid();
 	struct reader reader;
@@ -133,7 +133,7 @@ static struct reader start_reader(enum procmap_way way)
 	if (reader.pid < 0)
 		err(2, "fork");
 	if (!reader.pid)
-		read_mappings(self, way, ends[1]);
+		read_mappings(self, method, ends[1]);
 	close(ends[1]);
 	reader.walks = ends[0];
 	await_walk(&reader);
@@ -176,7 +176,7 @@ static void measure(const struct method *method, uint64_t *ns)
 		map_and_unmap(ns);
 		return;
 	}
-	reader = start_reader(method->way);
+	reader = start_reader(method->method);
 	map_and_unmap(ns);
 	stop_reader(&reader);
 }

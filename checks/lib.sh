@@ -54,14 +54,14 @@ lib_leaves_names_to_the_program() {
 
 		int main(void)
 		{
-			struct procmap_mapping found;
+			const struct procmap_mapping *found;
 			struct procmap *procmap;
 
 			if (procmap_open_self(PROCMAP_BY_TEXT, &procmap) ||
 			    procmap_find(procmap, (uintptr_t)main,
 					 PROCMAP_WANT_BUILD_ID, &found))
 				return 1;
-			printf("%d\n", found.build_id_size);
+			printf("%d\n", found->build_id_size);
 			procmap_close(procmap);
 			return 0;
 		}

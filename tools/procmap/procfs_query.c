@@ -49,13 +49,13 @@ bool is_of_many(const struct options *options)
 	return options->all || options->exe;
 }
 
-const char *way_name(enum procmap_way way)
+const char *method_name(enum procmap_method method)
 {
-	switch (way) {
+	switch (method) {
 	case PROCMAP_BY_SCAN:
 		return "scan";
-	case PROCMAP_BY_IOCTL:
-		return "ioctl";
+	case PROCMAP_BY_QUERY:
+		return "query";
 	default:
 		return "text";
 	}
@@ -65,17 +65,17 @@ const char *way_name(enum procmap_way way)
  * The methods to compare: the ioctl, whether or not the kernel has it; the scan,
  * if the kernel has it; the text, always last. Returns how many.
  */
-size_t ways_to_compare(enum procmap_way ways[NR_WAYS])
+size_t methods_to_compare(enum procmap_method methods[NR_METHODS])
 {
 	struct procmap *procmap;
 	size_t nr = 0;
 
-	ways[nr++] = PROCMAP_BY_IOCTL;
+	methods[nr++] = PROCMAP_BY_QUERY;
 	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
 		procmap_close(procmap);
-		ways[nr++] = PROCMAP_BY_SCAN;
+		methods[nr++] = PROCMAP_BY_SCAN;
 	}
-	ways[nr++] = PROCMAP_BY_TEXT;
+	methods[nr++] = PROCMAP_BY_TEXT;
 	return nr;
 }
 
@@ -90,12 +90,12 @@ unsigned int flags_of(const struct options *options)
 static int visit_all(struct procmap *procmap, unsigned int flags,
 		     visit_fn visit, void *context)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	int err;
 
 	while (!(err = procmap_next(procmap, &cursor, flags, &vma)))
-		visit(context, vma.start, &vma);
+		visit(context, vma->start, vma);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -103,7 +103,7 @@ static int visit_addresses(struct procmap *procmap,
 			   const struct options *options, visit_fn visit,
 			   void *context)
 {
-	struct procmap_resolved *resolved;
+	const struct procmap_resolved *resolved;
 	size_t i;
 	int err;
 
@@ -112,11 +112,11 @@ static int visit_addresses(struct procmap *procmap,
 	if (err)
 		return err;
 	for (i = 0; i < options->nr_addrs; i++) {
-		const uint32_t index = resolved->places[i].mapping;
+		const uint32_t index = resolved->locations[i].mapping;
 
 		visit(context, options->addrs[i],
 		      index == PROCMAP_NOT_MAPPED ? NULL :
-						    &resolved->mappings[index]);
+						    resolved->mappings[index]);
 	}
 	procmap_free_resolved(resolved);
 	return 0;
@@ -328,7 +328,7 @@ static void report_trouble(pid_t pid, int err)
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ENOTTY:
-		fail("the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale");
+		fail("the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale");
 	case EBADMSG:
 		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
 	case EPROTO:
@@ -459,11 +459,11 @@ static void set_pid(struct options *options, const char *text)
 	options->pid = pid;
 }
 
-static void set_way(struct options *options, enum procmap_way way)
+static void set_method(struct options *options, enum procmap_method method)
 {
-	if (options->way != PROCMAP_ANY_WAY && options->way != way)
+	if (options->method != PROCMAP_ANY_METHOD && options->method != method)
 		fail("-Q, -S and -T exclude each other: use one of them");
-	options->way = way;
+	options->method = method;
 }
 
 static void add_argument(struct options *options, const char *text)
@@ -496,7 +496,7 @@ static void check_process(const struct options *options)
 static void check_options(const struct options *options)
 {
 	if (options->scale) {
-		if (options->pid || is_of_many(options) || options->way ||
+		if (options->pid || is_of_many(options) || options->method ||
 		    options->filters || options->interval || options->build_id ||
 		    options->verbose || options->list || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
@@ -516,7 +516,7 @@ static void check_options(const struct options *options)
 		fail("--interval excludes --compare and --bench: use one of them");
 	if (options->sum && (options->compare || options->runs))
 		fail("--sum excludes --compare and --bench: use --list");
-	if (options->way && (options->compare || options->runs))
+	if (options->method && (options->compare || options->runs))
 		fail("--compare and --bench use all methods: leave out -Q, -S and -T");
 }
 
@@ -567,13 +567,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		options->filters |= PROCMAP_FILE_BACKED;
 		break;
 	case 'Q':
-		set_way(options, PROCMAP_BY_IOCTL);
+		set_method(options, PROCMAP_BY_QUERY);
 		break;
 	case 'S':
-		set_way(options, PROCMAP_BY_SCAN);
+		set_method(options, PROCMAP_BY_SCAN);
 		break;
 	case 'T':
-		set_way(options, PROCMAP_BY_TEXT);
+		set_method(options, PROCMAP_BY_TEXT);
 		break;
 	case 'v':
 		options->verbose = true;

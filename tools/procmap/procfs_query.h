@@ -23,14 +23,14 @@
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 /* The methods: query, scan, text. */
-#define NR_WAYS			3
+#define NR_METHODS			3
 
 /**
  * struct options - the command line
  * @pid: the process; with @all or @exe, the current one, or 0 for the totals.
  * @all: inspect all processes.
  * @exe: inspect all processes that run this program, or NULL.
- * @way: the method to use, or PROCMAP_ANY_WAY.
+ * @method: the method to use, or PROCMAP_ANY_METHOD.
  * @file: the file with addresses, or NULL.
  * @addrs: the addresses, sorted before they are used.
  * @nr_addrs: the number of addresses.
@@ -50,7 +50,7 @@ struct options {
 	pid_t pid;
 	bool all;
 	const char *exe;
-	enum procmap_way way;
+	enum procmap_method method;
 	const char *file;
 	uint64_t *addrs;
 	size_t nr_addrs;
@@ -72,8 +72,8 @@ struct options {
 void *need(void *memory);
 char *read_all(FILE *file, size_t *len);
 bool is_of_many(const struct options *options);
-const char *way_name(enum procmap_way way);
-size_t ways_to_compare(enum procmap_way ways[NR_WAYS]);
+const char *method_name(enum procmap_method method);
+size_t methods_to_compare(enum procmap_method methods[NR_METHODS]);
 unsigned int flags_of(const struct options *options);
 char *program_of(pid_t pid);
 int by_number(const void *a, const void *b);

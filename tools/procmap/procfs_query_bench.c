@@ -11,13 +11,13 @@
 
 /**
  * struct timing - the cost of the runs of one method
- * @way: the method.
+ * @method: the method.
  * @ns: the time of each run; bench() allocates and frees it.
  * @syscalls: the number of system calls in a run.
  * @nr_found: the number of mappings, or of mapped addresses, in the last run.
  */
 struct timing {
-	enum procmap_way way;
+	enum procmap_method method;
 	uint64_t *ns;
 	unsigned long syscalls;
 	size_t nr_found;
@@ -41,14 +41,14 @@ static void count_found(void *context, uint64_t addr,
 		(*nr_found)++;
 }
 
-static int run(const struct options *options, enum procmap_way way,
+static int run(const struct options *options, enum procmap_method method,
 	       size_t *nr_found)
 {
 	struct procmap *procmap;
 	int err;
 
 	*nr_found = 0;
-	err = procmap_open_pid(options->pid, way, &procmap);
+	err = procmap_open_pid(options->pid, method, &procmap);
 	if (!err) {
 		err = visit(procmap, options, count_found, nr_found);
 		procmap_close(procmap);
@@ -60,7 +60,7 @@ static int time_run(const struct options *options, struct timing *timing,
 		    unsigned long nr)
 {
 	const uint64_t begin = now_ns();
-	const int err = run(options, timing->way, &timing->nr_found);
+	const int err = run(options, timing->method, &timing->nr_found);
 
 	timing->ns[nr] = now_ns() - begin;
 	return err;
@@ -71,23 +71,23 @@ static int time_run(const struct options *options, struct timing *timing,
  * before it lets the heap grow to its size.
  */
 static void run_to_be_counted(const struct options *options,
-			      enum procmap_way way)
+			      enum procmap_method method)
 {
 	size_t nr_found;
 
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 		_exit(EXIT_TROUBLE);
-	run(options, way, &nr_found);
+	run(options, method, &nr_found);
 	raise(SIGSTOP);
 	syscall(SYS_getpid);
-	run(options, way, &nr_found);
+	run(options, method, &nr_found);
 	syscall(SYS_getpid);
 	_exit(0);
 }
 
 /* Count the system calls of a run with ptrace(2). Returns 0 if that fails. */
 static unsigned long count_syscalls(const struct options *options,
-				    enum procmap_way way)
+				    enum procmap_method method)
 {
 	const pid_t child = fork();
 	unsigned long stops = 0;
@@ -95,7 +95,7 @@ static unsigned long count_syscalls(const struct options *options,
 	int status;
 
 	if (!child)
-		run_to_be_counted(options, way);
+		run_to_be_counted(options, method);
 	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
 		struct __ptrace_syscall_info info = {};
 
@@ -145,7 +145,7 @@ static void json_timings(FILE *out, const struct options *options,
 	for (i = 0; i < nr; i++) {
 		const struct timing *const timing = &timings[i];
 
-		json_open(&json, way_name(timing->way), '{');
+		json_open(&json, method_name(timing->method), '{');
 		json_real(&json, "min_us", timing->ns[0] / 1000.0);
 		json_real(&json, "median_us", median_us(timing->ns, runs));
 		json_real(&json, "max_us", timing->ns[runs - 1] / 1000.0);
@@ -154,7 +154,7 @@ static void json_timings(FILE *out, const struct options *options,
 		json_close(&json, '}');
 	}
 	for (i = 0; i < nr - 1; i++) {
-		snprintf(key, sizeof(key), "text_to_%s", way_name(timings[i].way));
+		snprintf(key, sizeof(key), "text_to_%s", method_name(timings[i].method));
 		json_real(&json, key, ratio_to_text(options, &timings[i],
 						    &timings[nr - 1]));
 	}
@@ -175,51 +175,51 @@ static void print_timings(FILE *out, const struct options *options,
 		const struct timing *const timing = &timings[i];
 
 		fprintf(out, "%-5s %12.1f %12.1f %12.1f %12lu %9zu\n",
-			way_name(timing->way), timing->ns[0] / 1000.0,
+			method_name(timing->method), timing->ns[0] / 1000.0,
 			median_us(timing->ns, runs), timing->ns[runs - 1] / 1000.0,
 			timing->syscalls, timing->nr_found);
 	}
 	for (i = 0; i < nr - 1; i++)
 		fprintf(out, "ratio of the medians, text to %s: %.2f\n",
-			way_name(timings[i].way),
+			method_name(timings[i].method),
 			ratio_to_text(options, &timings[i], &timings[nr - 1]));
 }
 
 int bench(const struct options *options, FILE *out)
 {
-	struct timing timings[NR_WAYS] = {};
-	enum procmap_way ways[NR_WAYS];
-	const size_t nr_ways = ways_to_compare(ways);
+	struct timing timings[NR_METHODS] = {};
+	enum procmap_method methods[NR_METHODS];
+	const size_t nr_methods = methods_to_compare(methods);
 	bool found = false;
 	unsigned long nr;
 	int err = 0;
 	size_t i;
 
-	for (i = 0; i < nr_ways; i++) {
-		timings[i].way = ways[i];
+	for (i = 0; i < nr_methods; i++) {
+		timings[i].method = methods[i];
 		timings[i].ns = need(calloc(options->runs, sizeof(uint64_t)));
 	}
 
 	/* Take turns, each time with another method first. */
 	for (nr = 0; nr < options->runs && !err; nr++)
-		for (i = 0; i < nr_ways && !err; i++)
-			err = time_run(options, &timings[(nr + i) % nr_ways],
+		for (i = 0; i < nr_methods && !err; i++)
+			err = time_run(options, &timings[(nr + i) % nr_methods],
 				       nr);
 	if (!err) {
-		for (i = 0; i < nr_ways; i++) {
+		for (i = 0; i < nr_methods; i++) {
 			qsort(timings[i].ns, options->runs, sizeof(uint64_t),
 			      by_number);
-			timings[i].syscalls = count_syscalls(options, ways[i]);
+			timings[i].syscalls = count_syscalls(options, methods[i]);
 			found |= timings[i].nr_found;
 		}
 		if (options->json)
-			json_timings(out, options, timings, nr_ways);
+			json_timings(out, options, timings, nr_methods);
 		else
-			print_timings(out, options, timings, nr_ways);
+			print_timings(out, options, timings, nr_methods);
 		err = found ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 
-	for (i = 0; i < nr_ways; i++)
+	for (i = 0; i < nr_methods; i++)
 		free(timings[i].ns);
 	return err;
 }

@@ -10,7 +10,7 @@
 /**
  * struct attempt - one comparison of a process
  * @count: the counts.
- * @way: the method that is compared with the text.
+ * @method: the method that is compared with the text.
  * @changed: the process changed its mappings meanwhile.
  * @as_json: write differences as JSON objects, not as lines.
  * @json: where to write differences.
@@ -19,7 +19,7 @@
  */
 struct attempt {
 	struct comparison count;
-	enum procmap_way way;
+	enum procmap_method method;
 	bool changed;
 	bool as_json;
 	struct json json;
@@ -28,24 +28,24 @@ struct attempt {
 };
 
 static void compare_strings(struct attempt *attempt, uint64_t addr,
-			    const char *field, const char *by_way,
+			    const char *field, const char *by_method,
 			    const char *by_text)
 {
 	struct json *const json = &attempt->json;
 
-	if (!strcmp(by_way, by_text))
+	if (!strcmp(by_method, by_text))
 		return;
 	if (attempt->as_json) {
 		json_open(json, NULL, '{');
 		json_address(json, "address", addr);
 		json_string(json, "field", field);
-		json_string(json, way_name(attempt->way), by_way);
+		json_string(json, method_name(attempt->method), by_method);
 		json_string(json, "text", by_text);
 		json_close(json, '}');
 	} else {
 		fprintf(json->out, "0x%016" PRIx64 ": %s: %s ", addr, field,
-			way_name(attempt->way));
-		print_whole_name(json->out, by_way);
+			method_name(attempt->method));
+		print_whole_name(json->out, by_method);
 		fputs(", text ", json->out);
 		print_whole_name(json->out, by_text);
 		fputc('\n', json->out);
@@ -54,14 +54,14 @@ static void compare_strings(struct attempt *attempt, uint64_t addr,
 }
 
 static void compare_numbers(struct attempt *attempt, uint64_t addr,
-			    const char *field, uint64_t by_way,
+			    const char *field, uint64_t by_method,
 			    uint64_t by_text)
 {
 	char a[sizeof("0x") + 16], b[sizeof("0x") + 16];
 
-	if (by_way == by_text)
+	if (by_method == by_text)
 		return;
-	snprintf(a, sizeof(a), "0x%" PRIx64, by_way);
+	snprintf(a, sizeof(a), "0x%" PRIx64, by_method);
 	snprintf(b, sizeof(b), "0x%" PRIx64, by_text);
 	compare_strings(attempt, addr, field, a, b);
 }
@@ -79,7 +79,7 @@ static void format_build_id(const struct procmap_mapping *vma,
 }
 
 static void compare_build_ids(struct attempt *attempt, uint64_t addr,
-			      const struct procmap_mapping *by_way,
+			      const struct procmap_mapping *by_method,
 			      const struct procmap_mapping *by_text)
 {
 	char a[BUILD_ID_TEXT_SIZE], b[BUILD_ID_TEXT_SIZE];
@@ -88,46 +88,46 @@ static void compare_build_ids(struct attempt *attempt, uint64_t addr,
 		attempt->count.unreadable++;
 		return;
 	}
-	attempt->count.build_ids += by_way->build_id_size ||
+	attempt->count.build_ids += by_method->build_id_size ||
 				 by_text->build_id_size;
-	format_build_id(by_way, a);
+	format_build_id(by_method, a);
 	format_build_id(by_text, b);
 	compare_strings(attempt, addr, "build ID", a, b);
 }
 
 /* Compare all that the text has; the page size is not in it. */
 static void compare_vmas(struct attempt *attempt,
-			 const struct procmap_mapping *by_way,
+			 const struct procmap_mapping *by_method,
 			 const struct procmap_mapping *by_text)
 {
 	const uint64_t addr = by_text->start;
 	char a[5], b[5];
 
 	attempt->count.mappings++;
-	compare_numbers(attempt, addr, "start", by_way->start,
+	compare_numbers(attempt, addr, "start", by_method->start,
 			by_text->start);
-	compare_numbers(attempt, addr, "end", by_way->end, by_text->end);
-	permissions(by_way, a);
+	compare_numbers(attempt, addr, "end", by_method->end, by_text->end);
+	permissions(by_method, a);
 	permissions(by_text, b);
 	compare_strings(attempt, addr, "permissions", a, b);
-	compare_numbers(attempt, addr, "offset", by_way->offset,
+	compare_numbers(attempt, addr, "offset", by_method->offset,
 			by_text->offset);
-	compare_numbers(attempt, addr, "device major", by_way->dev_major,
+	compare_numbers(attempt, addr, "device major", by_method->dev_major,
 			by_text->dev_major);
-	compare_numbers(attempt, addr, "device minor", by_way->dev_minor,
+	compare_numbers(attempt, addr, "device minor", by_method->dev_minor,
 			by_text->dev_minor);
-	compare_numbers(attempt, addr, "inode", by_way->inode,
+	compare_numbers(attempt, addr, "inode", by_method->inode,
 			by_text->inode);
-	attempt->count.names += by_way->name_len || by_text->name_len;
-	compare_strings(attempt, addr, "name", by_way->name, by_text->name);
-	compare_build_ids(attempt, addr, by_way, by_text);
+	attempt->count.names += by_method->name_len || by_text->name_len;
+	compare_strings(attempt, addr, "name", by_method->name, by_text->name);
+	compare_build_ids(attempt, addr, by_method, by_text);
 }
 
 static void compare_existence(struct attempt *attempt, uint64_t addr,
-			      bool by_way, bool by_text)
+			      bool by_method, bool by_text)
 {
 	compare_strings(attempt, addr, "mapping",
-			by_way ? "mapped" : "not mapped",
+			by_method ? "mapped" : "not mapped",
 			by_text ? "mapped" : "not mapped");
 }
 
@@ -135,18 +135,21 @@ static void compare_existence(struct attempt *attempt, uint64_t addr,
 static int next_of(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		   struct procmap_mapping *vma, bool *at_end)
 {
+	const struct procmap_mapping *found;
 	int err;
 
 	if (*at_end || vma->end > addr)
 		return 0;
-	err = procmap_next(procmap, &addr, flags, vma);
+	err = procmap_next(procmap, &addr, flags, &found);
+	if (!err)
+		*vma = *found;
 	*at_end = err == -ENOENT;
 	return *at_end ? 0 : err;
 }
 
 static int compare_lists(struct attempt *attempt,
 			 const struct options *options,
-			 struct procmap *by_way, struct procmap *by_text)
+			 struct procmap *by_method, struct procmap *by_text)
 {
 	const unsigned int flags = flags_of(options);
 	struct procmap_mapping a = {}, b = {};
@@ -155,7 +158,7 @@ static int compare_lists(struct attempt *attempt,
 	int err;
 
 	for (;;) {
-		err = next_of(by_way, addr, flags, &a, &end_a);
+		err = next_of(by_method, addr, flags, &a, &end_a);
 		if (!err)
 			err = next_of(by_text, addr, flags, &b, &end_b);
 		if (err || (end_a && end_b))
@@ -176,23 +179,23 @@ static int compare_lists(struct attempt *attempt,
 
 static int compare_addresses(struct attempt *attempt,
 			     const struct options *options,
-			     struct procmap *by_way, struct procmap *by_text)
+			     struct procmap *by_method, struct procmap *by_text)
 {
 	const unsigned int flags = flags_of(options);
-	struct procmap_resolved *a = NULL, *b = NULL;
+	const struct procmap_resolved *a = NULL, *b = NULL;
 	uint64_t compared_to = 0;
 	size_t i;
 	int err;
 
-	err = procmap_resolve(by_way, options->addrs, options->nr_addrs,
+	err = procmap_resolve(by_method, options->addrs, options->nr_addrs,
 			      flags, &a);
 	if (!err)
 		err = procmap_resolve(by_text, options->addrs,
 				      options->nr_addrs, flags, &b);
 	for (i = 0; !err && i < options->nr_addrs; i++) {
 		const uint64_t addr = options->addrs[i];
-		const uint32_t in_a = a->places[i].mapping;
-		const uint32_t in_b = b->places[i].mapping;
+		const uint32_t in_a = a->locations[i].mapping;
+		const uint32_t in_b = b->locations[i].mapping;
 
 		attempt->count.addresses++;
 		compare_existence(attempt, addr, in_a != PROCMAP_NOT_MAPPED,
@@ -200,9 +203,9 @@ static int compare_addresses(struct attempt *attempt,
 		if (in_a != PROCMAP_NOT_MAPPED && in_b != PROCMAP_NOT_MAPPED &&
 		    addr >= compared_to) {
 			const struct procmap_mapping *const x =
-				&a->mappings[in_a];
+				a->mappings[in_a];
 			const struct procmap_mapping *const y =
-				&b->mappings[in_b];
+				b->mappings[in_b];
 
 			compare_vmas(attempt, x, y);
 			compared_to = x->end < y->end ? x->end : y->end;
@@ -232,36 +235,36 @@ static char *read_maps(pid_t pid, size_t *len)
 
 /**
  * struct subject - a process, opened once for each method
- * @nr_ways: the number of methods.
- * @ways: the methods, the text last.
+ * @nr_methods: the number of methods.
+ * @methods: the methods, the text last.
  * @by: the handle of each method.
  */
 struct subject {
-	size_t nr_ways;
-	enum procmap_way ways[NR_WAYS];
-	struct procmap *by[NR_WAYS];
+	size_t nr_methods;
+	enum procmap_method methods[NR_METHODS];
+	struct procmap *by[NR_METHODS];
 };
 
 /* Compare one method with the text. Each method counts the same mappings anew. */
-static int compare_way(struct attempt *attempt, const struct options *options,
-		       const struct subject *subject, size_t way)
+static int compare_method(struct attempt *attempt, const struct options *options,
+		       const struct subject *subject, size_t method)
 {
-	struct procmap *const by_text = subject->by[subject->nr_ways - 1];
+	struct procmap *const by_text = subject->by[subject->nr_methods - 1];
 
-	attempt->way = subject->ways[way];
+	attempt->method = subject->methods[method];
 	attempt->count = (struct comparison) {
 		.differences = attempt->count.differences,
 	};
 	return options->list ?
-	       compare_lists(attempt, options, subject->by[way], by_text) :
-	       compare_addresses(attempt, options, subject->by[way], by_text);
+	       compare_lists(attempt, options, subject->by[method], by_text) :
+	       compare_addresses(attempt, options, subject->by[method], by_text);
 }
 
 /* Read the text before and after, to see whether the process changed. */
 static int compare_once(struct attempt *attempt, const struct options *options,
 			const struct subject *subject)
 {
-	size_t len_before, len_after, way;
+	size_t len_before, len_after, method;
 	char *before, *after;
 	int err = 0;
 
@@ -269,8 +272,8 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 	attempt->json.first = true;
 	attempt->json.out = need(open_memstream(&attempt->lines,
 						&attempt->lines_size));
-	for (way = 0; way + 1 < subject->nr_ways && !err; way++)
-		err = compare_way(attempt, options, subject, way);
+	for (method = 0; method + 1 < subject->nr_methods && !err; method++)
+		err = compare_method(attempt, options, subject, method);
 	fclose(attempt->json.out);
 	after = read_maps(options->pid, &len_after);
 	attempt->changed = len_before != len_after ||
@@ -350,13 +353,13 @@ int compare(const struct options *options, struct comparison *total, FILE *out)
 	int err = 0;
 	size_t i;
 
-	subject.nr_ways = ways_to_compare(subject.ways);
-	for (i = 0; i < subject.nr_ways && !err; i++)
-		err = procmap_open_pid(options->pid, subject.ways[i],
+	subject.nr_methods = methods_to_compare(subject.methods);
+	for (i = 0; i < subject.nr_methods && !err; i++)
+		err = procmap_open_pid(options->pid, subject.methods[i],
 				       &subject.by[i]);
 	if (!err)
 		err = compare_until_same(&attempt, options, &subject);
-	for (i = 0; i < subject.nr_ways; i++)
+	for (i = 0; i < subject.nr_methods; i++)
 		procmap_close(subject.by[i]);
 	if (err)
 		goto free;
@@ -382,11 +385,11 @@ free:
 int print_comparison(const struct options *options,
 		     const struct comparison *total, FILE *out)
 {
-	enum procmap_way ways[NR_WAYS];
+	enum procmap_method methods[NR_METHODS];
 
 	if (total->processes && !options->json) {
-		fprintf(out, "compared by ioctl%s and text\n",
-			ways_to_compare(ways) == NR_WAYS ? ", scan" : "");
+		fprintf(out, "compared by query%s and text\n",
+			methods_to_compare(methods) == NR_METHODS ? ", scan" : "");
 		if (is_of_many(options))
 			fprintf(out, "  processes           %8zu\n",
 				total->processes);

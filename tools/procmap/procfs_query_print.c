@@ -605,13 +605,13 @@ int show(const struct options *options, FILE *out)
 	struct procmap *procmap;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->way, &procmap);
+	err = procmap_open_pid(options->pid, options->method, &procmap);
 	if (err)
 		return err;
 	if (options->json) {
 		json_begin(&printer.json, options);
-		json_string(&printer.json, "way",
-			    way_name(procmap_get_way(procmap)));
+		json_string(&printer.json, "method",
+			    method_name(procmap_get_method(procmap)));
 		json_open(&printer.json, options->list ? "vmas" : "addresses",
 			  '[');
 	} else {

@@ -34,14 +34,14 @@ static const char *const work_names[NR_WORKS] = { "lookup", "walk" };
 /**
  * struct curve - one kind of work with one method
  * @work: the work.
- * @way: the method.
+ * @method: the method.
  */
 struct curve {
 	enum work work;
-	enum procmap_way way;
+	enum procmap_method method;
 };
 
-#define NR_CURVES_MAX	(NR_WORKS * NR_WAYS)
+#define NR_CURVES_MAX	(NR_WORKS * NR_METHODS)
 
 /**
  * struct curves - all curves to measure
@@ -153,7 +153,7 @@ static int look_up(struct procmap *procmap, const struct subject *subject,
 		   size_t run, size_t *nr_found)
 {
 	const size_t which = (run + 1) * 7919 % subject->nr;
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 
 	(*nr_found)++;
 	return procmap_find(procmap,
@@ -163,7 +163,7 @@ static int look_up(struct procmap *procmap, const struct subject *subject,
 
 static int walk(struct procmap *procmap, size_t *nr_found)
 {
-	struct procmap_mapping vma;
+	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	int err;
 
@@ -172,7 +172,7 @@ static int walk(struct procmap *procmap, size_t *nr_found)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int measure_work(const struct subject *subject, enum procmap_way way,
+static int measure_work(const struct subject *subject, enum procmap_method method,
 			enum work work, double *us, size_t *nr_found)
 {
 	uint64_t ns[RUNS_MAX], begin, begin_all;
@@ -180,7 +180,7 @@ static int measure_work(const struct subject *subject, enum procmap_way way,
 	size_t nr = 0;
 	int err;
 
-	err = procmap_open_pid(subject->pid, way, &procmap);
+	err = procmap_open_pid(subject->pid, method, &procmap);
 	if (err)
 		return err;
 	begin_all = now_ns();
@@ -201,16 +201,16 @@ static int measure_work(const struct subject *subject, enum procmap_way way,
 /* Skip lookups with the scan: the library does them with PROCMAP_QUERY. */
 static void find_curves(struct curves *curves)
 {
-	enum procmap_way ways[NR_WAYS];
-	const size_t nr_ways = ways_to_compare(ways);
-	size_t work, way;
+	enum procmap_method methods[NR_METHODS];
+	const size_t nr_methods = methods_to_compare(methods);
+	size_t work, method;
 
 	curves->nr = 0;
 	for (work = 0; work < NR_WORKS; work++)
-		for (way = 0; way < nr_ways; way++)
-			if (work != LOOKUP || ways[way] != PROCMAP_BY_SCAN)
+		for (method = 0; method < nr_methods; method++)
+			if (work != LOOKUP || methods[method] != PROCMAP_BY_SCAN)
 				curves->curves[curves->nr++] =
-					(struct curve) { work, ways[way] };
+					(struct curve) { work, methods[method] };
 }
 
 static int measure(size_t nr, const struct curves *curves, struct point *point)
@@ -221,7 +221,7 @@ static int measure(size_t nr, const struct curves *curves, struct point *point)
 
 	start_subject(&subject, nr);
 	for (i = 0; i < curves->nr && !err; i++)
-		err = measure_work(&subject, curves->curves[i].way,
+		err = measure_work(&subject, curves->curves[i].method,
 				   curves->curves[i].work, &point->us[i],
 				   &point->vmas);
 	stop_subject(&subject);
@@ -252,7 +252,7 @@ static void json_points(struct json *json, const struct curves *curves,
 		for (j = 0; j < curves->nr; j++) {
 			snprintf(key, sizeof(key), "%s_%s_us",
 				 work_names[curves->curves[j].work],
-				 way_name(curves->curves[j].way));
+				 method_name(curves->curves[j].method));
 			json_real(json, key, points[i].us[j]);
 		}
 		json_close(json, '}');
@@ -268,8 +268,8 @@ static void print_points(FILE *out, const struct curves *curves,
 	fputs("medians in us\n    VMAs", out);
 	for (j = 0; j < curves->nr; j++) {
 		fprintf(out, " %8s, %-5s", work_names[curves->curves[j].work],
-			way_name(curves->curves[j].way));
-		if (curves->curves[j].way == PROCMAP_BY_TEXT)
+			method_name(curves->curves[j].method));
+		if (curves->curves[j].method == PROCMAP_BY_TEXT)
 			fputs("  ratio", out);
 	}
 	fputc('\n', out);
@@ -279,7 +279,7 @@ static void print_points(FILE *out, const struct curves *curves,
 		fprintf(out, "%8zu", point->vmas);
 		for (j = 0; j < curves->nr; j++) {
 			fprintf(out, " %15.1f", point->us[j]);
-			if (curves->curves[j].way == PROCMAP_BY_TEXT)
+			if (curves->curves[j].method == PROCMAP_BY_TEXT)
 				fprintf(out, " %6.1f",
 					point->us[j] / point->us[j - 1]);
 		}
@@ -349,10 +349,10 @@ static char *draw(struct gnuplot *gnuplot, const struct curves *curves,
 	for (i = 0; i < curves->nr; i++)
 		fprintf(gnuplot->in,
 			"%s$points using 2:%zu with linespoints linetype %d pointtype %d title '%s by %s'",
-			i ? ", " : "", 4 + 2 * i, curves->curves[i].way,
+			i ? ", " : "", 4 + 2 * i, curves->curves[i].method,
 			4 + 2 * curves->curves[i].work,
 			work_names[curves->curves[i].work],
-			way_name(curves->curves[i].way));
+			method_name(curves->curves[i].method));
 	fputc('\n', gnuplot->in);
 	fclose(gnuplot->in);
 	signal(SIGPIPE, before);

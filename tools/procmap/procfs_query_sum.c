@@ -98,7 +98,7 @@ int add_to_sums(const struct options *options, struct sums *sums)
 	struct procmap *procmap;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->way, &procmap);
+	err = procmap_open_pid(options->pid, options->method, &procmap);
 	if (err)
 		return err;
 	err = visit(procmap, options, add_mapping, &context);

@@ -54,7 +54,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[-+]\d\d:\d\d"
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
-NO_IOCTL = "the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale"
+NO_IOCTL = "the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
 NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
 
@@ -73,7 +73,7 @@ HAS_QUERY = has_ioctl(PROCMAP_QUERY)
 HAS_SCAN = has_ioctl(PROCMAP_SCAN)
 METHODS = {"-T": "text"}
 if HAS_QUERY:
-    METHODS["-Q"] = "ioctl"
+    METHODS["-Q"] = "query"
 if HAS_SCAN:
     METHODS["-S"] = "scan"
 
@@ -789,7 +789,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertTrue(any("\\012" in vma.name for vma in vmas))
         self.assertTrue(any("name_hex" in vma.json_name() for vma in vmas))
         for method, name in METHODS.items():
-            head = {"pid": self.odd, "way": name}
+            head = {"pid": self.odd, "method": name}
             self.assertEqual(self.run_json(method, "--list", of="odd"),
                              head | {"vmas": [vma.json(method) for vma in vmas]})
             self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"),
@@ -899,7 +899,7 @@ class ProcfsQueryTest(unittest.TestCase):
         for pid in self.plain, self.odd:
             out = lines_of(self.run_tool("--list", "--compare", of=pid))
             names = sum(bool(vma.name) for vma in maps(pid))
-            self.assertEqual(out[:3], [f"compared by ioctl{scan} and text",
+            self.assertEqual(out[:3], [f"compared by query{scan} and text",
                                        f"  mappings            {len(maps(pid)):8}",
                                        f"  names               {names:8}"])
             self.assertRegex(out[3], "^  build IDs +[1-9][0-9]*$")
@@ -921,19 +921,19 @@ class ProcfsQueryTest(unittest.TestCase):
         out = self.run_tool("--compare", start_of_code, lie="fields", status=1)
         found = [line for line in lines_of(out) if line.startswith("0x")]
         head = f"{self.code.start:#018x}: "
-        self.assertEqual([re.fullmatch(f"{head}(.+): ioctl .+, text .+", line)[1]
+        self.assertEqual([re.fullmatch(f"{head}(.+): query .+, text .+", line)[1]
                           for line in found],
                          ["end", "permissions", "offset", "device major",
                           "device minor", "inode", "name", "build ID"])
-        self.assertIn(f"{head}permissions: ioctl rwxp, text r-xp", found)
-        self.assertIn(f"{head}name: ioctl {wrong}, text {right}", found)
+        self.assertIn(f"{head}permissions: query rwxp, text r-xp", found)
+        self.assertIn(f"{head}name: query {wrong}, text {right}", found)
         self.assertRegex(out, r"(?m)^differences +8$")
 
         found = self.run_json("--compare", start_of_code, lie="fields",
                               status=1)["compare"]
         self.assertIs(found["changed"], False)
         self.assertEqual(len(found["differences"]), 8)
-        self.assertIn({"address": f"0x{start_of_code}", "field": "name", "ioctl": wrong,
+        self.assertIn({"address": f"0x{start_of_code}", "field": "name", "query": wrong,
                        "text": right}, found["differences"])
 
     def differences(self, lie, *args):
@@ -942,7 +942,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_compare_reports_missing_mappings(self):
-        missing = [f"{vma.start:#018x}: mapping: ioctl not mapped, text mapped"
+        missing = [f"{vma.start:#018x}: mapping: query not mapped, text mapped"
                    for vma in maps(self.plain) if "x" in vma.permissions]
         self.assertEqual(self.differences("hole", "--list", "--executable"), missing)
         self.assertIn(self.differences("hole", f"{self.code.start:x}"),
@@ -953,7 +953,7 @@ class ProcfsQueryTest(unittest.TestCase):
         for args, address in ((("--list",), "0xffffffffffff0000"),
                               (("ffffffffffff1234",), "0xffffffffffff1234")):
             self.assertEqual(self.differences("extra", *args),
-                             [f"{address}: mapping: ioctl mapped, text not mapped"])
+                             [f"{address}: mapping: query mapped, text not mapped"])
 
     @needs_scan
     def test_compare_reports_what_a_scan_says(self):
@@ -976,13 +976,13 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_with_the_ioctl_it_is_used(self):
-        self.assertEqual(self.run_json("--list", "-Q")["way"], "ioctl")
-        best = "scan" if HAS_SCAN else "ioctl"
-        self.assertEqual(self.run_json("--list")["way"], best)
+        self.assertEqual(self.run_json("--list", "-Q")["method"], "query")
+        best = "scan" if HAS_SCAN else "query"
+        self.assertEqual(self.run_json("--list")["method"], best)
 
     def test_without_the_ioctl_the_text_is_used(self):
         for lie in ("none", "refused") if HAS_QUERY else (None,):
-            self.assertEqual(self.run_json("--list", lie=lie)["way"], "text")
+            self.assertEqual(self.run_json("--list", lie=lie)["method"], "text")
 
     def test_without_the_ioctl_it_cannot_be_asked_for(self):
         for option in ("-Q",), ("-S",), ("--compare",), ("--bench", "2"):
@@ -995,7 +995,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_bench_prints_times_in_order(self):
-        methods = [method for method in ("ioctl", "scan", "text")
+        methods = [method for method in ("query", "scan", "text")
                    if method in METHODS.values()]
         bench = self.run_json("--list", "--bench", "5")["bench"]
         ratios = [f"text_to_{method}" for method in methods[:-1]]
@@ -1019,18 +1019,18 @@ class ProcfsQueryTest(unittest.TestCase):
     @needs_query
     def test_one_query_answers_for_a_mapping(self):
         code, data = self.code.start, f"{self.data.start:x}"
-        one = self.bench("ioctl", f"{code:x}")
+        one = self.bench("query", f"{code:x}")
         self.assertIn(one, range(4, 12))
-        self.assertEqual(self.bench("ioctl", f"{code:x}", f"{code + 1:x}",
+        self.assertEqual(self.bench("query", f"{code:x}", f"{code + 1:x}",
                                     f"{code + 255:x}"), one)
-        self.assertEqual(self.bench("ioctl", "1", "2", "3", f"{code:x}", data), one + 2)
-        self.assertEqual(self.bench("ioctl", f"{code:x}", "ffffffffffff0000",
+        self.assertEqual(self.bench("query", "1", "2", "3", f"{code:x}", data), one + 2)
+        self.assertEqual(self.bench("query", f"{code:x}", "ffffffffffff0000",
                                     "ffffffffffff0001"), one + 1)
 
     @needs_scan
     def test_one_scan_answers_for_all_mappings(self):
         # A query for each mapping and one for the end, against at most five scans.
-        saved = self.bench("ioctl", "--list") - self.bench("scan", "--list")
+        saved = self.bench("query", "--list") - self.bench("scan", "--list")
         self.assertGreaterEqual(saved, len(maps(self.plain)) - 4)
 
     @needs_query
@@ -1283,7 +1283,7 @@ class ProcfsQueryTest(unittest.TestCase):
     @needs("gnuplot")
     def test_scale_draws_what_it_prints(self):
         picture = f"{self.tmp}/scale.svg"
-        curves = [("lookup", "ioctl"), ("lookup", "text"), ("walk", "ioctl"),
+        curves = [("lookup", "query"), ("lookup", "text"), ("walk", "query"),
                   ("walk", "scan"), ("walk", "text")]
         if not HAS_SCAN:
             curves.remove(("walk", "scan"))

@@ -212,7 +212,7 @@ static int look_anew(const struct options *options, struct procmap **procmap,
 
 	procmap_close(*procmap);
 	*procmap = NULL;
-	err = procmap_open_pid(options->pid, options->way, procmap);
+	err = procmap_open_pid(options->pid, options->method, procmap);
 	return err ? err : look(*procmap, watcher, before, now, is_first);
 }
 
@@ -226,7 +226,7 @@ int watch(const struct options *options)
 	unsigned int i;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->way, &procmap);
+	err = procmap_open_pid(options->pid, options->method, &procmap);
 	if (err)
 		return err;
 	start = now_ns();

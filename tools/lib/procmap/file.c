@@ -25,7 +25,7 @@
  */
 static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
 {
-	struct procmap_mapping mapped;
+	const struct procmap_mapping *mapped;
 	struct procmap *self;
 	bool same = false;
 	void *page;
@@ -33,13 +33,21 @@ static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
 	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
 		return false;
-	if (!procmap_open_self(PROCMAP_ANY_WAY, &self)) {
+	if (!procmap_open_self(PROCMAP_ANY_METHOD, &self)) {
 		same = !procmap_find(self, (uintptr_t)page, 0, &mapped) &&
-		       same_file(&mapped, mapping);
+		       same_file(mapped, mapping);
 		procmap_close(self);
 	}
 	munmap(page, 1);
 	return same;
+}
+
+static bool is_stat_of(const struct stat *stat,
+		       const struct procmap_mapping *mapping)
+{
+	return stat->st_ino == mapping->inode &&
+	       major(stat->st_dev) == mapping->dev_major &&
+	       minor(stat->st_dev) == mapping->dev_minor;
 }
 
 static bool is_file_of(int fd, const struct procmap_mapping *mapping)
@@ -48,11 +56,7 @@ static bool is_file_of(int fd, const struct procmap_mapping *mapping)
 
 	if (fstat(fd, &stat))
 		return false;
-	if (stat.st_ino == mapping->inode &&
-	    major(stat.st_dev) == mapping->dev_major &&
-	    minor(stat.st_dev) == mapping->dev_minor)
-		return true;
-	return is_seen_as(fd, mapping);
+	return is_stat_of(&stat, mapping) || is_seen_as(fd, mapping);
 }
 
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */
@@ -170,20 +174,11 @@ static bool is_in_page_cache(int fd)
 	       fs.f_type != PROC_SUPER_MAGIC && fs.f_type != SYSFS_MAGIC;
 }
 
-void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
+static void read_build_id_of_file(struct procmap *procmap,
+				  struct procmap_mapping *mapping)
 {
-	struct procmap_mapping *const last = &procmap->last;
+	struct stat stat;
 	int fd;
-
-	mapping->build_id_size = 0;
-	if (!has_file(mapping))
-		return;
-	if (last->inode && same_file(last, mapping)) {
-		mapping->build_id_size = last->build_id_size;
-		memcpy(mapping->build_id, last->build_id,
-		       sizeof(mapping->build_id));
-		return;
-	}
 
 	fd = procmap->fd < 0 ? -ENODEV : procmap_open_file(procmap, mapping);
 	if (fd == -ENODEV && procmap->fd >= 0 && procmap->dir >= 0) {
@@ -191,10 +186,67 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {
-		if (is_in_page_cache(fd))
+		if (is_in_page_cache(fd) && !fstat(fd, &stat))
 			mapping->build_id_size =
-				read_build_id(fd, mapping->build_id);
+				read_build_id(fd, 0, stat.st_size,
+					      mapping->build_id);
 		close(fd);
 	}
-	*last = *mapping;
+}
+
+static void read_build_id_of_vdso(struct procmap *procmap,
+				  struct procmap_mapping *mapping)
+{
+	const int fd = procmap->dir < 0 ? -1 :
+		       openat(procmap->dir, "mem", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	mapping->build_id_size = read_build_id(fd, mapping->start,
+					       mapping->end - mapping->start,
+					       mapping->build_id);
+	close(fd);
+}
+
+void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
+{
+	mapping->build_id_size = 0;
+	if (has_file(mapping)) {
+		if (procmap->method == PROCMAP_BY_TEXT ||
+		    query_build_id(procmap, mapping))
+			read_build_id_of_file(procmap, mapping);
+	} else if (!strcmp(mapping->name, "[vdso]")) {
+		read_build_id_of_vdso(procmap, mapping);
+	}
+}
+
+static bool stat_agrees(struct procmap *procmap,
+			const struct procmap_mapping *mapping)
+{
+	struct stat stat;
+	bool agrees;
+	char *path;
+
+	if (asprintf(&path, "root%s", mapping->name) < 0)
+		return false;
+	agrees = !fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) &&
+		 is_stat_of(&stat, mapping);
+	free(path);
+	return agrees;
+}
+
+/* Without permission to look, what the kernel appended to the name has to do. */
+bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	int fd;
+
+	if (procmap->dir < 0 || *mapping->name != '/' ||
+	    stat_agrees(procmap, mapping))
+		return false;
+	fd = open_by_name(procmap, mapping);
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE ||
+		       mapping->name_len != name_len_of_file(mapping);
+	close(fd);
+	return false;
 }

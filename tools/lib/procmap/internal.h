@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* A tree with this header may be built with an older <linux/fs.h>. */
@@ -28,6 +29,8 @@
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)
 #define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
+#define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
+			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
 /* These flags of the library and of an ioctl are passed on unchanged. */
 #define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
@@ -105,30 +108,43 @@ struct scan {
 
 /**
  * struct procmap - see procmap.h
- * @way: the method: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT.
+ * @method: the method: PROCMAP_BY_SCAN, PROCMAP_BY_QUERY or PROCMAP_BY_TEXT.
+ * @any: the caller leaves the method to the library, which walks by the text if
+ *	@method is PROCMAP_BY_QUERY.
  * @fd: the maps file; -1 for a saved text.
  * @own_fd: procmap_close() closes @fd.
- * @dir: the directory of the process in /proc, opened with O_PATH; -1 if
- *	unknown.
+ * @dir: the directory in /proc of the process, or of one of its threads if the
+ *	main one has exited, opened with O_PATH; -1 if unknown.
+ * @process: the directory of the process if @dir is that of a thread; or -1.
  * @maps: the text of maps.
  * @smaps: the text of smaps, opened on first use.
  * @walk: the text that was read last, @maps or @smaps; or NULL.
  * @scan: the current batch of the scan method.
  * @name: the name of the mapping that was returned last.
- * @last: text method: the mapping for which the last build ID was read since
- *	the last restart of the text; its inode is 0 if there is none.
+ * @found: the mapping that was returned last.
+ * @last: the mapping of a file that was returned last in this walk, with the build
+ *	ID and PROCMAP_DELETED if they are wanted; its inode is 0 if there is none.
+ * @in_run: the two mappings that were returned last are of one file.
+ * @part: part of a name, for procmap_find_name().
+ * @programs: how often procmap_reopen() has found another program.
  */
 struct procmap {
-	enum procmap_way way;
+	enum procmap_method method;
+	bool any;
 	int fd;
 	bool own_fd;
 	int dir;
+	int process;
 	struct text maps;
 	struct text smaps;
 	struct text *walk;
 	struct scan scan;
 	struct name_buffer name;
+	struct procmap_mapping found;
 	struct procmap_mapping last;
+	bool in_run;
+	struct name_buffer part;
+	unsigned int programs;
 };
 
 static inline bool has_file(const struct procmap_mapping *mapping)
@@ -150,6 +166,14 @@ static inline bool same_file(const struct procmap_mapping *a,
  */
 hidden int reopen(int fd);
 
+static inline bool passes(const struct procmap_mapping *mapping,
+			  unsigned int flags)
+{
+	if ((flags & PROCMAP_FILE_BACKED) && !has_file(mapping))
+		return false;
+	return !(flags & PERMISSIONS & ~mapping->flags);
+}
+
 /* Grow the buffer to at least @size bytes. Returns 0 or -ENOMEM. */
 hidden int name_reserve(struct name_buffer *name, size_t size);
 
@@ -158,6 +182,8 @@ hidden int name_reserve(struct name_buffer *name, size_t size);
  * @len. Returns 0 or -ENOMEM.
  */
 hidden int escape_name(struct name_buffer *name, size_t *len);
+
+hidden bool is_method(enum procmap_method method);
 
 /* Go back to the first line. */
 hidden void text_restart(struct text *text);
@@ -180,15 +206,34 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
 hidden int text_probe(struct text *text);
 
 /*
+ * Add what is wanted of the file of a mapping and is not known yet. In a run of
+ * mappings of one file, it is found out for the first.
+ */
+hidden void add_wanted(struct procmap *procmap, unsigned int flags,
+		       bool has_build_id, struct procmap_mapping *mapping);
+
+/* The error if the address space is gone: exited, or another program? */
+hidden int what_happened(const struct procmap *procmap);
+
+/* Begin a new series of calls: use nothing that an earlier one has returned. */
+hidden void start_over(struct procmap *procmap);
+
+/*
  * Find the first mapping that ends above @addr and passes the filters in
- * @flags. A series of calls with rising addresses is fast; @restart begins a
- * new one. Returns as procmap_find().
+ * @flags; with PROCMAP_UNFILTERED, also one in front of it that does not pass. A
+ * series of calls with rising addresses is fast. Returns as procmap_find().
  */
 hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		     bool restart, struct procmap_mapping *mapping);
+		     struct procmap_mapping *mapping);
 
-/* The same by PROCMAP_QUERY, for addresses in any order. */
-hidden int find_by_ioctl(struct procmap *procmap, uint64_t addr,
+/* Internal: not to be searched by the kernel for a mapping that passes. */
+#define PROCMAP_UNFILTERED	0x80000000u
+
+/*
+ * The same by PROCMAP_QUERY, for addresses in any order; without
+ * PROCMAP_COVERING_OR_NEXT only a mapping that covers @addr.
+ */
+hidden int find_by_query(struct procmap *procmap, uint64_t addr,
 			 unsigned int flags, struct procmap_mapping *mapping);
 
 /*
@@ -203,9 +248,18 @@ hidden int take_from_text(struct procmap *procmap, uint64_t addr,
 /* Returns 0 if PROCMAP_SCAN works, or its error. */
 hidden int scan_probe(int fd);
 
+/* Drop the batch. */
+hidden void scan_start_over(struct scan *scan);
+
 /* find_from() by PROCMAP_SCAN. */
 hidden int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		     bool restart, struct procmap_mapping *mapping);
+		     struct procmap_mapping *mapping);
+
+/*
+ * The generation of the address space; 0 if the kernel does not number them.
+ * Returns 0 or -errno.
+ */
+hidden int scan_generation(struct procmap *procmap, uint64_t *generation);
 
 /* Free the buffers. */
 hidden void scan_free(struct scan *scan);
@@ -216,12 +270,22 @@ static inline int scan_probe(int fd)
 	return -ENOTTY;
 }
 
-static inline int scan_find(struct procmap *procmap, uint64_t addr,
-			    unsigned int flags, bool restart,
-			    struct procmap_mapping *mapping)
+static inline void scan_start_over(struct scan *scan)
 {
-	(void)restart;
-	return find_by_ioctl(procmap, addr, flags, mapping);
+	(void)scan;
+}
+
+static inline int scan_find(struct procmap *procmap, uint64_t addr,
+			    unsigned int flags, struct procmap_mapping *mapping)
+{
+	return find_by_query(procmap, addr, flags, mapping);
+}
+
+static inline int scan_generation(struct procmap *procmap, uint64_t *generation)
+{
+	(void)procmap;
+	*generation = 0;
+	return 0;
 }
 
 static inline void scan_free(struct scan *scan)
@@ -230,11 +294,38 @@ static inline void scan_free(struct scan *scan)
 }
 #endif
 
-/* Open the mapped file and read its build ID into @mapping: the text method. */
+/*
+ * Read the build ID of the file by the method of the handle, or that of the vdso
+ * from memory.
+ */
 hidden void find_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
-/* Read the build ID of an ELF file. Returns its size, or 0 if there is none. */
-hidden int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX]);
+/* Ask the kernel for it. Returns 0 or -errno. */
+hidden int query_build_id(struct procmap *procmap,
+			  struct procmap_mapping *mapping);
+
+/* The length of a name without its " (deleted)". */
+static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t len = sizeof(deleted) - 1;
+
+	if (mapping->name_len < len ||
+	    memcmp(mapping->name + mapping->name_len - len, deleted, len))
+		return mapping->name_len;
+	return mapping->name_len - len;
+}
+
+/* Is there no file at the path of the mapping, or another one? */
+hidden bool is_deleted(struct procmap *procmap,
+		       const struct procmap_mapping *mapping);
+
+/*
+ * Read the build ID of an ELF file, or of an image of @size bytes at @begin.
+ * Returns its size, or 0 if there is none.
+ */
+hidden int read_build_id(int fd, uint64_t begin, uint64_t size,
+			 uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
 #endif /* PROCMAP_INTERNAL_H */

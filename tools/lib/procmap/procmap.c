@@ -2,6 +2,7 @@
 /*
  * Handles, and the lookup of one mapping by PROCMAP_QUERY or in the text.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,8 +17,8 @@
 
 #include "internal.h"
 
-#define CALL_FLAGS	(FILTERS | PROCMAP_COVERING_OR_NEXT |	\
-			 PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE)
+/* What PROCMAP_QUERY returns with a newline for each byte fits, and a NUL. */
+#define NAME_SIZE	(PATH_MAX * NEWLINE_LEN)
 
 SAME(PROCMAP_READABLE, PROCMAP_QUERY_VMA_READABLE);
 SAME(PROCMAP_WRITABLE, PROCMAP_QUERY_VMA_WRITABLE);
@@ -29,16 +30,20 @@ SAME(PROCMAP_FILE_BACKED, PROCMAP_QUERY_FILE_BACKED_VMA);
 static const char newline[] = "\\012";
 #define NEWLINE_LEN	(sizeof(newline) - 1)
 
+/* The first time, which is when a handle is opened, for all names but a few. */
 int name_reserve(struct name_buffer *name, size_t size)
 {
 	char *bytes;
 
 	if (size <= name->size)
 		return 0;
-	size = size < PATH_MAX ? PATH_MAX : size * 2;
+	size = size < NAME_SIZE ? NAME_SIZE : size * 2;
 	bytes = realloc(name->bytes, size);
 	if (!bytes)
 		return -ENOMEM;
+	/* Checkers of memory do not know that an ioctl will write it. */
+	if (!name->bytes)
+		memset(bytes, 0, PATH_MAX);
 	name->bytes = bytes;
 	name->size = size;
 	return 0;
@@ -86,7 +91,7 @@ static int query(int fd, struct procmap_query *query)
 }
 
 /* Returns 0 if PROCMAP_QUERY works, or its error. */
-static int probe_ioctl(int fd)
+static int probe_query(int fd)
 {
 	struct procmap_query any = {
 		.query_flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
@@ -106,29 +111,32 @@ static bool is_unavailable(int err)
 /* Read the text through a file of our own, if we may open one. */
 static int start_text(struct procmap *procmap)
 {
+	text_close(&procmap->maps);
+	procmap->maps = (struct text) { .fd = -1 };
 	procmap->maps.fd = reopen(procmap->fd);
 	if (procmap->maps.fd < 0)
 		procmap->maps.fd = fcntl(procmap->fd, F_DUPFD_CLOEXEC, 0);
 	return procmap->maps.fd < 0 ? -errno : 0;
 }
 
-static int choose_way(struct procmap *procmap, enum procmap_way way)
+static int choose_method(struct procmap *procmap, enum procmap_method method)
 {
 	int err;
 
-	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_SCAN) {
-		procmap->way = PROCMAP_BY_SCAN;
+	procmap->any = method == PROCMAP_ANY_METHOD;
+	if (procmap->any || method == PROCMAP_BY_SCAN) {
+		procmap->method = PROCMAP_BY_SCAN;
 		err = scan_probe(procmap->fd);
-		if (!is_unavailable(err) || way == PROCMAP_BY_SCAN)
+		if (!is_unavailable(err) || !procmap->any)
 			return err;
 	}
-	if (way == PROCMAP_ANY_WAY || way == PROCMAP_BY_IOCTL) {
-		procmap->way = PROCMAP_BY_IOCTL;
-		err = probe_ioctl(procmap->fd);
-		if (!is_unavailable(err) || way == PROCMAP_BY_IOCTL)
+	if (procmap->any || method == PROCMAP_BY_QUERY) {
+		procmap->method = PROCMAP_BY_QUERY;
+		err = probe_query(procmap->fd);
+		if (!is_unavailable(err) || !procmap->any)
 			return err;
 	}
-	procmap->way = PROCMAP_BY_TEXT;
+	procmap->method = PROCMAP_BY_TEXT;
 	err = start_text(procmap);
 	if (err)
 		return err;
@@ -139,23 +147,81 @@ static struct procmap *new_handle(void)
 {
 	struct procmap *const procmap = calloc(1, sizeof(*procmap));
 
-	if (procmap) {
-		procmap->fd = -1;
-		procmap->dir = -1;
-		procmap->maps.fd = -1;
-		procmap->smaps.fd = -1;
+	if (!procmap)
+		return NULL;
+	procmap->fd = -1;
+	procmap->process = -1;
+	procmap->dir = -1;
+	procmap->maps.fd = -1;
+	procmap->smaps.fd = -1;
+	if (name_reserve(&procmap->name, NAME_SIZE)) {
+		free(procmap);
+		return NULL;
 	}
 	return procmap;
 }
 
-static bool is_way(enum procmap_way way)
+bool is_method(enum procmap_method method)
 {
-	return way == PROCMAP_ANY_WAY || way == PROCMAP_BY_IOCTL ||
-	       way == PROCMAP_BY_TEXT || way == PROCMAP_BY_SCAN;
+	return method == PROCMAP_ANY_METHOD || method == PROCMAP_BY_QUERY ||
+	       method == PROCMAP_BY_TEXT || method == PROCMAP_BY_SCAN;
+}
+
+/* Open the maps file below the directory of a process or thread. */
+static int open_maps_of(struct procmap *procmap, enum procmap_method method)
+{
+	if (procmap->fd >= 0)
+		close(procmap->fd);
+	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (procmap->fd < 0)
+		return -errno;
+	procmap->own_fd = true;
+	return choose_method(procmap, method);
+}
+
+/*
+ * Open the maps file of a thread that has not exited, since the main thread has: its
+ * mappings are those of the process.
+ */
+static int open_thread(struct procmap *procmap, enum procmap_method method)
+{
+	const int tasks = openat(procmap->dir, "task",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *const list = tasks < 0 ? NULL : fdopendir(tasks);
+	struct dirent *task;
+	int err = -ESRCH;
+
+	if (!list) {
+		if (tasks >= 0)
+			close(tasks);
+		return err;
+	}
+	procmap->process = procmap->dir;
+	procmap->dir = -1;
+	while (err == -ESRCH && (task = readdir(list))) {
+		if (*task->d_name == '.')
+			continue;
+		if (procmap->dir >= 0)
+			close(procmap->dir);
+		procmap->dir = openat(tasks, task->d_name,
+				      O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (procmap->dir >= 0)
+			err = open_maps_of(procmap, method);
+	}
+	closedir(list);
+	return err;
+}
+
+/* Open the mappings of the process whose directory in /proc the handle has. */
+static int open_maps(struct procmap *procmap, enum procmap_method method)
+{
+	const int err = open_maps_of(procmap, method);
+
+	return err == -ESRCH ? open_thread(procmap, method) : err;
 }
 
 /* Open a handle by the process's directory in /proc, which the handle keeps. */
-static int open_dir(const char *path, enum procmap_way way,
+static int open_dir(const char *path, enum procmap_method method,
 		    struct procmap **procmap)
 {
 	struct procmap *const new = new_handle();
@@ -163,11 +229,8 @@ static int open_dir(const char *path, enum procmap_way way,
 
 	if (!new)
 		return -ENOMEM;
-	new->own_fd = true;
 	new->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (new->dir >= 0)
-		new->fd = openat(new->dir, "maps", O_RDONLY | O_CLOEXEC);
-	err = new->fd < 0 ? -errno : choose_way(new, way);
+	err = new->dir < 0 ? -errno : open_maps(new, method);
 	if (err) {
 		procmap_close(new);
 		return err;
@@ -176,21 +239,73 @@ static int open_dir(const char *path, enum procmap_way way,
 	return 0;
 }
 
-int procmap_open_pid(pid_t pid, enum procmap_way way, struct procmap **procmap)
+int procmap_open_pid(pid_t pid, enum procmap_method method,
+		     struct procmap **procmap)
 {
 	char path[sizeof("/proc/") + 3 * sizeof(pid)];
 
-	if (pid <= 0 || !is_way(way) || !procmap)
+	if (pid <= 0 || !is_method(method) || !procmap)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return open_dir(path, way, procmap);
+	return open_dir(path, method, procmap);
 }
 
-int procmap_open_self(enum procmap_way way, struct procmap **procmap)
+/* The process ID in the PID namespace of /proc; -1 if it has exited. */
+static int pid_of(int pidfd, pid_t *pid)
 {
-	if (!is_way(way) || !procmap)
+	char path[sizeof("/proc/self/fdinfo/") + 3 * sizeof(int)];
+	char text[512];
+	const char *line;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -EBADF : -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -errno;
+	text[len] = '\0';
+	line = strstr(text, "\nPid:\t");
+	if (!line)
+		return -EBADF;
+	*pid = atoi(line + strlen("\nPid:\t"));
+	return 0;
+}
+
+int procmap_open_pidfd(int pidfd, enum procmap_method method,
+		       struct procmap **procmap)
+{
+	struct procmap *new;
+	pid_t pid, still;
+	int err;
+
+	if (!is_method(method) || !procmap)
 		return -EINVAL;
-	return open_dir("/proc/self", way, procmap);
+	err = pid_of(pidfd, &pid);
+	if (!err && pid <= 0)
+		err = -ESRCH;
+	if (!err)
+		err = procmap_open_pid(pid, method, &new);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	/* The ID was this process's all the time if it still is. */
+	err = pid_of(pidfd, &still);
+	if (err || still != pid) {
+		procmap_close(new);
+		return err ? err : -ESRCH;
+	}
+	*procmap = new;
+	return 0;
+}
+
+int procmap_open_self(enum procmap_method method, struct procmap **procmap)
+{
+	if (!is_method(method) || !procmap)
+		return -EINVAL;
+	return open_dir("/proc/self", method, procmap);
 }
 
 static int check_fd(int fd)
@@ -207,12 +322,12 @@ static int check_fd(int fd)
 									-EINVAL;
 }
 
-int procmap_open_fd(int fd, enum procmap_way way, struct procmap **procmap)
+int procmap_open_fd(int fd, enum procmap_method method, struct procmap **procmap)
 {
 	struct procmap *new;
 	int err;
 
-	if (!is_way(way) || !procmap)
+	if (!is_method(method) || !procmap)
 		return -EINVAL;
 	err = check_fd(fd);
 	if (err)
@@ -222,7 +337,7 @@ int procmap_open_fd(int fd, enum procmap_way way, struct procmap **procmap)
 		return -ENOMEM;
 	new->fd = fd;
 	new->dir = open_dir_of(fd);
-	err = choose_way(new, way);
+	err = choose_method(new, method);
 	if (err) {
 		procmap_close(new);
 		return err;
@@ -240,11 +355,37 @@ int procmap_open_text(const char *text, size_t size, struct procmap **procmap)
 	new = new_handle();
 	if (!new)
 		return -ENOMEM;
-	new->way = PROCMAP_BY_TEXT;
+	new->method = PROCMAP_BY_TEXT;
 	new->maps.bytes = (char *)text;	/* never written to */
 	new->maps.end = size;
 	*procmap = new;
 	return 0;
+}
+
+int procmap_reopen(struct procmap *procmap)
+{
+	struct procmap *new;
+	struct procmap old;
+	int err;
+
+	if (!procmap || !procmap->own_fd)
+		return -EINVAL;
+	new = new_handle();
+	if (!new)
+		return -ENOMEM;
+	new->dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
+			 F_DUPFD_CLOEXEC, 0);
+	err = new->dir < 0 ? -errno :
+	      open_maps(new, procmap->any ? PROCMAP_ANY_METHOD :
+					    procmap->method);
+	if (!err) {
+		old = *procmap;
+		new->programs = old.programs + 1;
+		*procmap = *new;
+		*new = old;
+	}
+	procmap_close(new);
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 void procmap_close(struct procmap *procmap)
@@ -255,16 +396,19 @@ void procmap_close(struct procmap *procmap)
 	text_close(&procmap->smaps);
 	scan_free(&procmap->scan);
 	free(procmap->name.bytes);
+	free(procmap->part.bytes);
 	if (procmap->own_fd && procmap->fd >= 0)
 		close(procmap->fd);
 	if (procmap->dir >= 0)
 		close(procmap->dir);
+	if (procmap->process >= 0)
+		close(procmap->process);
 	free(procmap);
 }
 
-int procmap_get_way(const struct procmap *procmap)
+int procmap_get_method(const struct procmap *procmap)
 {
-	return procmap ? (int)procmap->way : -EINVAL;
+	return procmap ? (int)procmap->method : -EINVAL;
 }
 
 /* The text to read: smaps for page sizes if it can be opened, or else maps. */
@@ -279,22 +423,53 @@ static struct text *text_for(struct procmap *procmap, unsigned int flags)
 	return smaps->fd < 0 ? &procmap->maps : smaps;
 }
 
+void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
+		struct procmap_mapping *mapping)
+{
+	struct procmap_mapping *const last = &procmap->last;
+	const bool is_file = has_file(mapping);
+
+	if (!(flags & (PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED)))
+		return;
+	procmap->in_run = is_file && last->inode && same_file(last, mapping);
+	if (flags & PROCMAP_WANT_BUILD_ID) {
+		if (procmap->in_run && !has_build_id) {
+			mapping->build_id_size = last->build_id_size;
+			memcpy(mapping->build_id, last->build_id,
+			       sizeof(mapping->build_id));
+		} else if (!has_build_id || !is_file) {
+			find_build_id(procmap, mapping);
+		}
+	}
+	if ((flags & PROCMAP_WANT_DELETED) && is_file) {
+		if (procmap->in_run ? last->flags & PROCMAP_DELETED :
+				      is_deleted(procmap, mapping))
+			mapping->flags |= PROCMAP_DELETED;
+	}
+	if (is_file)
+		*last = *mapping;
+}
+
 static int find_in_text(struct procmap *procmap, uint64_t addr,
-			unsigned int flags, bool restart,
-			struct procmap_mapping *mapping)
+			unsigned int flags, struct procmap_mapping *mapping)
 {
 	struct text *const text = text_for(procmap, flags);
 	int err;
 
+	if (text == &procmap->maps && text->fd < 0 && procmap->fd >= 0) {
+		err = start_text(procmap);
+		if (err)
+			return err;
+	}
 	/* Positions in maps and smaps are unrelated, so a switch restarts. */
-	if (restart || procmap->walk != text || addr < text->passed) {
+	if (procmap->walk != text || addr < text->passed) {
 		text_restart(text);
 		procmap->last.inode = 0;
 	}
 	procmap->walk = text;
 	err = text_next(text, addr, flags, mapping, &procmap->name);
-	if (!err && (flags & PROCMAP_WANT_BUILD_ID))
-		find_build_id(procmap, mapping);
+	if (!err)
+		add_wanted(procmap, flags, false, mapping);
 	return err;
 }
 
@@ -349,24 +524,52 @@ int take_from_text(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	return err;
 }
 
-int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		  struct procmap_mapping *mapping)
+int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 {
 	struct procmap_query answer = {
+		.query_addr = mapping->start,
+		.build_id_addr = (uintptr_t)mapping->build_id,
+		.build_id_size = sizeof(mapping->build_id),
+	};
+	const int err = query(procmap->fd, &answer);
+
+	if (err)
+		return err;
+	if (answer.inode != mapping->inode ||
+	    answer.dev_major != mapping->dev_major ||
+	    answer.dev_minor != mapping->dev_minor)
+		return -ESTALE;
+	if (answer.build_id_size > sizeof(mapping->build_id))
+		return -EPROTO;
+	mapping->build_id_size = answer.build_id_size;
+	return 0;
+}
+
+/* A walk has to end, whatever the kernel returns. */
+static bool is_valid(const struct procmap_query *answer, uint64_t addr)
+{
+	return answer->vma_end > addr && answer->vma_end > answer->vma_start &&
+	       answer->vma_name_size <= PATH_MAX &&
+	       answer->build_id_size <= PROCMAP_BUILD_ID_MAX;
+}
+
+int find_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		  struct procmap_mapping *mapping)
+{
+	/* In a run of mappings of one file, the next one is likely to be of it. */
+	const bool ask_build_id = (flags & PROCMAP_WANT_BUILD_ID) &&
+				  !procmap->in_run;
+	struct procmap_query answer = {
 		.query_addr = addr,
-		.query_flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
-			       (flags & FILTERS),
+		.query_flags = flags & (FILTERS | PROCMAP_COVERING_OR_NEXT),
+		.vma_name_addr = (uintptr_t)procmap->name.bytes,
+		.vma_name_size = PATH_MAX,
 	};
 	bool without_name = false;
 	size_t name_len;
 	int err;
 
-	err = name_reserve(&procmap->name, PATH_MAX);
-	if (err)
-		return err;
-	answer.vma_name_addr = (uintptr_t)procmap->name.bytes;
-	answer.vma_name_size = PATH_MAX;
-	if (flags & PROCMAP_WANT_BUILD_ID) {
+	if (ask_build_id) {
 		answer.build_id_addr = (uintptr_t)mapping->build_id;
 		answer.build_id_size = sizeof(mapping->build_id);
 	}
@@ -375,16 +578,13 @@ int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		without_name = true;
 		answer.vma_name_addr = 0;
 		answer.vma_name_size = 0;
-		answer.build_id_size = answer.build_id_addr ?
+		answer.build_id_size = ask_build_id ?
 				       sizeof(mapping->build_id) : 0;
 		err = query(procmap->fd, &answer);
 	}
 	if (err)
 		return err;
-	/* A walk has to end, whatever the kernel returns. */
-	if (answer.vma_end <= addr || answer.vma_end <= answer.vma_start ||
-	    answer.vma_name_size > PATH_MAX ||
-	    answer.build_id_size > sizeof(mapping->build_id))
+	if (!is_valid(&answer, addr))
 		return -EPROTO;
 
 	mapping->start = answer.vma_start;
@@ -396,61 +596,122 @@ int find_by_ioctl(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	mapping->dev_major = answer.dev_major;
 	mapping->dev_minor = answer.dev_minor;
 	mapping->build_id_size = answer.build_id_size;
-	if (without_name)
-		return take_from_text(procmap, addr, flags, mapping);
-
-	name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
-	procmap->name.bytes[name_len] = '\0';
-	err = escape_name(&procmap->name, &name_len);
-	if (err)
-		return err;
-	mapping->name = procmap->name.bytes;
-	mapping->name_len = name_len;
-	return 0;
-}
-
-int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
-	      bool restart, struct procmap_mapping *mapping)
-{
-	switch (procmap->way) {
-	case PROCMAP_BY_SCAN:
-		return scan_find(procmap, addr, flags, restart, mapping);
-	case PROCMAP_BY_IOCTL:
-		return find_by_ioctl(procmap, addr, flags, mapping);
-	default:
-		return find_in_text(procmap, addr, flags, restart, mapping);
+	if (without_name) {
+		err = take_from_text(procmap, addr, flags, mapping);
+	} else {
+		name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
+		procmap->name.bytes[name_len] = '\0';
+		err = escape_name(&procmap->name, &name_len);
+		mapping->name = procmap->name.bytes;
+		mapping->name_len = name_len;
 	}
-}
-
-int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		 struct procmap_mapping *mapping)
-{
-	int err;
-
-	if (!procmap || !mapping || (flags & ~CALL_FLAGS))
-		return -EINVAL;
-	err = find_from(procmap, addr, flags, true, mapping);
-	if (!err && mapping->start > addr && !(flags & PROCMAP_COVERING_OR_NEXT))
-		err = -ENOENT;
+	if (!err)
+		add_wanted(procmap, flags, ask_build_id, mapping);
 	return err;
 }
 
-int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
-		 struct procmap_mapping *mapping)
+void start_over(struct procmap *procmap)
 {
+	procmap->walk = NULL;
+	procmap->last.inode = 0;
+	procmap->in_run = false;
+	scan_start_over(&procmap->scan);
+}
+
+/* By query, the kernel would pass many mappings for one that is not needed. */
+static int find_next_by_query(struct procmap *procmap, uint64_t addr,
+			      unsigned int flags, struct procmap_mapping *mapping)
+{
+	if (flags & PROCMAP_UNFILTERED)
+		flags &= ~FILTERS;
+	if (addr < procmap->last.end)
+		procmap->last.inode = 0;
+	return find_by_query(procmap, addr, flags | PROCMAP_COVERING_OR_NEXT,
+			     mapping);
+}
+
+int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+	      struct procmap_mapping *mapping)
+{
+	switch (procmap->method) {
+	case PROCMAP_BY_SCAN:
+		return scan_find(procmap, addr, flags, mapping);
+	case PROCMAP_BY_QUERY:
+		return find_next_by_query(procmap, addr, flags, mapping);
+	default:
+		return find_in_text(procmap, addr, flags, mapping);
+	}
+}
+
+int what_happened(const struct procmap *procmap)
+{
+	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
+	const int fd = dir < 0 ? -1 : openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	ssize_t len = 0;
+	char byte;
+
+	if (fd >= 0) {
+		len = read(fd, &byte, 1);
+		close(fd);
+	}
+	return len == 1 ? -ESTALE : -ESRCH;
+}
+
+int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		 const struct procmap_mapping **mapping)
+{
+	struct procmap_mapping *found;
 	int err;
 
-	if (!procmap || !cursor || !mapping ||
-	    (flags & ~CALL_FLAGS) || (flags & PROCMAP_COVERING_OR_NEXT))
+	if (!procmap || !mapping ||
+	    (flags & ~(WALK_FLAGS | PROCMAP_COVERING_OR_NEXT)))
 		return -EINVAL;
-	err = find_from(procmap, *cursor, flags, false, mapping);
+	found = &procmap->found;
+	start_over(procmap);
+	err = procmap->method == PROCMAP_BY_TEXT ?
+	      find_in_text(procmap, addr, flags, found) :
+	      find_by_query(procmap, addr, flags, found);
 	if (err)
-		return err;
-	if (mapping->start < *cursor) {
-		if (has_file(mapping))
-			mapping->offset += *cursor - mapping->start;
-		mapping->start = *cursor;
-	}
-	*cursor = mapping->end;
+		return err == -ESRCH ? what_happened(procmap) : err;
+	if (found->start > addr && !(flags & PROCMAP_COVERING_OR_NEXT))
+		return -ENOENT;
+	*mapping = found;
 	return 0;
+}
+
+/* Without PROCMAP_SCAN, the text is the fastest for all mappings. */
+static int walk_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		     struct procmap_mapping *mapping)
+{
+	if (procmap->any && procmap->method == PROCMAP_BY_QUERY &&
+	    !(flags & (FILTERS | PROCMAP_WANT_PAGE_SIZE)))
+		return find_in_text(procmap, addr, flags, mapping);
+	return find_from(procmap, addr, flags, mapping);
+}
+
+int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
+		 const struct procmap_mapping **mapping)
+{
+	struct procmap_mapping *found;
+	int err;
+
+	if (!procmap || !cursor || !mapping || (flags & ~WALK_FLAGS))
+		return -EINVAL;
+	found = &procmap->found;
+	err = walk_from(procmap, *cursor, flags, found);
+	if (err)
+		return err == -ESRCH ? what_happened(procmap) : err;
+	if (found->start < *cursor) {
+		if (has_file(found))
+			found->offset += *cursor - found->start;
+		found->start = *cursor;
+	}
+	*cursor = found->end;
+	*mapping = found;
+	return 0;
+}
+
+unsigned int procmap_version(void)
+{
+	return PROCMAP_VERSION;
 }

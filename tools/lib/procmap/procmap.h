@@ -9,6 +9,9 @@
  * state is in the handles. Threads may use different handles at the same time;
  * one handle may be used by one thread at a time.
  *
+ * Structures that are handed out by pointer may get more fields at their end
+ * without a new SONAME: do not allocate them, and do not index arrays of them.
+ *
  * See procmap(7) for an overview.
  */
 #ifndef PROCMAP_H
@@ -22,21 +25,29 @@
 extern "C" {
 #endif
 
+/**
+ * PROCMAP_VERSION - the version of this header: major << 16 | minor << 8 | patch
+ *
+ * See procmap_version() for that of the library.
+ */
+#define PROCMAP_VERSION		0x010000
+
 /** struct procmap - a handle on the mappings of one address space */
 struct procmap;
 
 /**
- * enum procmap_way - the interface of the kernel to use
- * @PROCMAP_ANY_WAY: the first one available of PROCMAP_SCAN, PROCMAP_QUERY and
- *	the text.
- * @PROCMAP_BY_IOCTL: PROCMAP_QUERY.
- * @PROCMAP_BY_TEXT: the text of maps, or smaps for page sizes.
+ * enum procmap_method - the interface of the kernel to use
+ * @PROCMAP_ANY_METHOD: for each operation the one that is fastest of those that
+ *	this kernel has: PROCMAP_BY_SCAN; without PROCMAP_SCAN, the text for a
+ *	walk over all mappings, and PROCMAP_QUERY for everything else.
+ * @PROCMAP_BY_QUERY: PROCMAP_QUERY only.
+ * @PROCMAP_BY_TEXT: only the text of maps, or smaps for page sizes.
  * @PROCMAP_BY_SCAN: PROCMAP_SCAN for many mappings at a time, PROCMAP_QUERY for
  *	single ones.
  */
-enum procmap_way {
-	PROCMAP_ANY_WAY,
-	PROCMAP_BY_IOCTL,
+enum procmap_method {
+	PROCMAP_ANY_METHOD,
+	PROCMAP_BY_QUERY,
 	PROCMAP_BY_TEXT,
 	PROCMAP_BY_SCAN,
 };
@@ -53,9 +64,14 @@ enum procmap_way {
  *	filters covers the address, return the next one above it.
  * @PROCMAP_FILE_BACKED: match only mappings of files. A mapping has to pass all
  *	filters that are given.
+ * @PROCMAP_DELETED: never in a call; in &procmap_mapping.flags, if
+ *	PROCMAP_WANT_DELETED was in the call: the file at the mapping's path is
+ *	not the mapped one, or there is none: it was deleted or replaced.
  * @PROCMAP_WANT_BUILD_ID: return the build ID.
- * @PROCMAP_WANT_PAGE_SIZE: return the page size with the text method, too,
- *	which then reads smaps instead of maps. That is much slower.
+ * @PROCMAP_WANT_PAGE_SIZE: return the page size with the text, too. Without the
+ *	ioctls, smaps is read for it instead of maps, which is much slower.
+ * @PROCMAP_WANT_DELETED: find out whether the file was deleted, which takes a
+ *	stat(2) of its path for each mapping of another file than the one before.
  */
 enum procmap_flags {
 	PROCMAP_READABLE		= 0x01,
@@ -64,8 +80,10 @@ enum procmap_flags {
 	PROCMAP_SHARED			= 0x08,
 	PROCMAP_COVERING_OR_NEXT	= 0x10,
 	PROCMAP_FILE_BACKED		= 0x20,
+	PROCMAP_DELETED			= 0x40,
 	PROCMAP_WANT_BUILD_ID		= 0x10000,
 	PROCMAP_WANT_PAGE_SIZE		= 0x20000,
+	PROCMAP_WANT_DELETED		= 0x40000,
 };
 
 /** PROCMAP_BUILD_ID_MAX - largest size of a build ID, in bytes */
@@ -73,6 +91,10 @@ enum procmap_flags {
 
 /**
  * struct procmap_mapping - a mapping
+ *
+ * Functions hand it out by pointer. It belongs to the handle, and is valid until
+ * the next call with that handle.
+ *
  * @start: first address.
  * @end: first address past the mapping.
  * @offset: file offset of @start, in bytes; 0 without a file.
@@ -82,16 +104,17 @@ enum procmap_flags {
  * @name: the name that the text shows: the path of the file, followed by
  *	`` (deleted)`` if the file has been unlinked, or a name such as
  *	``[heap]``; a newline is escaped as ``\012``. It ends with a NUL, and is
- *	empty if there is none. It belongs to the handle, and is valid until the
- *	next call with that handle.
+ *	empty if there is none. It is valid as long as the mapping is.
  * @name_len: length of @name in bytes, without the NUL.
- * @flags: permissions: the first four flags of &enum procmap_flags.
+ * @flags: permissions: the first four flags of &enum procmap_flags; and
+ *	PROCMAP_DELETED.
  * @dev_major: major number of the file's device; 0 without a file.
  * @dev_minor: minor number of the file's device; 0 without a file.
  * @build_id_size: size of @build_id in bytes; 0 if there is none or it is not
  *	wanted; with the text method, a negative errno if the file could not be
  *	opened.
- * @build_id: the build ID.
+ * @build_id: the build ID: that of the file, or of ``[vdso]``, which is read from
+ *	the memory of the process, if that may be read.
  */
 struct procmap_mapping {
 	uint64_t start;
@@ -109,48 +132,76 @@ struct procmap_mapping {
 };
 
 /**
+ * procmap_version() - the version of the library
+ *
+ * Return: the version, as PROCMAP_VERSION.
+ */
+unsigned int procmap_version(void);
+
+/**
  * procmap_open_pid() - get a handle on the mappings of a process
- * @pid: the process.
- * @way: the method to use. PROCMAP_ANY_WAY tries each ioctl once, in this call,
- *	and goes on to the next method on ENOTTY, and also on EACCES, EPERM and
- *	ENOSYS: a security module or seccomp filter may return these for an
+ * @pid: the process, or one of its threads.
+ * @method: the method to use. PROCMAP_ANY_METHOD tries each ioctl once, in this
+ *	call, and goes on to the next method on ENOTTY, and also on EACCES, EPERM
+ *	and ENOSYS: a security module or seccomp filter may return these for an
  *	ioctl although it allows reading.
  * @procmap: set to the handle. Free it with procmap_close().
  *
+ * If the main thread has exited, the handle is on the mappings of another thread.
+ *
  * Return: 0, or
- * * -EINVAL: @pid is not positive, @way is unknown, or @procmap is NULL.
+ * * -EINVAL: @pid is not positive, @method is unknown, or @procmap is NULL.
  * * -ENOENT: there is no such process.
- * * -EACCES: no permission to inspect the process.
+ * * -EACCES: no permission to inspect the process: it is another user's, is not
+ *   dumpable, or a security module forbids it. Root gets this, too, without
+ *   CAP_SYS_PTRACE in the user namespace of the process.
  * * -ESRCH: it has no mappings: it is a kernel thread, or is exiting.
- * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_IOCTL or
+ * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_QUERY or
  *   PROCMAP_BY_SCAN, the error of the ioctl.
  * * -ENOMEM, -EMFILE, -ENFILE: see open(2).
  */
-int procmap_open_pid(pid_t pid, enum procmap_way way, struct procmap **procmap);
+int procmap_open_pid(pid_t pid, enum procmap_method method,
+		     struct procmap **procmap);
+
+/**
+ * procmap_open_pidfd() - get a handle on the mappings of a process, by its pidfd
+ * @pidfd: a descriptor from pidfd_open(2). The handle does not keep it.
+ * @method: as in procmap_open_pid().
+ * @procmap: set to the handle.
+ *
+ * Unlike a process ID, the descriptor cannot have become another process.
+ *
+ * Return: as procmap_open_pid(), and
+ * * -EBADF: @pidfd is no descriptor of a process.
+ * * -ESRCH: the process has exited, or is not in the PID namespace of /proc.
+ */
+int procmap_open_pidfd(int pidfd, enum procmap_method method,
+		       struct procmap **procmap);
 
 /**
  * procmap_open_self() - get a handle on the mappings of the calling process
- * @way: as in procmap_open_pid().
+ * @method: as in procmap_open_pid().
  * @procmap: set to the handle.
  *
  * After fork(2), the handle still refers to the parent's mappings.
  *
  * Return: as procmap_open_pid().
  */
-int procmap_open_self(enum procmap_way way, struct procmap **procmap);
+int procmap_open_self(enum procmap_method method, struct procmap **procmap);
 
 /**
  * procmap_open_fd() - get a handle on a maps file that is already open
  * @fd: the file, opened for reading. The caller keeps it open as long as the
  *	handle is in use, and closes it. Its file offset is not changed.
- * @way: as in procmap_open_pid().
+ * @method: as in procmap_open_pid().
  * @procmap: set to the handle.
  *
  * Return: as procmap_open_pid(), and
  * * -EBADF: @fd is not open for reading.
  * * -EINVAL: @fd is not a maps file.
  */
-int procmap_open_fd(int fd, enum procmap_way way, struct procmap **procmap);
+int procmap_open_fd(int fd, enum procmap_method method,
+		    struct procmap **procmap);
 
 /**
  * procmap_open_text() - get a handle on a saved text
@@ -159,12 +210,28 @@ int procmap_open_fd(int fd, enum procmap_way way, struct procmap **procmap);
  * @size: size of the text in bytes.
  * @procmap: set to the handle.
  *
- * Without a process, every build ID is -ENODEV, and page sizes are known only
- * if the text is that of smaps.
+ * Without a process, every build ID is -ENODEV, no mapping is PROCMAP_DELETED, and
+ * page sizes are known only if the text is that of smaps.
  *
  * Return: 0, -EINVAL (a pointer is NULL or @size is 0), or -ENOMEM.
  */
 int procmap_open_text(const char *text, size_t size, struct procmap **procmap);
+
+/**
+ * procmap_reopen() - go on with the program that the process has executed
+ * @procmap: a handle from procmap_open_pid(), procmap_open_pidfd() or
+ *	procmap_open_self().
+ *
+ * After execve(2), a handle still refers to the old address space, which is gone.
+ * The process is the one that the handle was opened for, even if its ID is that of
+ * another process by now.
+ *
+ * Return: 0; or
+ * * -EINVAL: @procmap is NULL, or of another function.
+ * * -ESRCH: the process has exited.
+ * * another error of procmap_open_pid(). The handle is as before then.
+ */
+int procmap_reopen(struct procmap *procmap);
 
 /**
  * procmap_close() - free a handle and all that belongs to it
@@ -173,13 +240,13 @@ int procmap_open_text(const char *text, size_t size, struct procmap **procmap);
 void procmap_close(struct procmap *procmap);
 
 /**
- * procmap_get_way() - get the method that a handle uses
+ * procmap_get_method() - get the method that a handle uses
  * @procmap: the handle.
  *
- * Return: PROCMAP_BY_SCAN, PROCMAP_BY_IOCTL or PROCMAP_BY_TEXT; -EINVAL for
- * NULL.
+ * Return: PROCMAP_BY_SCAN, PROCMAP_BY_QUERY or PROCMAP_BY_TEXT: the method of
+ * procmap_find(); -EINVAL for NULL.
  */
-int procmap_get_way(const struct procmap *procmap);
+int procmap_get_method(const struct procmap *procmap);
 
 /**
  * procmap_find() - find the mapping at an address
@@ -191,8 +258,8 @@ int procmap_get_way(const struct procmap *procmap);
  * Return: 0, or
  * * -ENOENT: no mapping matches.
  * * -EINVAL: a pointer is NULL, or @flags has an unknown bit.
- * * -ESRCH: the address space is gone: its process has exited or executed
- *   another program.
+ * * -ESTALE: the process has executed another program; see procmap_reopen().
+ * * -ESRCH: the process has exited.
  * * -EBADMSG: the text is not that of a maps file, or is cut in the middle of a
  *   line.
  * * -EPROTO: the ioctl returned an invalid result, such as a mapping below
@@ -200,13 +267,12 @@ int procmap_get_way(const struct procmap *procmap);
  * * -ENOMEM, -EIO: see read(2) and ioctl(2).
  */
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		 struct procmap_mapping *mapping);
+		 const struct procmap_mapping **mapping);
 
 /**
  * procmap_next() - walk over the mappings, in rising order
  * @procmap: the handle.
- * @cursor: the address to continue from: 0 for the first call. Set to the end
- *	of
+ * @cursor: the address to continue from: 0 for the first call. Set to the end of
  *	@mapping.
  * @flags: as for procmap_find(), without PROCMAP_COVERING_OR_NEXT.
  * @mapping: set to the next mapping.
@@ -216,40 +282,77 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
  * during the whole walk. A mapping that has grown down below the cursor is cut
  * there, and its offset adjusted.
  *
- * With the text method, a mapping is as old as the read(2) that returned its
- * line and some ten others. With the scan method, it is as old as the ioctl
- * that returned it and up to 511 others.
+ * With the text, a mapping is as old as the read(2) that returned its line and
+ * some ten others. With PROCMAP_SCAN, it is as old as the ioctl that returned it
+ * and up to 255 others.
+ *
+ * The build ID of a file is read once in a run of its mappings.
  *
  * Return: 0, -ENOENT at the end, or another error of procmap_find().
  */
 int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
-		 struct procmap_mapping *mapping);
+		 const struct procmap_mapping **mapping);
 
-/** PROCMAP_NOT_MAPPED - &procmap_place.mapping if no mapping has the address */
+/**
+ * enum procmap_match - how procmap_find_name() compares
+ * @PROCMAP_EXACT: the name is equal to the pattern.
+ * @PROCMAP_GLOB: the name matches the pattern as by fnmatch(3), in which ``*``
+ *	matches slashes, too.
+ */
+enum procmap_match {
+	PROCMAP_EXACT,
+	PROCMAP_GLOB,
+};
+
+/**
+ * procmap_find_name() - find the next mapping by its name
+ * @procmap: the handle.
+ * @pattern: what to look for.
+ * @match: how to compare.
+ * @cursor: as in procmap_next().
+ * @flags: as for procmap_next().
+ * @mapping: set to the next mapping whose name matches.
+ *
+ * A `` (deleted)`` at the end of a name is ignored. What a program has named is
+ * found by its own name, too: ``X`` is that of ``[anon:X]``, ``[anon_shmem:X]``
+ * (see PR_SET_VMA_ANON_NAME in prctl(2)) and ``/memfd:X`` (see memfd_create(2)).
+ *
+ * Return: as procmap_next().
+ */
+int procmap_find_name(struct procmap *procmap, const char *pattern,
+		      enum procmap_match match, uint64_t *cursor,
+		      unsigned int flags,
+		      const struct procmap_mapping **mapping);
+
+/** PROCMAP_NOT_MAPPED - &procmap_location.mapping if no mapping has the address */
 #define PROCMAP_NOT_MAPPED	UINT32_MAX
 
 /**
- * struct procmap_place - where an address is
+ * struct procmap_location - where an address is
  * @offset: file offset of the address, in bytes; 0 without a file.
  * @mapping: index of the mapping, or PROCMAP_NOT_MAPPED.
+ * @reserved: 0.
+ *
+ * This one stays as it is, and there are arrays of it.
  */
-struct procmap_place {
+struct procmap_location {
 	uint64_t offset;
 	uint32_t mapping;
+	uint32_t reserved;
 };
 
 /**
  * struct procmap_resolved - where addresses are
- * @places: one for each address, in the order of the addresses.
- * @nr_places: number of places, which is the number of addresses.
+ * @locations: one for each address, in the order of the addresses.
+ * @nr_locations: number of locations, which is the number of addresses.
  * @mappings: the mappings that have at least one of the addresses, in rising
  *	order. They and their names belong to this structure, not to the handle.
  * @nr_mappings: number of mappings.
  */
 struct procmap_resolved {
-	struct procmap_place *places;
-	size_t nr_places;
-	struct procmap_mapping *mappings;
+	const struct procmap_location *locations;
+	size_t nr_locations;
+	const struct procmap_mapping *const *mappings;
 	size_t nr_mappings;
 };
 
@@ -262,8 +365,8 @@ struct procmap_resolved {
  * @resolved: set to the result. Free it with procmap_free_resolved().
  *
  * Each mapping, and each gap between mappings, is looked up once, no matter how
- * many of the addresses it has. The text method reads the file once. The scan
- * method fetches many mappings at a time where most of them are needed.
+ * many of the addresses it has. The text is read once. The scan method fetches
+ * many mappings at a time where most of them are needed.
  *
  * Return: 0, also if no address is mapped; or
  * * -EINVAL: a pointer is NULL, @nr_addrs is 0, or @flags has an unknown bit.
@@ -271,13 +374,37 @@ struct procmap_resolved {
  */
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
-		    struct procmap_resolved **resolved);
+		    const struct procmap_resolved **resolved);
+
+/**
+ * procmap_resolve_into() - procmap_resolve() into memory of the caller
+ * @procmap: the handle.
+ * @addrs: the addresses, in any order.
+ * @nr_addrs: number of addresses.
+ * @flags: as for procmap_next().
+ * @memory: where the result and all that it points to are placed.
+ * @size: size of @memory in bytes. PROCMAP_RESOLVE_SIZE(@nr_addrs) is enough as
+ *	long as the names of the mappings take 128 bytes on average.
+ * @resolved: set to the result, which is valid as long as @memory is. It must
+ *	not be passed to procmap_free_resolved().
+ *
+ * Nothing is allocated; see procmap(7).
+ *
+ * Return: as procmap_resolve(), and
+ * * -ENOSPC: @memory is too small. Try again with more.
+ */
+int procmap_resolve_into(struct procmap *procmap, const uint64_t *addrs,
+			 size_t nr_addrs, unsigned int flags, void *memory,
+			 size_t size, const struct procmap_resolved **resolved);
+
+/** PROCMAP_RESOLVE_SIZE() - memory for procmap_resolve_into(), in bytes */
+#define PROCMAP_RESOLVE_SIZE(nr_addrs)	(512 + (nr_addrs) * (size_t)384)
 
 /**
  * procmap_free_resolved() - free a result of procmap_resolve()
  * @resolved: the result, or NULL.
  */
-void procmap_free_resolved(struct procmap_resolved *resolved);
+void procmap_free_resolved(const struct procmap_resolved *resolved);
 
 /**
  * procmap_open_file() - open the mapped file
@@ -297,6 +424,182 @@ void procmap_free_resolved(struct procmap_resolved *resolved);
  */
 int procmap_open_file(struct procmap *procmap,
 		      const struct procmap_mapping *mapping);
+
+/**
+ * procmap_elf_address() - the address in an ELF file, as its symbols have it
+ * @procmap: the handle that returned @mapping.
+ * @mapping: a mapping of the file; as in procmap_open_file().
+ * @offset: an offset in the file, in bytes, such as that of
+ *	&struct procmap_location.
+ * @address: set to the virtual address by the program headers of the file: what
+ *	addr2line(1) and llvm-symbolizer(1) take.
+ *
+ * Return: 0, or
+ * * -ENOENT: no segment that is loaded has this offset.
+ * * -ENOEXEC: the file is not an ELF file of this machine.
+ * * an error of procmap_open_file().
+ */
+int procmap_elf_address(struct procmap *procmap,
+			const struct procmap_mapping *mapping, uint64_t offset,
+			uint64_t *address);
+
+/** struct procmap_snapshot - all mappings of a process at one time */
+struct procmap_snapshot;
+
+/**
+ * procmap_snapshot_take() - read all mappings, and keep them
+ * @procmap: the handle.
+ * @flags: as for procmap_next().
+ * @snapshot: set to the snapshot. Free it with procmap_snapshot_free().
+ *
+ * The snapshot does not need the handle: it stays valid after procmap_close(), and
+ * after the process has exited. Threads may search one snapshot at the same time.
+ *
+ * Return: 0, or
+ * * -EINVAL: a pointer is NULL, or @flags has an unknown bit.
+ * * another error of procmap_next(), except -ENOENT.
+ */
+int procmap_snapshot_take(struct procmap *procmap, unsigned int flags,
+			  struct procmap_snapshot **snapshot);
+
+/**
+ * procmap_snapshot_refresh() - bring a snapshot up to date
+ * @snapshot: the snapshot.
+ * @procmap: the handle that it was taken from, with the same program.
+ *
+ * With PROCMAP_SCAN on a kernel that numbers the generations of an address space,
+ * this is one system call as long as nothing has changed. Otherwise all mappings
+ * are read again. Mappings that were returned before are invalid after a change.
+ *
+ * Return: 1 if the snapshot has changed, 0 if not, or
+ * * -EINVAL: a pointer is NULL.
+ * * another error of procmap_snapshot_take(). The snapshot is as before then.
+ */
+int procmap_snapshot_refresh(struct procmap_snapshot *snapshot,
+			     struct procmap *procmap);
+
+/**
+ * procmap_snapshot_is_consistent() - are the mappings those of one moment?
+ * @snapshot: the snapshot.
+ *
+ * Return: 1 if the kernel said that nothing changed while they were read; 0 if it
+ * did not: something may have changed.
+ */
+int procmap_snapshot_is_consistent(const struct procmap_snapshot *snapshot);
+
+/**
+ * procmap_snapshot_count() - the number of mappings in a snapshot
+ * @snapshot: the snapshot.
+ *
+ * Return: the number.
+ */
+size_t procmap_snapshot_count(const struct procmap_snapshot *snapshot);
+
+/**
+ * procmap_snapshot_at() - a mapping by its index
+ * @snapshot: the snapshot.
+ * @index: from 0, in rising order of the addresses.
+ *
+ * Return: the mapping, which is valid as long as the snapshot is and has not
+ * changed; NULL if there are not so many.
+ */
+const struct procmap_mapping *
+procmap_snapshot_at(const struct procmap_snapshot *snapshot, size_t index);
+
+/**
+ * procmap_snapshot_find() - find the mapping at an address
+ * @snapshot: the snapshot.
+ * @addr: the address.
+ *
+ * This is a binary search, without system calls.
+ *
+ * Return: the mapping, as of procmap_snapshot_at(); NULL if there is none.
+ */
+const struct procmap_mapping *
+procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr);
+
+/**
+ * procmap_snapshot_compare() - what has changed between two snapshots
+ * @before: the earlier snapshot.
+ * @after: the later one.
+ * @changed: called for each difference, in rising order of the addresses: @was
+ *	is NULL for a mapping that has appeared, @is for one that has vanished;
+ *	with neither, the mapping at this start has changed in another field.
+ *	A result other than 0 ends the comparison.
+ * @context: passed to @changed.
+ *
+ * All fields are compared, except those that only one of the snapshots was taken
+ * with.
+ *
+ * Return: 0, or the result of @changed; -EINVAL if a pointer is NULL.
+ */
+int procmap_snapshot_compare(const struct procmap_snapshot *before,
+			     const struct procmap_snapshot *after,
+			     int (*changed)(void *context,
+					    const struct procmap_mapping *was,
+					    const struct procmap_mapping *is),
+			     void *context);
+
+/**
+ * procmap_snapshot_free() - free a snapshot
+ * @snapshot: the snapshot, or NULL.
+ */
+void procmap_snapshot_free(struct procmap_snapshot *snapshot);
+
+/** struct procmap_cache - handles on the processes that were looked up last */
+struct procmap_cache;
+
+/**
+ * procmap_cache_new() - get a cache of handles
+ * @nr_handles: how many processes to keep open at most: 1 to 2^22. Each takes
+ *	two file descriptors.
+ * @method: as in procmap_open_pid().
+ * @cache: set to the cache. Free it with procmap_cache_free().
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int procmap_cache_new(unsigned int nr_handles, enum procmap_method method,
+		      struct procmap_cache **cache);
+
+/**
+ * procmap_cache_get() - get the handle on a process
+ * @cache: the cache.
+ * @pid: the process.
+ * @procmap: set to the handle, which belongs to the cache: it is valid until the
+ *	next call with that cache.
+ *
+ * The handle is opened if it is not in the cache, in the place of the one that was
+ * not used for longest.
+ *
+ * Return: as procmap_open_pid().
+ */
+int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
+		      struct procmap **procmap);
+
+/**
+ * procmap_cache_find() - find the mapping at an address of a process
+ * @cache: the cache.
+ * @pid: the process.
+ * @addr: the address.
+ * @flags: as for procmap_find().
+ * @mapping: set to the mapping, which is valid until the next call with that
+ *	cache.
+ *
+ * If the process has executed another program, or its ID is that of another one by
+ * now, the mapping is that of the new one.
+ *
+ * Return: as procmap_open_pid() and procmap_find(), without -ESTALE. -ENOENT
+ * is that of procmap_find(), and -ESRCH means that there is no such process.
+ */
+int procmap_cache_find(struct procmap_cache *cache, pid_t pid, uint64_t addr,
+		       unsigned int flags,
+		       const struct procmap_mapping **mapping);
+
+/**
+ * procmap_cache_free() - free a cache, and close its handles
+ * @cache: the cache, or NULL.
+ */
+void procmap_cache_free(struct procmap_cache *cache);
 
 #ifdef __cplusplus
 }

@@ -4,30 +4,30 @@
  * each gap is looked up once.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-#define FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE)
-
 /**
- * struct resolution - a result, and what is needed to build it
+ * struct resolution - a result, with which its memory begins
  * @public: the part that the caller sees.
- * @size_mappings: mappings that @public has room for.
- * @names: the names, each with its NUL. Until all mappings are found, the name
- *	of a mapping is an offset in this buffer.
- * @names_len: bytes used of @names.
- * @name_at: offset of the most recent name.
+ * @locations: the locations, behind this structure.
+ * @mappings: the mappings, behind the locations.
+ * @names: the names, which grow down towards the mappings. The most recent one is
+ *	the first.
  * @name_size: size of the most recent name in bytes, including the NUL.
+ * @questions: room for the addresses, behind the names; and for the pointers to the
+ *	mappings, when the addresses are no longer needed.
  */
 struct resolution {
 	struct procmap_resolved public;
-	size_t size_mappings;
-	struct name_buffer names;
-	size_t names_len;
-	size_t name_at;
+	struct procmap_location *locations;
+	struct procmap_mapping *mappings;
+	char *names;
 	size_t name_size;
+	struct question *questions;
 };
 
 /**
@@ -115,21 +115,13 @@ static bool rise(const uint64_t *addrs, size_t nr)
 	return true;
 }
 
-/*
- * The addresses, sorted by page; NULL without memory. The caller frees @memory
- * in both cases.
- */
-static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
-				     void **memory)
+/* The addresses, sorted by page; @questions has room for 2 * @nr_addrs. */
+static const struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
+					   struct question *questions)
 {
-	struct question *const questions =
-		calloc(nr_addrs, 2 * sizeof(*questions));
 	uint64_t differing = 0;
 	size_t i;
 
-	*memory = questions;
-	if (!questions)
-		return NULL;
 	for (i = 0; i < nr_addrs; i++) {
 		questions[i] = (struct question) { addrs[i], i };
 		differing |= addrs[i] ^ addrs[0];
@@ -138,150 +130,170 @@ static struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
 				       sort(questions, nr_addrs, differing);
 }
 
-/* Add a name, unless it is that of the previous mapping, as it often is. */
-static int add_name(struct resolution *new,
-		    const struct procmap_mapping *mapping)
-{
-	const size_t size = mapping->name_len + 1;
-	int err;
-
-	if (new->name_size == size &&
-	    !memcmp(new->names.bytes + new->name_at, mapping->name, size))
-		return 0;
-	err = name_reserve(&new->names, new->names_len + size);
-	if (err)
-		return err;
-	memcpy(new->names.bytes + new->names_len, mapping->name, size);
-	new->name_at = new->names_len;
-	new->name_size = size;
-	new->names_len += size;
-	return 0;
-}
-
+/*
+ * Add a mapping and its name, unless that is the name of the previous mapping, as it
+ * often is.
+ */
 static int add_mapping(struct resolution *new,
 		       const struct procmap_mapping *mapping)
 {
-	struct procmap_resolved *const public = &new->public;
-	struct procmap_mapping *mappings;
-	int err;
+	const size_t size = mapping->name_len + 1;
+	const bool is_new = new->name_size != size ||
+			    memcmp(new->names, mapping->name, size);
+	struct procmap_mapping *const copy =
+		&new->mappings[new->public.nr_mappings];
 
-	if (public->nr_mappings == new->size_mappings) {
-		const size_t size = new->size_mappings * 2 + 16;
-
-		if (size >= PROCMAP_NOT_MAPPED)
-			return -ENOMEM;
-		mappings = realloc(public->mappings, size * sizeof(*mappings));
-		if (!mappings)
-			return -ENOMEM;
-		public->mappings = mappings;
-		new->size_mappings = size;
+	if ((size_t)(new->names - (char *)copy) <
+	    sizeof(*copy) + (is_new ? size : 0))
+		return -ENOSPC;
+	if (is_new) {
+		new->names -= size;
+		memcpy(new->names, mapping->name, size);
+		new->name_size = size;
 	}
-	err = add_name(new, mapping);
-	if (err)
-		return err;
-	mappings = &public->mappings[public->nr_mappings++];
-	*mappings = *mapping;
-	mappings->name = (const char *)(uintptr_t)new->name_at;
+	*copy = *mapping;
+	copy->name = new->names;
+	new->public.nr_mappings++;
 	return 0;
 }
 
-static void set_names(struct resolution *new)
-{
-	size_t i;
-
-	for (i = 0; i < new->public.nr_mappings; i++) {
-		struct procmap_mapping *const mapping = &new->public.mappings[i];
-
-		mapping->name = new->names.bytes + (uintptr_t)mapping->name;
-	}
-}
-
-static int resolve(struct procmap *procmap, const struct question *questions,
+static int resolve(struct procmap *procmap, const struct question *question,
 		   unsigned int flags, struct resolution *new)
 {
-	const struct question *question = questions;
-	const struct question *const end = questions + new->public.nr_places;
-	struct procmap_place *const places = new->public.places;
-	struct procmap_mapping found;
+	const struct question *const end = question + new->public.nr_locations;
+	struct procmap_location *const locations = new->locations;
+	struct procmap_mapping *const found = &procmap->found;
 	int err;
 
+	start_over(procmap);
 	while (question != end) {
 		uint64_t to_offset;
 		uint32_t index;
 		bool has_offset;
 
-		err = find_from(procmap, question->addr, flags,
-				question == questions, &found);
+		err = find_from(procmap, question->addr,
+				flags | PROCMAP_UNFILTERED, found);
 		if (err == -ENOENT)
 			break;
 		if (err)
-			return err;
-		while (question != end && question->addr < found.start)
-			places[question++->index].mapping = PROCMAP_NOT_MAPPED;
-		if (question == end || question->addr >= found.end)
+			return err == -ESRCH ? what_happened(procmap) : err;
+		while (question != end && question->addr < found->start)
+			locations[question++->index].mapping = PROCMAP_NOT_MAPPED;
+		if (question == end || question->addr >= found->end)
 			continue;
+		if (!passes(found, flags)) {
+			while (question != end && question->addr < found->end)
+				locations[question++->index].mapping =
+					PROCMAP_NOT_MAPPED;
+			continue;
+		}
 
 		index = new->public.nr_mappings;
-		err = add_mapping(new, &found);
+		err = add_mapping(new, found);
 		if (err)
 			return err;
-		has_offset = has_file(&found);
-		to_offset = found.offset - found.start;
-		for (; question != end && question->addr < found.end;
+		has_offset = has_file(found);
+		to_offset = found->offset - found->start;
+		for (; question != end && question->addr < found->end;
 		     question++) {
-			struct procmap_place *const place =
-				&places[question->index];
+			struct procmap_location *const location =
+				&locations[question->index];
 
-			place->mapping = index;
+			location->mapping = index;
 			if (has_offset)
-				place->offset = question->addr + to_offset;
+				location->offset = question->addr + to_offset;
 		}
 	}
 	/* The addresses above the last mapping. */
 	while (question != end)
-		places[question++->index].mapping = PROCMAP_NOT_MAPPED;
+		locations[question++->index].mapping = PROCMAP_NOT_MAPPED;
+	return 0;
+}
+
+/* Lay the memory out. Returns NULL if it is too small. */
+static struct resolution *lay_out(void *memory, size_t size, size_t nr_addrs)
+{
+	const size_t align = _Alignof(max_align_t);
+	const size_t skip = -(uintptr_t)memory % align;
+	struct resolution *new;
+	size_t size_locations, size_questions;
+
+	if (nr_addrs >= PROCMAP_NOT_MAPPED ||
+	    nr_addrs >= SIZE_MAX / (sizeof(*new->locations) +
+				    2 * sizeof(*new->questions)) - sizeof(*new))
+		return NULL;
+	size_locations = nr_addrs * sizeof(*new->locations);
+	size_questions = 2 * nr_addrs * sizeof(*new->questions);
+	if (size < skip + sizeof(*new) + size_locations + size_questions + align)
+		return NULL;
+
+	new = (struct resolution *)((char *)memory + skip);
+	memset(new, 0, sizeof(*new));
+	new->locations = (struct procmap_location *)(new + 1);
+	memset(new->locations, 0, size_locations);
+	new->mappings =
+		(struct procmap_mapping *)(new->locations + nr_addrs);
+	size = (size - skip - size_questions) & -align;
+	new->questions = (struct question *)((char *)new + size);
+	new->names = (char *)new->questions;
+	new->public.locations = new->locations;
+	new->public.nr_locations = nr_addrs;
+	return new;
+}
+
+int procmap_resolve_into(struct procmap *procmap, const uint64_t *addrs,
+			 size_t nr_addrs, unsigned int flags, void *memory,
+			 size_t size, const struct procmap_resolved **resolved)
+{
+	const struct procmap_mapping **pointers;
+	struct resolution *new;
+	size_t i;
+	int err;
+
+	if (!procmap || !addrs || !nr_addrs || (flags & ~WALK_FLAGS) ||
+	    !memory || !resolved)
+		return -EINVAL;
+	new = lay_out(memory, size, nr_addrs);
+	if (!new)
+		return -ENOSPC;
+	err = resolve(procmap, questions_on(addrs, nr_addrs, new->questions),
+		      flags, new);
+	if (err)
+		return err;
+	pointers = (const struct procmap_mapping **)new->questions;
+	for (i = 0; i < new->public.nr_mappings; i++)
+		pointers[i] = &new->mappings[i];
+	new->public.mappings = pointers;
+	*resolved = &new->public;
 	return 0;
 }
 
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
-		    struct procmap_resolved **resolved)
+		    const struct procmap_resolved **resolved)
 {
-	struct question *questions;
-	struct resolution *new;
-	int err = -ENOMEM;
+	size_t size = PROCMAP_RESOLVE_SIZE(nr_addrs);
 	void *memory;
+	int err;
 
-	if (!procmap || !addrs || !nr_addrs || (flags & ~FLAGS) || !resolved)
-		return -EINVAL;
-	questions = questions_on(addrs, nr_addrs, &memory);
-	new = calloc(1, sizeof(*new));
-	if (new) {
-		new->public.nr_places = nr_addrs;
-		new->public.places = calloc(nr_addrs,
-					    sizeof(*new->public.places));
+	if (nr_addrs >= PROCMAP_NOT_MAPPED || size / 384 < nr_addrs)
+		return -ENOMEM;
+	for (;; size *= 2) {
+		memory = malloc(size);
+		if (!memory)
+			return -ENOMEM;
+		err = procmap_resolve_into(procmap, addrs, nr_addrs, flags,
+					   memory, size, resolved);
+		if (!err)
+			return 0;
+		free(memory);
+		if (err != -ENOSPC)
+			return err;
 	}
-	if (questions && new && new->public.places)
-		err = resolve(procmap, questions, flags, new);
-	free(memory);
-	if (err) {
-		procmap_free_resolved(new ? &new->public : NULL);
-		return err;
-	}
-	set_names(new);
-	*resolved = &new->public;
-	return 0;
 }
 
-void procmap_free_resolved(struct procmap_resolved *resolved)
+void procmap_free_resolved(const struct procmap_resolved *resolved)
 {
-	/* @public is the first member. */
-	struct resolution *const new = (struct resolution *)resolved;
-
-	if (!resolved)
-		return;
-	free(resolved->places);
-	free(resolved->mappings);
-	free(new->names.bytes);
-	free(new);
+	/* It is the first member of the memory, which malloc(3) has aligned. */
+	free((void *)resolved);
 }

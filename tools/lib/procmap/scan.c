@@ -16,7 +16,7 @@
  * With the largest, the fixed cost of a call no longer matters.
  */
 #define BATCH_MIN	16
-#define BATCH_MAX	512
+#define BATCH_MAX	256
 
 /* Bytes for the names and build IDs of @nr mappings, if of usual length. */
 #define DATA_SIZE(nr)	((nr) * 128)
@@ -70,7 +70,7 @@ void scan_free(struct scan *scan)
 }
 
 /* Drop the batch. The next one begins at @start, a multiple of the page size. */
-static void start_over(struct scan *scan, uint64_t start)
+static void drop_batch(struct scan *scan, uint64_t start)
 {
 	scan->from = start;
 	scan->to = start;
@@ -79,16 +79,20 @@ static void start_over(struct scan *scan, uint64_t start)
 	scan->next = 0;
 }
 
-/* Make room for @size bytes of data. Returns 0 or -ENOMEM. */
+/*
+ * Make room for @size bytes of data. It is zeroed, since checkers of memory do not know
+ * that an ioctl will write it. Returns 0 or -ENOMEM.
+ */
 static int reserve_data(struct scan *scan, uint32_t size)
 {
 	char *data;
 
 	if (size <= scan->data_size)
 		return 0;
-	data = realloc(scan->data, size);
+	data = calloc(1, size);
 	if (!data)
 		return -ENOMEM;
+	free(scan->data);
 	scan->data = data;
 	scan->data_size = size;
 	return 0;
@@ -103,9 +107,10 @@ static int grow_batch(struct scan *scan)
 	if (batch > BATCH_MAX)
 		batch = BATCH_MAX;
 	if (batch > scan->room) {
-		vmas = realloc(scan->vmas, batch * sizeof(*vmas));
+		vmas = calloc(batch, sizeof(*vmas));
 		if (!vmas)
 			return -ENOMEM;
+		free(scan->vmas);
 		scan->vmas = vmas;
 		scan->room = batch;
 	}
@@ -201,6 +206,7 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 		       uint64_t addr, struct procmap_mapping *mapping)
 {
 	const struct scan *const scan = &procmap->scan;
+	int err;
 
 	if (vma->start >= vma->end ||
 	    vma->build_id_size > sizeof(mapping->build_id) ||
@@ -221,9 +227,12 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 	mapping->build_id_size = vma->build_id_size;
 	memcpy(mapping->build_id, scan->data + vma->build_id_offset,
 	       vma->build_id_size);
-	if (vma->flags & PROCMAP_VMA_NAME_TOO_LONG)
-		return take_from_text(procmap, addr, scan->flags, mapping);
-	return take_name(procmap, vma, mapping);
+	err = vma->flags & PROCMAP_VMA_NAME_TOO_LONG ?
+	      take_from_text(procmap, addr, scan->flags, mapping) :
+	      take_name(procmap, vma, mapping);
+	if (!err)
+		add_wanted(procmap, scan->flags, true, mapping);
+	return err;
 }
 
 /* The first mapping of the batch that ends above @addr, or NULL. */
@@ -246,38 +255,44 @@ static bool batch_is_better(struct scan *scan)
 	return false;
 }
 
-static int find_by_query(struct procmap *procmap, uint64_t addr,
-			 unsigned int flags, struct procmap_mapping *mapping)
+/* By query, the kernel would pass many mappings for one that is not needed. */
+static int find_one(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		    struct procmap_mapping *mapping)
 {
 	struct scan *const scan = &procmap->scan;
-	const int err = find_by_ioctl(procmap, addr, flags, mapping);
+	int err;
 
+	if (flags & PROCMAP_UNFILTERED)
+		flags &= ~FILTERS;
+	err = find_by_query(procmap, addr, flags | PROCMAP_COVERING_OR_NEXT,
+			    mapping);
 	scan->queries++;
 	scan->batch = 0;
-	start_over(scan, err ? 0 : mapping->end);
+	drop_batch(scan, err ? 0 : mapping->end);
 	scan->passed = addr;
 	return err;
 }
 
+void scan_start_over(struct scan *scan)
+{
+	drop_batch(scan, 0);
+	scan->batch = 0;
+	scan->queries = 0;
+	scan->patience = PATIENCE;
+}
+
 int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
-	      bool restart, struct procmap_mapping *mapping)
+	      struct procmap_mapping *mapping)
 {
 	struct scan *const scan = &procmap->scan;
 	const struct procmap_vma *vma;
 	uint64_t at = addr;
 	int err;
 
-	if (restart || addr < scan->passed || addr < scan->from ||
-	    flags != scan->flags) {
-		start_over(scan, 0);
+	if (addr < scan->passed || addr < scan->from || flags != scan->flags) {
+		start_over(procmap);
 		scan->flags = flags;
-		scan->batch = 0;
-		scan->queries = 0;
-		scan->patience = PATIENCE;
 	}
-	if (restart)
-		return find_by_query(procmap, addr, flags, mapping);
-
 	scan->passed = addr;
 	for (;;) {
 		if (at < scan->to) {
@@ -289,14 +304,31 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 			at = scan->to;
 		}
 		if (scan->to == UINT64_MAX) {
-			start_over(scan, 0);
+			drop_batch(scan, 0);
 			scan->passed = addr;
 			return -ENOENT;
 		}
 		if (at != scan->to && !batch_is_better(scan))
-			return find_by_query(procmap, at, flags, mapping);
+			return find_one(procmap, at, flags, mapping);
 		err = next_batch(procmap, flags);
 		if (err)
 			return err;
 	}
+}
+
+int scan_generation(struct procmap *procmap, uint64_t *generation)
+{
+	struct procmap_vma vma;
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg),
+		.known_generation = *generation,
+		.end = UINT64_MAX,
+		.vec = (uintptr_t)&vma,
+		.vec_len = 1,
+		.vma_size = sizeof(vma),
+	};
+	const int nr = do_scan(procmap->fd, &arg);
+
+	*generation = arg.generation;
+	return nr < 0 && nr != -EINTR ? nr : 0;
 }

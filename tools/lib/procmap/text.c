@@ -243,13 +243,6 @@ static bool is_vsyscall(const struct line *line)
 	       !memcmp(line->at, name, sizeof(name) - 1);
 }
 
-static bool passes(const struct procmap_mapping *mapping, unsigned int flags)
-{
-	if ((flags & PROCMAP_FILE_BACKED) && !has_file(mapping))
-		return false;
-	return !(flags & PERMISSIONS & ~mapping->flags);
-}
-
 /* Is this one of the "Name: value" lines of smaps? */
 static bool is_detail(const struct line *line)
 {

@@ -4,9 +4,9 @@
 
 int main()
 {
-	struct procmap_mapping found;
+	const struct procmap_mapping *found;
 	struct procmap *procmap;
-	int err = procmap_open_self(PROCMAP_ANY_WAY, &procmap);
+	int err = procmap_open_self(PROCMAP_ANY_METHOD, &procmap);
 
 	if (!err)
 		err = procmap_find(procmap, reinterpret_cast<uintptr_t>(&err),

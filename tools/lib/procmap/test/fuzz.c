@@ -37,8 +37,8 @@ static void read_elf(const uint8_t *data, size_t size)
 static void read_text(const uint8_t *data, size_t size)
 {
 	const unsigned int flags = PROCMAP_WANT_PAGE_SIZE;
-	struct procmap_mapping mapping;
-	struct procmap_resolved *resolved;
+	const struct procmap_mapping *mapping;
+	const struct procmap_resolved *resolved;
 	uint64_t addrs[NR_ADDRS];
 	uint64_t cursor = 0, last = 0;
 	struct procmap *procmap;
@@ -47,23 +47,23 @@ static void read_text(const uint8_t *data, size_t size)
 
 	require(!procmap_open_text((const char *)data, size, &procmap));
 	while (!(err = procmap_next(procmap, &cursor, flags, &mapping))) {
-		require(mapping.start >= last && mapping.start < mapping.end);
-		require(cursor == mapping.end);
-		require(strlen(mapping.name) <= mapping.name_len);
-		require(!memchr(mapping.name, '\n', mapping.name_len));
+		require(mapping->start >= last && mapping->start < mapping->end);
+		require(cursor == mapping->end);
+		require(strlen(mapping->name) <= mapping->name_len);
+		require(!memchr(mapping->name, '\n', mapping->name_len));
 		if (nr < NR_ADDRS)
-			addrs[nr++] = mapping.start;
-		last = mapping.end;
+			addrs[nr++] = mapping->start;
+		last = mapping->end;
 	}
 	require(err == -ENOENT || err == -EBADMSG);
 	for (i = 0; i < nr; i++) {
 		require(!procmap_find(procmap, addrs[i], 0, &mapping));
-		require(mapping.start <= addrs[i] && addrs[i] < mapping.end);
+		require(mapping->start <= addrs[i] && addrs[i] < mapping->end);
 	}
 	if (nr && !procmap_resolve(procmap, addrs, nr, 0, &resolved)) {
-		require(resolved->nr_places == nr && resolved->nr_mappings <= nr);
+		require(resolved->nr_locations == nr && resolved->nr_mappings <= nr);
 		for (i = 0; i < nr; i++)
-			require(resolved->places[i].mapping <
+			require(resolved->locations[i].mapping <
 				resolved->nr_mappings);
 		procmap_free_resolved(resolved);
 	}

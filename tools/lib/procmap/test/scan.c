@@ -17,7 +17,7 @@ void scan(const char *how, char *text, size_t size);
 
 static void scan_procmap(const char *text, size_t size)
 {
-	struct procmap_mapping mapping;
+	const struct procmap_mapping *mapping;
 	struct procmap *procmap;
 	uint64_t cursor = 0, sum = 0;
 	unsigned int nr = 0;
@@ -25,7 +25,7 @@ static void scan_procmap(const char *text, size_t size)
 	if (procmap_open_text(text, size, &procmap))
 		exit(1);
 	while (!procmap_next(procmap, &cursor, 0, &mapping)) {
-		sum += mapping.start + mapping.name_len;
+		sum += mapping->start + mapping->name_len;
 		nr++;
 	}
 	procmap_close(procmap);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Read the build ID of an ELF file, by the same rules as fs/proc/build_id.c.
- * The number of reads is bounded for any file, and no offset or size in it is
- * trusted.
+ * Read the build ID of an ELF file, by the same rules as fs/proc/build_id.c, and
+ * its addresses. The number of reads is bounded for any file, and no offset or size
+ * in it is trusted.
  */
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@
 /**
  * struct elf_reader - a file, and the part of it that was read last
  * @fd: the file.
- * @pos: file offset of @window, in bytes.
+ * @begin: where the image begins in it, in bytes.
+ * @pos: offset of @window in the image, in bytes.
  * @len: bytes in @window.
  * @notes_left: notes that may still be read.
  * @is_64: true for ELFCLASS64, false for ELFCLASS32.
@@ -33,6 +35,7 @@
  */
 struct elf_reader {
 	int fd;
+	uint64_t begin;
 	uint64_t pos;
 	size_t len;
 	unsigned int notes_left;
@@ -45,16 +48,17 @@ static uint64_t align_up(uint64_t size, uint64_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
-/* Copy @len bytes at file offset @pos. @len is at most WINDOW_SIZE. */
+/* Copy @len bytes at offset @pos. @len is at most WINDOW_SIZE. */
 static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t len)
 {
 	ssize_t got;
 
 	if (pos < reader->pos || pos - reader->pos > reader->len ||
 	    len > reader->len - (pos - reader->pos)) {
-		if (pos > INT64_MAX - WINDOW_SIZE)
+		if (pos > INT64_MAX - WINDOW_SIZE - reader->begin)
 			return false;
-		got = pread(reader->fd, reader->window, WINDOW_SIZE, pos);
+		got = pread(reader->fd, reader->window, WINDOW_SIZE,
+			    reader->begin + pos);
 		reader->pos = pos;
 		reader->len = got < 0 ? 0 : got;
 		if (len > reader->len)
@@ -108,7 +112,9 @@ static bool read_phdr(struct elf_reader *reader, uint64_t pos, Elf64_Phdr *phdr)
 		return false;
 	phdr->p_type = phdr32.p_type;
 	phdr->p_offset = phdr32.p_offset;
+	phdr->p_vaddr = phdr32.p_vaddr;
 	phdr->p_filesz = phdr32.p_filesz;
+	phdr->p_memsz = phdr32.p_memsz;
 	phdr->p_align = phdr32.p_align;
 	return true;
 }
@@ -162,17 +168,27 @@ static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 	return 0;
 }
 
-int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+/* Read and check the ELF header of a file whose program headers are to be read. */
+static bool has_phdrs(struct elf_reader *reader, uint64_t size, Elf64_Ehdr *ehdr)
 {
-	struct elf_reader reader = { .fd = fd, .notes_left = NOTES_MAX };
-	const off_t file_size = lseek(fd, 0, SEEK_END);
+	return read_ehdr(reader, ehdr) &&
+	       ehdr->e_phnum * ehdr->e_phentsize <= PHDRS_SIZE_MAX &&
+	       ehdr->e_phoff <= size;
+}
+
+int read_build_id(int fd, uint64_t begin, uint64_t size,
+		  uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	struct elf_reader reader = {
+		.fd = fd,
+		.begin = begin,
+		.notes_left = NOTES_MAX,
+	};
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
 
-	if (file_size < 0 || !read_ehdr(&reader, &ehdr) ||
-	    ehdr.e_phnum * ehdr.e_phentsize > PHDRS_SIZE_MAX ||
-	    ehdr.e_phoff > (uint64_t)file_size)
+	if (!has_phdrs(&reader, size, &ehdr))
 		return 0;
 
 	for (i = 0; i < ehdr.e_phnum; i++) {
@@ -183,9 +199,58 @@ int read_build_id(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
 			return 0;
 		if (phdr.p_type != PT_NOTE)
 			continue;
-		len = build_id_in_notes(&reader, &phdr, file_size, id);
+		len = build_id_in_notes(&reader, &phdr, size, id);
 		if (len)
 			return len;
 	}
 	return 0;
+}
+
+/*
+ * What follows a segment in its last page is its .bss in memory, but may be the next
+ * segment in the file: that one has precedence.
+ */
+static int address_of(int fd, uint64_t offset, uint64_t *address)
+{
+	struct elf_reader reader = { .fd = fd };
+	int err = -ENOENT;
+	unsigned int i;
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+
+	if (!has_phdrs(&reader, INT64_MAX, &ehdr))
+		return -ENOEXEC;
+	for (i = 0; i < ehdr.e_phnum; i++) {
+		uint64_t at;
+
+		if (!read_phdr(&reader, ehdr.e_phoff + i * ehdr.e_phentsize,
+			       &phdr))
+			return -ENOEXEC;
+		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset)
+			continue;
+		at = offset - phdr.p_offset;
+		if (at >= phdr.p_filesz && (at >= phdr.p_memsz || !err))
+			continue;
+		*address = phdr.p_vaddr + at;
+		err = 0;
+		if (at < phdr.p_filesz)
+			break;
+	}
+	return err;
+}
+
+int procmap_elf_address(struct procmap *procmap,
+			const struct procmap_mapping *mapping, uint64_t offset,
+			uint64_t *address)
+{
+	int fd, err;
+
+	if (!procmap || !mapping || !address)
+		return -EINVAL;
+	fd = procmap_open_file(procmap, mapping);
+	if (fd < 0)
+		return fd;
+	err = address_of(fd, offset, address);
+	close(fd);
+	return err;
 }
