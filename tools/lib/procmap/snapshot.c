@@ -20,10 +20,15 @@
  * @mappings: the mappings. Owned.
  * @names: their names, each with its NUL. Owned.
  * @names_len: bytes used of @names.
- * @levels: levels of @tree: an even number.
- * @tree: the last addresses of the mappings, as a complete binary tree of
- *	2^@levels - 1 nodes: those below node i are 2i and 2i + 1, and the first one
- *	is 1. Owned.
+ * @base: where the slots begin.
+ * @shift: a slot has 2^@shift addresses.
+ * @nr_slots: number of slots: at most that of the mappings.
+ * @below: for each slot and behind the last one, the number of mappings that end at
+ *	or below it. Owned.
+ *
+ * Most mappings are close together, in the area for mmap(2). That is divided into
+ * slots, so that there are few mappings to search. For addresses elsewhere, all are
+ * searched.
  */
 struct procmap_snapshot {
 	unsigned int flags;
@@ -35,8 +40,10 @@ struct procmap_snapshot {
 	struct procmap_mapping *mappings;
 	struct name_buffer names;
 	size_t names_len;
-	unsigned int levels;
-	uint64_t *tree;
+	uint64_t base;
+	unsigned int shift;
+	size_t nr_slots;
+	uint32_t *below;
 };
 
 /* Until all mappings are there, a name is an offset in the buffer. */
@@ -80,43 +87,77 @@ static int add(struct procmap_snapshot *snapshot,
 	return 0;
 }
 
-/* Fill the tree below @node, in order; what is left of it is above all addresses. */
-static void fill(struct procmap_snapshot *snapshot, size_t node, size_t *next)
+/*
+ * Find the mappings that are close together: from the one in the middle, up to gaps
+ * that are larger than all that is between them.
+ */
+static void find_close(const struct procmap_snapshot *snapshot, size_t *first,
+		       size_t *last)
 {
-	if (node >> snapshot->levels)
-		return;
-	fill(snapshot, 2 * node, next);
-	snapshot->tree[node] = *next < snapshot->nr ?
-			       snapshot->mappings[*next].end - 1 : UINT64_MAX;
-	++*next;
-	fill(snapshot, 2 * node + 1, next);
+	const struct procmap_mapping *const mappings = snapshot->mappings;
+	size_t old_first, old_last;
+
+	*first = snapshot->nr / 2;
+	*last = *first;
+	do {
+		old_first = *first;
+		old_last = *last;
+		while (*first && mappings[*first].start - mappings[*first - 1].end <=
+				 mappings[*last].end - mappings[*first].start)
+			--*first;
+		while (*last + 1 < snapshot->nr &&
+		       mappings[*last + 1].start - mappings[*last].end <=
+		       mappings[*last].end - mappings[*first].start)
+			++*last;
+	} while (*first != old_first || *last != old_last);
+}
+
+static int make_slots(struct procmap_snapshot *snapshot)
+{
+	size_t first, last, slot, i;
+	uint64_t span;
+
+	if (!snapshot->nr)
+		return 0;
+	find_close(snapshot, &first, &last);
+	snapshot->base = snapshot->mappings[first].start;
+	span = snapshot->mappings[last].end - snapshot->base;
+	while ((span - 1) >> snapshot->shift >= snapshot->nr)
+		snapshot->shift++;
+	snapshot->nr_slots = ((span - 1) >> snapshot->shift) + 1;
+
+	snapshot->below = calloc(snapshot->nr_slots + 1,
+				 sizeof(*snapshot->below));
+	if (!snapshot->below)
+		return -ENOMEM;
+	for (slot = 0, i = first; slot <= snapshot->nr_slots; slot++) {
+		const uint64_t offset = (uint64_t)slot << snapshot->shift;
+
+		while (i <= last &&
+		       snapshot->mappings[i].end - snapshot->base <= offset)
+			i++;
+		snapshot->below[slot] = i;
+	}
+	return 0;
 }
 
 static int finish(struct procmap_snapshot *snapshot)
 {
-	size_t i, next = 0;
+	size_t i;
 
 	for (i = 0; i < snapshot->nr; i++) {
 		struct procmap_mapping *const mapping = &snapshot->mappings[i];
 
 		mapping->name = snapshot->names.bytes + (uintptr_t)mapping->name;
 	}
-	snapshot->levels = 2;
-	while ((size_t)1 << snapshot->levels <= snapshot->nr)
-		snapshot->levels += 2;
-	snapshot->tree = calloc((size_t)1 << snapshot->levels,
-				sizeof(*snapshot->tree));
-	if (!snapshot->tree)
-		return -ENOMEM;
-	fill(snapshot, 1, &next);
-	return 0;
+	return make_slots(snapshot);
 }
 
 static void empty(struct procmap_snapshot *snapshot)
 {
 	free(snapshot->mappings);
 	free(snapshot->names.bytes);
-	free(snapshot->tree);
+	free(snapshot->below);
 }
 
 static int generation_of(struct procmap *procmap, uint64_t *generation)
@@ -263,26 +304,28 @@ procmap_snapshot_at(const struct procmap_snapshot *snapshot, size_t index)
 	return index < snapshot->nr ? &snapshot->mappings[index] : NULL;
 }
 
-/*
- * Two levels at a time, without a branch that depends on the address. Below the leaves,
- * the nodes would be the mappings' indexes, in order.
- */
 const struct procmap_mapping *
 procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr)
 {
-	const uint64_t *const tree = snapshot->tree;
-	const size_t leaves = (size_t)1 << snapshot->levels;
-	const struct procmap_mapping *mapping;
-	size_t node = 1;
+	const struct procmap_mapping *const mappings = snapshot->mappings;
+	const uint64_t slot = (addr - snapshot->base) >> snapshot->shift;
+	size_t from = 0, to = snapshot->nr;
 
-	do {
-		node = 2 * node + (tree[node] < addr);
-		node = 2 * node + (tree[node] < addr);
-	} while (node < leaves);
-	if (node - leaves >= snapshot->nr)
-		return NULL;
-	mapping = &snapshot->mappings[node - leaves];
-	return mapping->start <= addr ? mapping : NULL;
+	if (slot < snapshot->nr_slots) {
+		from = snapshot->below[slot];
+		to = snapshot->below[slot + 1];
+	}
+	/* The number of mappings that end at or below the address is in [from, to]. */
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+
+		if (mappings[middle].end <= addr)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from < snapshot->nr && mappings[from].start <= addr ?
+	       &mappings[from] : NULL;
 }
 
 int procmap_snapshot_compare(const struct procmap_snapshot *before,
