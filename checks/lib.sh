@@ -16,7 +16,7 @@ lib_is_warning_free() {
 }
 
 declared_functions() {
-	sed -nE 's/^(int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
+	sed -nE 's/^(int|unsigned int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
 		"$lib/procmap.h" | sort
 }
 
@@ -100,9 +100,10 @@ clean_leaves_the_sources() {
 	find . -name .git -prune -o -print | sort | diff "$tmp/sources" -
 }
 
-# The programs in a page's EXAMPLES, one file each.
+# The program in a page's EXAMPLES.
 examples_of() {
-	awk -v to="$2/$(basename "$1" .3)" '
+	local page=${1##*/}
+	awk -v to="$2/${page%.*}" '
 		/^\.Sh / { examples = $2 == "EXAMPLES" }
 		/^\.Ed/ { writing = 0 }
 		writing { gsub(/\\e/, "\\"); print >(to ".c") }
@@ -123,10 +124,10 @@ lib_is_installed_and_used() {
 		grep -E "^\.F[no] $function( |\$)" "$page"
 	done
 	find "$root/usr/share/man" -type l | (! grep -v '/man3/procmap_[a-z_]*\.3$')
-	find "$root/usr/share/man/man3" -type f | while read -r page; do
+	find "$root/usr/share/man" -type f | while read -r page; do
 		examples_of "$page" "$tmp/install"
+		[ -e "$tmp/install/$(basename "${page%.*}").c" ]
 	done
-	[ "$(find "$tmp/install" -maxdepth 1 -name '*.c' | wc -l)" -eq 3 ]
 	for example in "$tmp"/install/*.c; do
 		gcc -Wall -Wextra -Werror -o "${example%.c}" "$example" "${flags[@]}"
 	done
@@ -140,6 +141,16 @@ lib_is_installed_and_used() {
 	grep -c 'libc.so.6+0x' "$tmp/resolved" | grep -x 2
 	sed -n 2p "$tmp/resolved" | grep "^$tmp/install/procmap_resolve+0x"
 	sed -n 3p "$tmp/resolved" | grep -x 'not mapped'
+	"$tmp/install/procmap_find_name" $$ '*/bas[h]' | grep -E '^[0-9a-f]+-[0-9a-f]+ /'
+	"$tmp/install/procmap_open_file" |
+		grep -E "^addr2line -f -e '$tmp/install/procmap_open_file' 0x[0-9a-f]+$"
+	"$tmp/install/procmap_snapshot_take" $$ | diff /dev/null -
+	echo "$$ $(sed 's/-.*//; q' /proc/$$/maps)" | "$tmp/install/procmap_cache_new" |
+		grep '/bash+0$'
+	bash -c 'sleep 1.5; exec sleep 2' &
+	"$tmp/install/procmap_open_pid" $! >"$tmp/executed"
+	sed 's/.*\///' "$tmp/executed" | diff - <(printf '%s\n' bash sleep)
+	expect 139 "$tmp/install/procmap" | grep -x "$tmp/install/procmap"
 }
 
 # 2const is a section of the man-pages project, which mandoc does not know.
