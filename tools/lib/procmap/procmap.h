@@ -155,6 +155,7 @@ unsigned int procmap_version(void);
  * * -EACCES: no permission to inspect the process: it is another user's, is not
  *   dumpable, or a security module forbids it. Root gets this, too, without
  *   CAP_SYS_PTRACE in the user namespace of the process.
+ * * -EPERM: /proc is mounted with hidepid=1, and hides the process.
  * * -ESRCH: it has no mappings: it is a kernel thread, or is exiting.
  * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_QUERY or
  *   PROCMAP_BY_SCAN, the error of the ioctl.
@@ -388,7 +389,7 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
  * @resolved: set to the result, which is valid as long as @memory is. It must
  *	not be passed to procmap_free_resolved().
  *
- * Nothing is allocated; see procmap(7).
+ * The result takes no other memory. For the buffers of the handle, see procmap(7).
  *
  * Return: as procmap_resolve(), and
  * * -ENOSPC: @memory is too small. Try again with more.
@@ -436,7 +437,7 @@ int procmap_open_file(struct procmap *procmap,
  *
  * Return: 0, or
  * * -ENOENT: no segment that is loaded has this offset.
- * * -ENOEXEC: the file is not an ELF file of this machine.
+ * * -ENOEXEC: the file is not an ELF file of this machine's byte order.
  * * an error of procmap_open_file().
  */
 int procmap_elf_address(struct procmap *procmap,
@@ -552,7 +553,7 @@ struct procmap_cache;
 /**
  * procmap_cache_new() - get a cache of handles
  * @nr_handles: how many processes to keep open at most: 1 to 2^22. Each takes
- *	two file descriptors.
+ *	two file descriptors, and one more for each text that it reads.
  * @method: as in procmap_open_pid().
  * @cache: set to the cache. Free it with procmap_cache_free().
  *
@@ -569,9 +570,11 @@ int procmap_cache_new(unsigned int nr_handles, enum procmap_method method,
  *	next call with that cache.
  *
  * The handle is opened if it is not in the cache, in the place of the one that was
- * not used for longest.
+ * not used for longest. One that is in the cache may be that of a program that is
+ * gone.
  *
- * Return: as procmap_open_pid().
+ * Return: as procmap_open_pid(), except that -ESRCH also means that there is no
+ * such process.
  */
 int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
 		      struct procmap **procmap);
