@@ -134,6 +134,9 @@ lib_is_installed_and_used() {
 	g++ -Wall -Wextra -pedantic -Werror -o "$tmp/install/cplusplus" \
 		"$lib/test/cplusplus.cc" "${flags[@]}"
 	"$tmp/install/cplusplus"
+	g++ -std=c++17 -o "$tmp/install/backtrace" "$lib/examples/backtrace.cc" \
+		"${flags[@]}"
+	"$tmp/install/backtrace" | grep "^$tmp/install/backtrace 0x"
 	"$tmp/install/procmap_find" | grep "^$tmp/install/procmap_find+0x"
 	"$tmp/install/procmap_next" $$ | grep -E '^[0-9a-f]+-[0-9a-f]+ .*/bash$'
 	"$tmp/install/procmap_resolve" >"$tmp/resolved"
@@ -151,6 +154,31 @@ lib_is_installed_and_used() {
 	"$tmp/install/procmap_open_pid" $! >"$tmp/executed"
 	sed 's/.*\///' "$tmp/executed" | diff - <(printf '%s\n' bash sleep)
 	expect 139 "$tmp/install/procmap" | grep -x "$tmp/install/procmap"
+}
+
+# The module, with the interpreter that is installed.
+python_module_works() {
+	export LD_LIBRARY_PATH=$programs/lib64 PYTHONDONTWRITEBYTECODE=1
+	python3 -W error "$lib/test/test_procmap.py"
+	PYTHONPATH=$lib/python "$lib/examples/backtrace.py" >"$tmp/backtrace"
+	cat "$tmp/backtrace"
+	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
+}
+
+# The header of C++, in both compilers.
+cplusplus_header_works() {
+	local compiler
+	local -a flags=(-std=c++17 -g -Wall -Wextra -pedantic -Wshadow -Werror -I "$lib")
+	for compiler in g++ clang++; do
+		"$compiler" "${flags[@]}" -fsanitize=address,undefined \
+			-fno-sanitize-recover=all -o "$tmp/handle" "$lib/test/handle.cc" \
+			"$programs/lib64/libprocmap.a"
+		"$tmp/handle"
+		"$compiler" "${flags[@]}" -o "$tmp/backtrace" \
+			"$lib/examples/backtrace.cc" "$programs/lib64/libprocmap.a"
+		"$tmp/backtrace" | tee "$tmp/frames"
+		grep "^main at $lib/examples/backtrace.cc:[0-9]" "$tmp/frames"
+	done
 }
 
 # 2const is a section of the man-pages project, which mandoc does not know.
@@ -233,6 +261,8 @@ check "it exports what it declares" lib_exports_what_it_declares
 check "it leaves other names to the program" lib_leaves_names_to_the_program
 check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
+check "the Python module" python_module_works
+check "the C++ header" cplusplus_header_works
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
 	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"

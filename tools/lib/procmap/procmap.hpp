@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
+/*
+ * libprocmap for C++17: owners for the handles and results of <procmap.h>. Errors are
+ * thrown as std::system_error, with the number of errno and the function's name.
+ *
+ * The namespace is libprocmap, since struct procmap has the other name. What owns
+ * something can be moved, not copied. A function of <procmap.h> that is not here takes
+ * what get() returns.
+ */
+#ifndef PROCMAP_HPP
+#define PROCMAP_HPP
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <procmap.h>
+
+namespace libprocmap {
+
+/* Returns @ret, or throws it if it is a negative errno. */
+inline int check(int ret, const char *function)
+{
+	if (ret < 0)
+		throw std::system_error(-ret, std::generic_category(), function);
+	return ret;
+}
+
+inline std::string_view name_of(const procmap_mapping &mapping)
+{
+	return { mapping.name, mapping.name_len };
+}
+
+/* The file offset of an address in the mapping. */
+inline std::uint64_t offset_of(const procmap_mapping &mapping, std::uint64_t addr)
+{
+	return mapping.offset + (addr - mapping.start);
+}
+
+/* For a range-based for loop: see handle::mappings() and handle::find_name(). */
+class walk {
+public:
+	struct sentinel {};
+
+	class iterator {
+	public:
+		using iterator_category = std::input_iterator_tag;
+		using value_type = procmap_mapping;
+		using difference_type = std::ptrdiff_t;
+		using pointer = const procmap_mapping *;
+		using reference = const procmap_mapping &;
+
+		explicit iterator(const walk &walk) : walk_(&walk)
+		{
+			++*this;
+		}
+
+		reference operator*() const { return *found_; }
+		pointer operator->() const { return found_; }
+
+		iterator &operator++()
+		{
+			if (!walk_->next(cursor_, found_))
+				found_ = nullptr;
+			return *this;
+		}
+
+		void operator++(int) { ++*this; }
+		bool operator==(sentinel) const { return !found_; }
+		bool operator!=(sentinel) const { return found_; }
+
+	private:
+		const walk *walk_;
+		std::uint64_t cursor_ = 0;
+		const procmap_mapping *found_ = nullptr;
+	};
+
+	walk(::procmap *procmap, unsigned int flags)
+		: procmap_(procmap), flags_(flags)
+	{
+	}
+
+	walk(::procmap *procmap, std::string pattern, procmap_match match,
+	     unsigned int flags)
+		: procmap_(procmap), flags_(flags), by_name_(true),
+		  pattern_(std::move(pattern)), match_(match)
+	{
+	}
+
+	iterator begin() const { return iterator(*this); }
+	sentinel end() const { return {}; }
+
+private:
+	/* Returns false at the end. */
+	bool next(std::uint64_t &cursor, const procmap_mapping *&found) const
+	{
+		const int ret = by_name_ ?
+			procmap_find_name(procmap_, pattern_.c_str(), match_,
+					  &cursor, flags_, &found) :
+			procmap_next(procmap_, &cursor, flags_, &found);
+
+		if (ret == -ENOENT)
+			return false;
+		check(ret, by_name_ ? "procmap_find_name" : "procmap_next");
+		return true;
+	}
+
+	::procmap *procmap_;
+	unsigned int flags_;
+	bool by_name_ = false;
+	std::string pattern_;
+	procmap_match match_ = PROCMAP_EXACT;
+};
+
+struct free_resolved {
+	void operator()(const procmap_resolved *resolved) const
+	{
+		procmap_free_resolved(resolved);
+	}
+};
+
+/* The result of handle::resolve(). */
+using resolved = std::unique_ptr<const procmap_resolved, free_resolved>;
+
+/* A handle on the mappings of a process: see procmap_open_pid(3). */
+class handle {
+public:
+	static handle open_pid(pid_t pid,
+			       procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		::procmap *opened;
+
+		check(procmap_open_pid(pid, method, &opened), "procmap_open_pid");
+		return handle(opened);
+	}
+
+	static handle open_pidfd(int pidfd,
+				 procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		::procmap *opened;
+
+		check(procmap_open_pidfd(pidfd, method, &opened),
+		      "procmap_open_pidfd");
+		return handle(opened);
+	}
+
+	static handle open_self(procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		::procmap *opened;
+
+		check(procmap_open_self(method, &opened), "procmap_open_self");
+		return handle(opened);
+	}
+
+	/* @fd has to stay open as long as the handle is in use. */
+	static handle open_fd(int fd, procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		::procmap *opened;
+
+		check(procmap_open_fd(fd, method, &opened), "procmap_open_fd");
+		return handle(opened);
+	}
+
+	/* @text has to stay valid as long as the handle is in use. */
+	static handle open_text(std::string_view text)
+	{
+		::procmap *opened;
+
+		check(procmap_open_text(text.data(), text.size(), &opened),
+		      "procmap_open_text");
+		return handle(opened);
+	}
+
+	/* Own a handle of the C interface. */
+	explicit handle(::procmap *procmap) : procmap_(procmap)
+	{
+	}
+
+	::procmap *get() const { return procmap_.get(); }
+
+	/* Go on with the program that the process has executed. */
+	void reopen() { check(procmap_reopen(get()), "procmap_reopen"); }
+
+	procmap_method method() const
+	{
+		return static_cast<procmap_method>(
+			check(procmap_get_method(get()), "procmap_get_method"));
+	}
+
+	/*
+	 * The mapping at an address, or nullptr. It is valid until the next call with
+	 * this handle.
+	 */
+	const procmap_mapping *find(std::uint64_t addr, unsigned int flags = 0)
+	{
+		const procmap_mapping *found;
+		const int ret = procmap_find(get(), addr, flags, &found);
+
+		if (ret == -ENOENT)
+			return nullptr;
+		check(ret, "procmap_find");
+		return found;
+	}
+
+	/* All mappings that pass the filters, in rising order. */
+	walk mappings(unsigned int flags = 0) { return walk(get(), flags); }
+
+	/* Those of them with a name: see procmap_find_name(3). */
+	walk find_name(std::string pattern, procmap_match match = PROCMAP_EXACT,
+		       unsigned int flags = 0)
+	{
+		return walk(get(), std::move(pattern), match, flags);
+	}
+
+	resolved resolve(const std::vector<std::uint64_t> &addrs,
+			 unsigned int flags = 0)
+	{
+		const procmap_resolved *result;
+
+		check(procmap_resolve(get(), addrs.data(), addrs.size(), flags,
+				      &result), "procmap_resolve");
+		return resolved(result);
+	}
+
+	/* Returns a file descriptor, which the caller closes. */
+	int open_file(const procmap_mapping &mapping)
+	{
+		return check(procmap_open_file(get(), &mapping),
+			     "procmap_open_file");
+	}
+
+	/* The address in the ELF file at a file offset, as its symbols have it. */
+	std::uint64_t elf_address(const procmap_mapping &mapping, std::uint64_t offset)
+	{
+		std::uint64_t address;
+
+		check(procmap_elf_address(get(), &mapping, offset, &address),
+		      "procmap_elf_address");
+		return address;
+	}
+
+private:
+	struct close {
+		void operator()(::procmap *procmap) const
+		{
+			procmap_close(procmap);
+		}
+	};
+
+	std::unique_ptr<::procmap, close> procmap_;
+};
+
+/* All mappings of a process at one time: see procmap_snapshot_take(3). */
+class snapshot {
+public:
+	class iterator {
+	public:
+		using iterator_category = std::input_iterator_tag;
+		using value_type = procmap_mapping;
+		using difference_type = std::ptrdiff_t;
+		using pointer = const procmap_mapping *;
+		using reference = const procmap_mapping &;
+
+		iterator(const snapshot &snapshot, std::size_t index)
+			: snapshot_(&snapshot), index_(index)
+		{
+		}
+
+		reference operator*() const { return (*snapshot_)[index_]; }
+		pointer operator->() const { return &**this; }
+
+		iterator &operator++()
+		{
+			index_++;
+			return *this;
+		}
+
+		iterator operator++(int)
+		{
+			const iterator before = *this;
+
+			index_++;
+			return before;
+		}
+
+		bool operator==(const iterator &other) const
+		{
+			return index_ == other.index_;
+		}
+
+		bool operator!=(const iterator &other) const
+		{
+			return index_ != other.index_;
+		}
+
+	private:
+		const snapshot *snapshot_;
+		std::size_t index_;
+	};
+
+	explicit snapshot(handle &handle, unsigned int flags = 0)
+	{
+		procmap_snapshot *taken;
+
+		check(procmap_snapshot_take(handle.get(), flags, &taken),
+		      "procmap_snapshot_take");
+		snapshot_.reset(taken);
+	}
+
+	procmap_snapshot *get() const { return snapshot_.get(); }
+
+	/*
+	 * Bring it up to date, by the handle that it was taken from. Returns whether
+	 * it has changed; mappings that were returned before are invalid then.
+	 */
+	bool refresh(handle &handle)
+	{
+		return check(procmap_snapshot_refresh(get(), handle.get()),
+			     "procmap_snapshot_refresh");
+	}
+
+	bool is_consistent() const
+	{
+		return procmap_snapshot_is_consistent(get());
+	}
+
+	std::size_t size() const { return procmap_snapshot_count(get()); }
+
+	/* @index is less than size(). */
+	const procmap_mapping &operator[](std::size_t index) const
+	{
+		return *procmap_snapshot_at(get(), index);
+	}
+
+	iterator begin() const { return iterator(*this, 0); }
+	iterator end() const { return iterator(*this, size()); }
+
+	/* The mapping at an address, or nullptr. */
+	const procmap_mapping *find(std::uint64_t addr) const
+	{
+		return procmap_snapshot_find(get(), addr);
+	}
+
+	/*
+	 * Call @changed(was, is) for each difference to a later snapshot; one of the
+	 * two pointers is nullptr for a mapping that has appeared or vanished. What
+	 * @changed throws ends the comparison.
+	 */
+	template <typename Changed>
+	void compare(const snapshot &after, Changed &&changed) const
+	{
+		struct call {
+			Changed &changed;
+			std::exception_ptr thrown;
+		} call = { changed, nullptr };
+
+		procmap_snapshot_compare(
+			get(), after.get(),
+			[](void *context, const procmap_mapping *was,
+			   const procmap_mapping *is) {
+				auto *const to = static_cast<struct call *>(context);
+
+				try {
+					to->changed(was, is);
+				} catch (...) {
+					to->thrown = std::current_exception();
+				}
+				return to->thrown ? 1 : 0;
+			},
+			&call);
+		if (call.thrown)
+			std::rethrow_exception(call.thrown);
+	}
+
+private:
+	struct free {
+		void operator()(procmap_snapshot *snapshot) const
+		{
+			procmap_snapshot_free(snapshot);
+		}
+	};
+
+	std::unique_ptr<procmap_snapshot, free> snapshot_;
+};
+
+} /* namespace libprocmap */
+
+#endif /* PROCMAP_HPP */

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+"""Look up the mappings (VMAs) of a process: libprocmap for Python.
+
+	with procmap.Procmap(pid) as maps:
+		mapping = maps.find(address)
+
+Procmap is a handle on the mappings of one process, and Snapshot keeps all of its
+mappings. Both may be used by one thread at a time. Errors are OSError, or the
+subclass for the number, such as PermissionError. procmap(7) describes the library,
+and its manual has a page for each function.
+"""
+import ctypes
+import enum
+import os
+from typing import NamedTuple, Optional
+
+__all__ = ["Flag", "Location", "Mapping", "Method", "Procmap", "Snapshot", "version"]
+
+
+class Method(enum.IntEnum):
+    """The interface of the kernel to use: see procmap_open_pid(3)."""
+
+    ANY = 0
+    QUERY = 1
+    TEXT = 2
+    SCAN = 3
+
+
+class Flag(enum.IntFlag):
+    """Which mappings match, and what to return of them: see procmap_find(3)."""
+
+    READABLE = 0x01
+    WRITABLE = 0x02
+    EXECUTABLE = 0x04
+    SHARED = 0x08
+    COVERING_OR_NEXT = 0x10
+    FILE_BACKED = 0x20
+    DELETED = 0x40
+    WANT_BUILD_ID = 0x10000
+    WANT_PAGE_SIZE = 0x20000
+    WANT_DELETED = 0x40000
+
+
+class Mapping(NamedTuple):
+    """A mapping: see procmap_find(3).
+
+    A byte of the name that is not valid in the encoding of file names is escaped as
+    by os.fsdecode(). The build ID is None if there is none or it was not wanted;
+    build_id_error is the errno if the file could not be opened for it, or else 0.
+    """
+
+    start: int
+    end: int
+    offset: int
+    inode: int
+    page_size: int
+    name: str
+    flags: Flag
+    dev_major: int
+    dev_minor: int
+    build_id: Optional[bytes]
+    build_id_error: int
+
+    def offset_of(self, address):
+        """The file offset of an address in this mapping."""
+        return self.offset + (address - self.start)
+
+
+class Location(NamedTuple):
+    """Where an address is. Without a mapping, which is None then, the offset is 0."""
+
+    address: int
+    mapping: Optional[Mapping]
+    offset: int
+
+
+# The library may append fields to the structures that it hands out by pointer.
+
+
+class _Mapping(ctypes.Structure):
+    _fields_ = [
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+        ("inode", ctypes.c_uint64),
+        ("page_size", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("name_len", ctypes.c_size_t),
+        ("flags", ctypes.c_uint32),
+        ("dev_major", ctypes.c_uint32),
+        ("dev_minor", ctypes.c_uint32),
+        ("build_id_size", ctypes.c_int32),
+        ("build_id", ctypes.c_uint8 * 20),
+    ]
+
+
+class _Location(ctypes.Structure):
+    _fields_ = [
+        ("offset", ctypes.c_uint64),
+        ("mapping", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
+
+
+_MappingPointer = ctypes.POINTER(_Mapping)
+
+
+class _Resolved(ctypes.Structure):
+    _fields_ = [
+        ("locations", ctypes.POINTER(_Location)),
+        ("nr_locations", ctypes.c_size_t),
+        ("mappings", ctypes.POINTER(_MappingPointer)),
+        ("nr_mappings", ctypes.c_size_t),
+    ]
+
+
+_ResolvedPointer = ctypes.POINTER(_Resolved)
+_Changed = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, _MappingPointer, _MappingPointer
+)
+_NOT_MAPPED = 0xFFFFFFFF
+_EXACT, _GLOB = 0, 1
+
+_library = ctypes.CDLL("libprocmap.so.1")
+
+
+def _check(result, function, _arguments):
+    if result < 0:
+        raise OSError(-result, os.strerror(-result), function.__name__)
+    return result
+
+
+def _declare(name, *argtypes, restype=ctypes.c_int):
+    function = getattr(_library, name)
+    function.argtypes = argtypes
+    function.restype = restype
+    if restype is ctypes.c_int:
+        function.errcheck = _check
+    return function
+
+
+_pointer = ctypes.c_void_p
+_to_pointer = ctypes.POINTER(ctypes.c_void_p)
+_int = ctypes.c_int
+_flags = ctypes.c_uint
+_u64 = ctypes.c_uint64
+_to_u64 = ctypes.POINTER(_u64)
+_to_mapping = ctypes.POINTER(_MappingPointer)
+
+_version = _declare("procmap_version", restype=ctypes.c_uint)
+_open_pid = _declare("procmap_open_pid", _int, _int, _to_pointer)
+_open_pidfd = _declare("procmap_open_pidfd", _int, _int, _to_pointer)
+_open_self = _declare("procmap_open_self", _int, _to_pointer)
+_open_fd = _declare("procmap_open_fd", _int, _int, _to_pointer)
+_open_text = _declare(
+    "procmap_open_text", ctypes.c_char_p, ctypes.c_size_t, _to_pointer
+)
+_reopen = _declare("procmap_reopen", _pointer)
+_close = _declare("procmap_close", _pointer, restype=None)
+_get_method = _declare("procmap_get_method", _pointer)
+_find = _declare("procmap_find", _pointer, _u64, _flags, _to_mapping)
+_next = _declare("procmap_next", _pointer, _to_u64, _flags, _to_mapping)
+_find_name = _declare(
+    "procmap_find_name",
+    _pointer,
+    ctypes.c_char_p,
+    _int,
+    _to_u64,
+    _flags,
+    _to_mapping,
+)
+_resolve = _declare(
+    "procmap_resolve",
+    _pointer,
+    _to_u64,
+    ctypes.c_size_t,
+    _flags,
+    ctypes.POINTER(_ResolvedPointer),
+)
+_free_resolved = _declare("procmap_free_resolved", _ResolvedPointer, restype=None)
+_open_file = _declare("procmap_open_file", _pointer, _MappingPointer)
+_elf_address = _declare(
+    "procmap_elf_address", _pointer, _MappingPointer, _u64, _to_u64
+)
+_snapshot_take = _declare("procmap_snapshot_take", _pointer, _flags, _to_pointer)
+_snapshot_refresh = _declare("procmap_snapshot_refresh", _pointer, _pointer)
+_snapshot_is_consistent = _declare("procmap_snapshot_is_consistent", _pointer)
+_snapshot_count = _declare(
+    "procmap_snapshot_count", _pointer, restype=ctypes.c_size_t
+)
+_snapshot_at = _declare(
+    "procmap_snapshot_at", _pointer, ctypes.c_size_t, restype=_MappingPointer
+)
+_snapshot_find = _declare(
+    "procmap_snapshot_find", _pointer, _u64, restype=_MappingPointer
+)
+_snapshot_compare = _declare(
+    "procmap_snapshot_compare", _pointer, _pointer, _Changed, _pointer
+)
+_snapshot_free = _declare("procmap_snapshot_free", _pointer, restype=None)
+
+
+def _copy(pointer):
+    """The mapping at a pointer, or None for NULL."""
+    if not pointer:
+        return None
+    mapping = pointer.contents
+    size = mapping.build_id_size
+    return Mapping(
+        mapping.start,
+        mapping.end,
+        mapping.offset,
+        mapping.inode,
+        mapping.page_size,
+        os.fsdecode(mapping.name),
+        Flag(mapping.flags),
+        mapping.dev_major,
+        mapping.dev_minor,
+        bytes(mapping.build_id[:size]) if size > 0 else None,
+        -size if size < 0 else 0,
+    )
+
+
+def _reference(mapping):
+    """A mapping for the library, which uses its fields from start to dev_minor."""
+    name = os.fsencode(mapping.name)
+    return ctypes.byref(
+        _Mapping(
+            mapping.start,
+            mapping.end,
+            mapping.offset,
+            mapping.inode,
+            mapping.page_size,
+            name,
+            len(name),
+            mapping.flags,
+            mapping.dev_major,
+            mapping.dev_minor,
+        )
+    )
+
+
+def version():
+    """The version of the library: major, minor and patch."""
+    number = _version()
+    return number >> 16, number >> 8 & 0xFF, number & 0xFF
+
+
+class _Owner:
+    """The owner of a pointer that _free frees."""
+
+    _free = None
+    _owned = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+    def close(self):
+        """Free what the object owns. It cannot be used after that."""
+        owned, self._owned = self._owned, None
+        if owned:
+            self._free(owned)
+
+    @property
+    def _pointer(self):
+        if not self._owned:
+            raise ValueError(f"{type(self).__name__} is closed")
+        return self._owned
+
+
+class Procmap(_Owner):
+    """A handle on the mappings of a process; without a pid, of this one."""
+
+    _free = staticmethod(_close)
+
+    def __init__(self, pid=None, method=Method.ANY):
+        if pid is None:
+            self._open(_open_self, method)
+        else:
+            self._open(_open_pid, pid, method)
+
+    def _open(self, function, *arguments):
+        pointer = ctypes.c_void_p()
+        function(*arguments, ctypes.byref(pointer))
+        self._owned = pointer
+
+    @classmethod
+    def _opened(cls, function, *arguments):
+        new = cls.__new__(cls)
+        new._open(function, *arguments)
+        return new
+
+    @classmethod
+    def from_pidfd(cls, pidfd, method=Method.ANY):
+        """A handle by a descriptor from os.pidfd_open(), which is not kept."""
+        return cls._opened(_open_pidfd, pidfd, method)
+
+    @classmethod
+    def from_fd(cls, fd, method=Method.ANY):
+        """A handle on an open maps file, which has to stay open."""
+        return cls._opened(_open_fd, fd, method)
+
+    @classmethod
+    def from_text(cls, text):
+        """A handle on the content of a maps or smaps file, as bytes."""
+        new = cls._opened(_open_text, text, len(text))
+        new._text = text  # the library reads it as long as the handle is open
+        return new
+
+    def reopen(self):
+        """Go on with the program that the process has executed."""
+        _reopen(self._pointer)
+
+    @property
+    def method(self):
+        """The method of find()."""
+        return Method(_get_method(self._pointer))
+
+    def find(self, address, flags=0):
+        """The mapping at an address, or None."""
+        found = _MappingPointer()
+        try:
+            _find(self._pointer, address, flags, ctypes.byref(found))
+        except FileNotFoundError:
+            return None
+        return _copy(found)
+
+    def _walk(self, function, *arguments):
+        cursor = ctypes.c_uint64()
+        found = _MappingPointer()
+        while True:
+            try:
+                function(
+                    self._pointer,
+                    *arguments[:-1],
+                    ctypes.byref(cursor),
+                    arguments[-1],
+                    ctypes.byref(found),
+                )
+            except FileNotFoundError:
+                return
+            yield _copy(found)
+
+    def mappings(self, flags=0):
+        """Walk over the mappings that pass the filters, in rising order."""
+        return self._walk(_next, flags)
+
+    def __iter__(self):
+        return self.mappings()
+
+    def find_name(self, pattern, flags=0, glob=False):
+        """Walk over the mappings with a name: see procmap_find_name(3)."""
+        return self._walk(
+            _find_name, os.fsencode(pattern), _GLOB if glob else _EXACT, flags
+        )
+
+    def resolve(self, addresses, flags=0):
+        """The locations of many addresses, in their order."""
+        addresses = list(addresses)
+        if not addresses:
+            return []
+        array = (ctypes.c_uint64 * len(addresses))(*addresses)
+        resolved = _ResolvedPointer()
+        _resolve(self._pointer, array, len(array), flags, ctypes.byref(resolved))
+        try:
+            result = resolved.contents
+            mappings = [_copy(result.mappings[i]) for i in range(result.nr_mappings)]
+            return [
+                Location(
+                    address,
+                    None if location.mapping == _NOT_MAPPED
+                    else mappings[location.mapping],
+                    location.offset,
+                )
+                for address, location in zip(
+                    addresses, result.locations[: result.nr_locations]
+                )
+            ]
+        finally:
+            _free_resolved(resolved)
+
+    def open_file(self, mapping):
+        """Open the mapped file, for reading in binary mode."""
+        return open(_open_file(self._pointer, _reference(mapping)), "rb")
+
+    def elf_address(self, mapping, offset):
+        """The address in the ELF file at a file offset, as its symbols have it."""
+        address = ctypes.c_uint64()
+        _elf_address(
+            self._pointer, _reference(mapping), offset, ctypes.byref(address)
+        )
+        return address.value
+
+    def snapshot(self, flags=0):
+        """Keep all mappings that pass the filters."""
+        return Snapshot(self, flags)
+
+
+class Snapshot(_Owner):
+    """All mappings of a process at one time: a sequence, in rising order."""
+
+    _free = staticmethod(_snapshot_free)
+
+    def __init__(self, maps, flags=0):
+        pointer = ctypes.c_void_p()
+        _snapshot_take(maps._pointer, flags, ctypes.byref(pointer))
+        self._owned = pointer
+
+    def refresh(self, maps):
+        """Bring it up to date, by the handle that it was taken from.
+
+        Returns whether it has changed.
+        """
+        return bool(_snapshot_refresh(self._pointer, maps._pointer))
+
+    @property
+    def is_consistent(self):
+        """Did the kernel say that nothing changed while the mappings were read?"""
+        return bool(_snapshot_is_consistent(self._pointer))
+
+    def __len__(self):
+        return _snapshot_count(self._pointer)
+
+    def __getitem__(self, index):
+        if index < 0:
+            index += len(self)
+        mapping = _copy(_snapshot_at(self._pointer, index)) if index >= 0 else None
+        if mapping is None:
+            raise IndexError(index)
+        return mapping
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+    def find(self, address):
+        """The mapping at an address, or None."""
+        return _copy(_snapshot_find(self._pointer, address))
+
+    def compare(self, after):
+        """The differences to a later snapshot: a list of pairs (was, is).
+
+        One of the two is None for a mapping that has appeared or vanished.
+        """
+        differences = []
+
+        def changed(_context, was, now):
+            differences.append((_copy(was), _copy(now)))
+            return 0
+
+        _snapshot_compare(self._pointer, after._pointer, _Changed(changed), None)
+        return differences

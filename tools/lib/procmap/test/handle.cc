@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * procmap.hpp: what it owns, returns and throws. The truth is /proc/self/maps, and the
+ * program's symbols, by dladdr(3).
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <procmap.hpp>
+
+using libprocmap::handle;
+using libprocmap::snapshot;
+
+#define EXPECT(x)							\
+	do {								\
+		if (!(x)) {						\
+			std::printf("line %d: %s\n", __LINE__, #x);	\
+			std::exit(1);					\
+		}							\
+	} while (0)
+
+template <typename Function>
+static int error_of(Function &&function)
+{
+	try {
+		function();
+	} catch (const std::system_error &error) {
+		return error.code().value();
+	}
+	return 0;
+}
+
+static std::uint64_t address_of_main();
+
+static std::string text_of_maps()
+{
+	std::ifstream maps("/proc/self/maps");
+
+	return { std::istreambuf_iterator<char>(maps), {} };
+}
+
+static void finds_what_the_text_shows()
+{
+	const std::string text = text_of_maps();
+	auto own = handle::open_self();
+	auto saved = handle::open_text(text);
+	unsigned int nr = 0;
+
+	for (const auto &line : saved.mappings(PROCMAP_FILE_BACKED)) {
+		const auto *found = own.find(line.start);
+
+		EXPECT(found);
+		EXPECT(found->start == line.start && found->end == line.end);
+		EXPECT(found->inode == line.inode);
+		EXPECT(libprocmap::name_of(*found) == libprocmap::name_of(line));
+		nr++;
+	}
+	EXPECT(nr > 10);
+	EXPECT(!own.find(8));
+	EXPECT(own.find(8, PROCMAP_COVERING_OR_NEXT));
+}
+
+static void walks_by_flags_and_name()
+{
+	auto own = handle::open_self();
+	unsigned int nr = 0;
+
+	for (const auto &mapping : own.mappings(PROCMAP_EXECUTABLE)) {
+		EXPECT(mapping.flags & PROCMAP_EXECUTABLE);
+		nr++;
+	}
+	EXPECT(nr > 1);
+	nr = 0;
+	for (const auto &mapping : own.find_name("*/libc.so*", PROCMAP_GLOB)) {
+		EXPECT(mapping.inode);
+		nr++;
+	}
+	EXPECT(nr > 1);
+	for (const auto &mapping : own.find_name("*/libc.so*")) {
+		static_cast<void>(mapping);
+		EXPECT(!"an exact name has no wildcards");
+	}
+}
+
+static void resolves_to_elf_addresses()
+{
+	const std::uint64_t addr = address_of_main();
+	auto own = handle::open_self();
+	const auto resolved = own.resolve({ addr, 8 });
+	const auto &location = resolved->locations[0];
+	const auto &mapping = *resolved->mappings[location.mapping];
+	Dl_info info;
+
+	EXPECT(resolved->nr_locations == 2);
+	EXPECT(resolved->locations[1].mapping == PROCMAP_NOT_MAPPED);
+	EXPECT(location.offset == libprocmap::offset_of(mapping, addr));
+	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
+	EXPECT(own.elf_address(mapping, location.offset) ==
+	       addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+}
+
+static void opens_the_mapped_file()
+{
+	auto own = handle::open_self();
+	const auto *found = own.find(address_of_main());
+	const ino_t inode = found->inode;
+	const int fd = own.open_file(*found);
+	struct stat stat;
+
+	EXPECT(!fstat(fd, &stat) && stat.st_ino == inode);
+	close(fd);
+}
+
+static void throws_the_error()
+{
+	EXPECT(error_of([] { handle::open_pid(0); }) == EINVAL);
+	EXPECT(error_of([] { handle::open_pid(0x7fffffff); }) == ENOENT);
+	EXPECT(error_of([] { handle::open_pidfd(-1); }) == EBADF);
+	EXPECT(error_of([] { handle::open_fd(-1); }) == EBADF);
+	EXPECT(error_of([] { handle::open_text(""); }) == EINVAL);
+	EXPECT(error_of([] { handle::open_text("no maps\n").find(0); }) == EBADMSG);
+	EXPECT(error_of([] { handle::open_text("no maps\n").reopen(); }) == EINVAL);
+	try {
+		handle::open_pid(0);
+	} catch (const std::system_error &error) {
+		EXPECT(std::string(error.what()).find("procmap_open_pid") !=
+		       std::string::npos);
+	}
+}
+
+static void moves_what_it_owns()
+{
+	auto first = handle::open_self(PROCMAP_BY_TEXT);
+	auto second = std::move(first);
+
+	EXPECT(!first.get() && second.get());
+	EXPECT(error_of([&] { first.find(8); }) == EINVAL);
+	EXPECT(second.method() == PROCMAP_BY_TEXT);
+	second = handle::open_pid(getpid());
+	EXPECT(second.find(address_of_main()));
+}
+
+static void keeps_and_compares_snapshots()
+{
+	auto own = handle::open_self();
+	snapshot before(own, PROCMAP_SHARED);
+	void *const page = mmap(nullptr, 4096, PROT_READ,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const auto addr = reinterpret_cast<std::uintptr_t>(page);
+	const snapshot after(own, PROCMAP_SHARED);
+	unsigned int nr = 0, differences = 0;
+
+	EXPECT(after.find(addr) && !before.find(addr));
+	EXPECT(after.size() == before.size() + 1);
+	for (const auto &mapping : after)
+		EXPECT(&mapping == &after[nr++]);
+	EXPECT(nr == after.size());
+	before.compare(after, [&](const auto *was, const auto *is) {
+		EXPECT(!was && is->start == addr);
+		differences++;
+	});
+	EXPECT(differences == 1);
+	try {
+		before.compare(after, [](const auto *, const auto *) {
+			throw std::runtime_error("enough");
+		});
+		EXPECT(!"it is thrown on");
+	} catch (const std::runtime_error &error) {
+		EXPECT(std::string(error.what()) == "enough");
+	}
+	EXPECT(before.refresh(own));
+	EXPECT(before.find(addr));
+	munmap(page, 4096);
+	static_cast<void>(before.is_consistent());
+}
+
+int main()
+{
+	finds_what_the_text_shows();
+	walks_by_flags_and_name();
+	resolves_to_elf_addresses();
+	opens_the_mapped_file();
+	throws_the_error();
+	moves_what_it_owns();
+	keeps_and_compares_snapshots();
+	return 0;
+}
+
+static std::uint64_t address_of_main()
+{
+	return reinterpret_cast<std::uintptr_t>(&address_of_main);
+}

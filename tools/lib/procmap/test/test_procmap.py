@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Test procmap.py. The truth is /proc/self/maps and readelf.
+
+Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
+"""
+import ctypes
+import errno
+import mmap
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "python"))
+
+import procmap  # noqa: E402	found in the path above
+from procmap import Flag, Method, Procmap, Snapshot  # noqa: E402
+
+LIBC = ctypes.CDLL(None)
+LINE = re.compile(
+    r"([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)\n"
+)
+
+
+def address_of(function):
+    """Where a function of a C library is."""
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def truth(pid="self"):
+    """The mappings by the text: start, end, permissions, offset, device, inode, name."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            start, end, perms, offset, major, minor, inode, name = LINE.fullmatch(
+                line
+            ).groups()
+            if name != "[vsyscall]":
+                yield (int(start, 16), int(end, 16), perms, int(offset, 16),
+                       int(major, 16), int(minor, 16), int(inode), name)
+
+
+def fields(mapping):
+    """The same of a mapping."""
+    perms = "".join(
+        letter if flag in mapping.flags else "-"
+        for letter, flag in (("r", Flag.READABLE), ("w", Flag.WRITABLE),
+                             ("x", Flag.EXECUTABLE))
+    )
+    return (mapping.start, mapping.end,
+            perms + ("s" if Flag.SHARED in mapping.flags else "p"), mapping.offset,
+            mapping.dev_major, mapping.dev_minor, mapping.inode, mapping.name)
+
+
+def methods():
+    """The methods that this kernel has."""
+    for method in Method:
+        try:
+            Procmap(method=method).close()
+        except OSError as error:
+            if error.errno != errno.ENOTTY:
+                raise
+        else:
+            yield method
+
+
+class Child:
+    """A process that waits, so that its mappings do not change."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ["cat"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.process.stdin.write(b"it runs")
+        self.process.stdout.read(1)
+        return self.process.pid
+
+    def __exit__(self, *_exception):
+        self.process.communicate()
+
+
+class Lookup(unittest.TestCase):
+    """Single mappings, and walks over them."""
+
+    def test_walk_is_the_text(self):
+        with Child() as pid:
+            for method in methods():
+                with self.subTest(method), Procmap(pid, method) as maps:
+                    self.assertEqual([fields(m) for m in maps], list(truth(pid)))
+
+    def test_find(self):
+        with Child() as pid:
+            for method in methods():
+                with self.subTest(method), Procmap(pid, method) as maps:
+                    for line in truth(pid):
+                        self.assertEqual(fields(maps.find(line[1] - 1)), line)
+                    self.assertIsNone(maps.find(8))
+
+    def test_next_above(self):
+        with Procmap() as maps:
+            self.assertEqual(
+                maps.find(8, Flag.COVERING_OR_NEXT).start, next(iter(maps)).start
+            )
+
+    def test_filters(self):
+        with Child() as pid, Procmap(pid) as maps:
+            self.assertEqual(
+                [fields(m) for m in maps.mappings(Flag.EXECUTABLE | Flag.FILE_BACKED)],
+                [line for line in truth(pid) if line[2][2] == "x" and line[6]],
+            )
+
+    def test_names(self):
+        name = os.fsencode(tempfile.gettempdir()) + b"/procmap \xff name"
+        with open(name, "w+b") as file:
+            try:
+                file.truncate(4096)
+                with mmap.mmap(file.fileno(), 4096), Procmap() as maps:
+                    found = list(maps.find_name(name))
+                    self.assertEqual([os.fsencode(m.name) for m in found], [name])
+                    self.assertEqual(
+                        list(maps.find_name("*/procmap ? name", glob=True)), found
+                    )
+                    self.assertEqual(list(maps.find_name("*/procmap ? name")), [])
+            finally:
+                os.unlink(name)
+
+    def test_deleted(self):
+        with tempfile.TemporaryFile() as file:
+            file.truncate(4096)
+            with mmap.mmap(file.fileno(), 4096), Procmap() as maps:
+                found = [m for m in maps.mappings(Flag.SHARED | Flag.WANT_DELETED)
+                         if m.inode == os.fstat(file.fileno()).st_ino]
+                self.assertEqual(len(found), 1)
+                self.assertIn(Flag.DELETED, found[0].flags)
+
+    def test_build_id(self):
+        address = address_of(LIBC.printf)
+        for method in methods():
+            with self.subTest(method), Procmap(method=method) as maps:
+                found = maps.find(address, Flag.WANT_BUILD_ID)
+                notes = subprocess.check_output(["readelf", "-n", found.name], text=True)
+                self.assertEqual(
+                    found.build_id.hex(), re.search("Build ID: (.*)", notes)[1]
+                )
+                self.assertIsNone(maps.find(address).build_id)
+
+    def test_page_size(self):
+        with Procmap(method=Method.TEXT) as maps:
+            address = address_of(LIBC.printf)
+            self.assertEqual(maps.find(address).page_size, 0)
+            self.assertEqual(
+                maps.find(address, Flag.WANT_PAGE_SIZE).page_size, mmap.PAGESIZE
+            )
+
+
+class Files(unittest.TestCase):
+    """Resolved addresses, and their files."""
+
+    def test_resolve(self):
+        addresses = [address_of(LIBC.printf), 8, address_of(LIBC.printf) + 1]
+        with Procmap() as maps:
+            first, second, third = maps.resolve(addresses)
+            self.assertEqual(maps.resolve([]), [])
+        self.assertEqual((second.mapping, second.offset), (None, 0))
+        self.assertEqual(third.offset, first.offset + 1)
+        self.assertIs(third.mapping, first.mapping)
+        self.assertEqual(first.offset, first.mapping.offset_of(addresses[0]))
+
+    def test_elf_address_is_that_of_the_symbol(self):
+        with Procmap() as maps:
+            [where] = maps.resolve([address_of(LIBC.printf)])
+            address = maps.elf_address(where.mapping, where.offset)
+        symbols = subprocess.check_output(
+            ["readelf", "-W", "--dyn-syms", where.mapping.name], text=True
+        )
+        self.assertEqual(
+            address, int(re.search(r"([0-9a-f]+) .* printf@@", symbols)[1], 16)
+        )
+
+    def test_open_file(self):
+        with Procmap() as maps:
+            found = maps.find(address_of(LIBC.printf))
+            with maps.open_file(found) as file:
+                self.assertEqual(os.fstat(file.fileno()).st_ino, found.inode)
+                self.assertEqual(file.read(4), b"\x7fELF")
+            with self.assertRaises(OSError) as caught:
+                maps.open_file(found._replace(inode=0, dev_major=0, dev_minor=0))
+            self.assertEqual(caught.exception.errno, errno.ENODEV)
+
+
+class Handles(unittest.TestCase):
+    """How they are opened and closed, and their errors."""
+
+    def test_version(self):
+        self.assertEqual(procmap.version()[0], 1)
+
+    def test_flags_are_those_of_the_header(self):
+        with open(os.path.join(HERE, "..", "procmap.h"), encoding="ascii") as header:
+            flags = re.findall(r"^\tPROCMAP_(\w+)\s*= (0x\w+),", header.read(), re.M)
+        self.assertEqual(
+            {name: int(value, 16) for name, value in flags},
+            {name: flag.value for name, flag in Flag.__members__.items()},
+        )
+
+    def test_pidfd_and_fd(self):
+        with Child() as pid:
+            pidfd = os.pidfd_open(pid)
+            with Procmap.from_pidfd(pidfd) as maps:
+                os.close(pidfd)
+                self.assertEqual([fields(m) for m in maps], list(truth(pid)))
+            with open(f"/proc/{pid}/maps", "rb") as file:
+                with Procmap.from_fd(file.fileno()) as maps:
+                    self.assertEqual([fields(m) for m in maps], list(truth(pid)))
+
+    def test_text(self):
+        with open("/proc/self/maps", "rb") as file:
+            text = file.read()
+        with Procmap.from_text(text) as maps:
+            self.assertEqual(maps.method, Method.TEXT)
+            starts = [m.start for m in maps]
+        lines = [line for line in text.splitlines() if b"[vsyscall]" not in line]
+        self.assertEqual(starts, [int(line.split(b"-")[0], 16) for line in lines])
+        users = sys.getrefcount(text)
+        with Procmap.from_text(text):
+            self.assertEqual(sys.getrefcount(text), users + 1)
+        with Procmap.from_text(b"no maps file\n") as maps:
+            with self.assertRaises(OSError) as caught:
+                maps.find(0)
+        self.assertEqual(caught.exception.errno, errno.EBADMSG)
+
+    def test_method(self):
+        for method in methods():
+            if method != Method.ANY:
+                with Procmap(method=method) as maps:
+                    self.assertEqual(maps.method, method)
+
+    def test_errors_are_of_their_class(self):
+        with self.assertRaises(FileNotFoundError):
+            Procmap(0x7FFFFFFF)
+        with self.assertRaises(OSError) as caught:
+            Procmap(0)
+        self.assertEqual(caught.exception.errno, errno.EINVAL)
+        with Child() as pid:
+            maps = Procmap(pid)
+        with self.assertRaises(ProcessLookupError):
+            maps.find(0)
+
+    @unittest.skipIf(os.geteuid(), "it takes root to become another user")
+    def test_permission(self):
+        child = os.fork()
+        if not child:
+            os.setgid(65534)
+            os.setuid(65534)
+            try:
+                Procmap(1)
+            except PermissionError:
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_reopen(self):
+        stdin, to_child = os.pipe()
+        from_child, stdout = os.pipe()
+        child = os.fork()
+        if not child:
+            os.read(stdin, 1)
+            os.dup2(stdin, 0)
+            os.dup2(stdout, 1)
+            os.execlp("cat", "cat")
+        with Procmap(child) as maps:
+            os.write(to_child, b"go")
+            os.read(from_child, 1)
+            with self.assertRaises(OSError) as caught:
+                maps.find(0)
+            self.assertEqual(caught.exception.errno, errno.ESTALE)
+            maps.reopen()
+            self.assertEqual([fields(m) for m in maps], list(truth(child)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for fd in stdin, to_child, from_child, stdout:
+            os.close(fd)
+
+    def test_closed(self):
+        maps = Procmap()
+        walk = iter(maps)
+        next(walk)
+        maps.close()
+        maps.close()
+        with self.assertRaises(ValueError):
+            maps.find(0)
+        with self.assertRaises(ValueError):
+            next(walk)
+        with self.assertRaises(ValueError):
+            Snapshot(maps)
+
+    def test_files_are_closed(self):
+        before = os.listdir("/proc/self/fd")
+        for _ in range(10):
+            with Procmap() as maps:
+                list(maps)
+            Procmap()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), len(before))
+
+
+class Snapshots(unittest.TestCase):
+    """All mappings, kept and compared."""
+
+    def test_sequence(self):
+        with Child() as pid:
+            with Procmap(pid) as maps:
+                snapshot = maps.snapshot()
+            lines = list(truth(pid))
+        self.assertEqual([fields(m) for m in snapshot], lines)
+        self.assertEqual(len(snapshot), len(lines))
+        self.assertEqual(fields(snapshot[-1]), lines[-1])
+        for index in len(lines), -len(lines) - 1:
+            with self.assertRaises(IndexError):
+                snapshot[index]
+        self.assertIn(snapshot.is_consistent, (False, True))
+
+    def test_find(self):
+        with Child() as pid, Procmap(pid) as maps, maps.snapshot() as snapshot:
+            for line in truth(pid):
+                self.assertEqual(fields(snapshot.find(line[0])), line)
+            self.assertIsNone(snapshot.find(8))
+
+    def test_compare(self):
+        with open(sys.executable, "rb") as file, Procmap() as maps:
+            before = maps.snapshot(Flag.SHARED)
+            with mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ) as mapped:
+                after = maps.snapshot(Flag.SHARED)
+                [(was, now)] = before.compare(after)
+                self.assertIsNone(was)
+                self.assertEqual(now.inode, os.fstat(file.fileno()).st_ino)
+                self.assertEqual(after.compare(before), [(now, None)])
+                self.assertTrue(before.refresh(maps))
+                self.assertEqual(before.compare(after), [])
+                self.assertEqual(len(mapped), 4096)
+
+    def test_closed(self):
+        with Procmap() as maps, maps.snapshot() as snapshot:
+            pass
+        with self.assertRaises(ValueError):
+            snapshot.find(0)
+
+
+if __name__ == "__main__":
+    unittest.main()
