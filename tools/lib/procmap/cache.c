@@ -95,18 +95,16 @@ static int get(struct procmap_cache *cache, pid_t pid, struct slot **used)
 	return 0;
 }
 
-int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
-		      struct procmap **procmap)
-{
-	struct slot *slot;
-	int err;
+/* It may execute a program, or exit, again and again. */
+#define TRIES	3
 
-	if (!cache || pid <= 0 || !procmap)
-		return -EINVAL;
-	err = get(cache, pid, &slot);
-	if (!err)
-		*procmap = slot->procmap;
-	return err;
+/* Does this error mean that the handle is not on what the process runs? */
+static bool is_outdated(struct slot *slot, int err)
+{
+	if (err != -ESTALE && err != -ESRCH)
+		return false;
+	empty(slot);
+	return true;
 }
 
 int procmap_cache_find(struct procmap_cache *cache, pid_t pid, uint64_t addr,
@@ -119,15 +117,36 @@ int procmap_cache_find(struct procmap_cache *cache, pid_t pid, uint64_t addr,
 
 	if (!cache || pid <= 0)
 		return -EINVAL;
-	/* It may execute a program, or exit, again and again. */
-	for (tries = 0; tries < 3; tries++) {
+	for (tries = 0; tries < TRIES; tries++) {
 		err = get(cache, pid, &slot);
 		if (err)
 			return err;
 		err = procmap_find(slot->procmap, addr, flags, mapping);
-		if (err != -ESTALE && err != -ESRCH)
+		if (!is_outdated(slot, err))
 			return err;
-		empty(slot);
+	}
+	return -ESRCH;
+}
+
+int procmap_cache_resolve(struct procmap_cache *cache, pid_t pid,
+			  const uint64_t *addrs, size_t nr_addrs,
+			  unsigned int flags,
+			  const struct procmap_resolved **resolved)
+{
+	unsigned int tries;
+	struct slot *slot;
+	int err;
+
+	if (!cache || pid <= 0)
+		return -EINVAL;
+	for (tries = 0; tries < TRIES; tries++) {
+		err = get(cache, pid, &slot);
+		if (err)
+			return err;
+		err = procmap_resolve(slot->procmap, addrs, nr_addrs, flags,
+				      resolved);
+		if (!is_outdated(slot, err))
+			return err;
 	}
 	return -ESRCH;
 }

@@ -84,7 +84,6 @@ struct text {
  * @passed: the highest address looked up since the last restart.
  * @flags: the caller's flags for this batch.
  * @batch: mappings requested for this batch; 0 if there was none.
- * @room: mappings that @vmas has room for.
  * @queries: lookups by single queries since the last attempt to scan.
  * @patience: number of @queries after which a scan is attempted.
  */
@@ -101,7 +100,6 @@ struct scan {
 	uint64_t passed;
 	unsigned int flags;
 	unsigned int batch;
-	unsigned int room;
 	size_t queries;
 	size_t patience;
 };

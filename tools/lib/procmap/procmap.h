@@ -563,23 +563,6 @@ int procmap_cache_new(unsigned int nr_handles, enum procmap_method method,
 		      struct procmap_cache **cache);
 
 /**
- * procmap_cache_get() - get the handle on a process
- * @cache: the cache.
- * @pid: the process.
- * @procmap: set to the handle, which belongs to the cache: it is valid until the
- *	next call with that cache.
- *
- * The handle is opened if it is not in the cache, in the place of the one that was
- * not used for longest. One that is in the cache may be that of a program that is
- * gone.
- *
- * Return: as procmap_open_pid(), except that -ESRCH also means that there is no
- * such process.
- */
-int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
-		      struct procmap **procmap);
-
-/**
  * procmap_cache_find() - find the mapping at an address of a process
  * @cache: the cache.
  * @pid: the process.
@@ -597,6 +580,23 @@ int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
 int procmap_cache_find(struct procmap_cache *cache, pid_t pid, uint64_t addr,
 		       unsigned int flags,
 		       const struct procmap_mapping **mapping);
+
+/**
+ * procmap_cache_resolve() - find the mappings of many addresses of a process
+ * @cache: the cache.
+ * @pid: the process.
+ * @addrs: the addresses, in any order.
+ * @nr_addrs: number of addresses.
+ * @flags: as for procmap_next().
+ * @resolved: set to the result, which belongs to the caller. Free it with
+ *	procmap_free_resolved().
+ *
+ * Return: as procmap_resolve() and procmap_cache_find().
+ */
+int procmap_cache_resolve(struct procmap_cache *cache, pid_t pid,
+			  const uint64_t *addrs, size_t nr_addrs,
+			  unsigned int flags,
+			  const struct procmap_resolved **resolved);
 
 /**
  * procmap_cache_free() - free a cache, and close its handles

@@ -98,24 +98,20 @@ static int reserve_data(struct scan *scan, uint32_t size)
 	return 0;
 }
 
-/* Double the size of the next batch, and allocate room for it. */
-static int grow_batch(struct scan *scan)
+/* Allocate for the largest batch, so that later ones need no more. */
+static int allocate(struct scan *scan)
 {
-	unsigned int batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
-	struct procmap_vma *vmas;
+	if (!scan->vmas)
+		scan->vmas = calloc(BATCH_MAX, sizeof(*scan->vmas));
+	return scan->vmas ? reserve_data(scan, DATA_SIZE(BATCH_MAX)) : -ENOMEM;
+}
 
-	if (batch > BATCH_MAX)
-		batch = BATCH_MAX;
-	if (batch > scan->room) {
-		vmas = calloc(batch, sizeof(*vmas));
-		if (!vmas)
-			return -ENOMEM;
-		free(scan->vmas);
-		scan->vmas = vmas;
-		scan->room = batch;
-	}
-	scan->batch = batch;
-	return reserve_data(scan, DATA_SIZE(batch));
+/* Double the size of the next batch. */
+static void grow_batch(struct scan *scan)
+{
+	scan->batch = scan->batch ? scan->batch * 2 : BATCH_MIN;
+	if (scan->batch > BATCH_MAX)
+		scan->batch = BATCH_MAX;
 }
 
 /*
@@ -137,9 +133,10 @@ static int next_batch(struct procmap *procmap, unsigned int flags)
 	};
 	int nr, err;
 
-	err = grow_batch(scan);
+	err = allocate(scan);
 	if (err)
 		return err;
+	grow_batch(scan);
 	arg.vec = (uintptr_t)scan->vmas;
 	arg.vec_len = scan->batch;
 	arg.data = (uintptr_t)scan->data;
