@@ -126,24 +126,43 @@ static bool unescape(char *path)
 }
 
 /*
- * Open the file by its name. "\012" in the name may be these four characters or
- * an escaped newline, so try both.
+ * A name is relative to the root of the reader, if the file is below that; otherwise, to
+ * that of its mount namespace, which is the root of the process unless it is chrooted.
  */
-static int open_by_name(struct procmap *procmap,
-			const struct procmap_mapping *mapping)
+static const char *const roots[] = { "root", "" };
+
+/*
+ * Open the file by its name below one of the roots. "\012" in the name may be these
+ * four characters or an escaped newline, so try both.
+ */
+static int open_below_root(struct procmap *procmap, const char *root,
+			   const struct procmap_mapping *mapping)
 {
 	char *path;
 	int fd;
 
-	if (!mapping->name || *mapping->name != '/')
-		return -ENODEV;
-	if (asprintf(&path, "root%s", mapping->name) < 0)
+	if (asprintf(&path, "%s%s", root, mapping->name) < 0)
 		return -ENOMEM;
 	fd = open_path(procmap, path, mapping);
 	if (fd < 0 && unescape(path))
 		fd = open_path(procmap, path, mapping);
 	free(path);
 	return fd;
+}
+
+/* The error is that below the root of the process. */
+static int open_by_name(struct procmap *procmap,
+			const struct procmap_mapping *mapping)
+{
+	int fd, other;
+
+	if (!mapping->name || *mapping->name != '/')
+		return -ENODEV;
+	fd = open_below_root(procmap, roots[0], mapping);
+	if (fd >= 0)
+		return fd;
+	other = open_below_root(procmap, roots[1], mapping);
+	return other >= 0 ? other : fd;
 }
 
 int procmap_open_file(struct procmap *procmap,
@@ -223,15 +242,18 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 static bool stat_agrees(struct procmap *procmap,
 			const struct procmap_mapping *mapping)
 {
+	bool agrees = false;
 	struct stat stat;
-	bool agrees;
 	char *path;
+	size_t i;
 
-	if (asprintf(&path, "root%s", mapping->name) < 0)
-		return false;
-	agrees = !fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) &&
-		 is_stat_of(&stat, mapping);
-	free(path);
+	for (i = 0; i < sizeof(roots) / sizeof(*roots) && !agrees; i++) {
+		if (asprintf(&path, "%s%s", roots[i], mapping->name) < 0)
+			return false;
+		agrees = !fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) &&
+			 is_stat_of(&stat, mapping);
+		free(path);
+	}
 	return agrees;
 }
 

@@ -188,6 +188,7 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	const int tasks = openat(procmap->dir, "task",
 				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *const list = tasks < 0 ? NULL : fdopendir(tasks);
+	bool is_main = true;
 	struct dirent *task;
 	int err = -ESRCH;
 
@@ -201,6 +202,11 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	while (err == -ESRCH && (task = readdir(list))) {
 		if (*task->d_name == '.')
 			continue;
+		/* The first one of the list is the main thread. */
+		if (is_main) {
+			is_main = false;
+			continue;
+		}
 		if (procmap->dir >= 0)
 			close(procmap->dir);
 		procmap->dir = openat(tasks, task->d_name,
