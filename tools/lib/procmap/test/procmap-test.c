@@ -313,10 +313,30 @@ static const char *without_method(enum procmap_method method)
 					"this kernel has no PROCMAP_QUERY";
 }
 
+/* Does the kernel have it? The ioctls return something else for nonsense then. */
+static bool has_method(enum procmap_method method)
+{
+	const int fd = open_maps(0);
+	bool has = true;
+
+#ifdef PROCMAP_SCAN
+	if (method == PROCMAP_BY_SCAN)
+		has = __real_ioctl(fd, PROCMAP_SCAN, NULL) && errno != ENOTTY;
+#else
+	has = method != PROCMAP_BY_SCAN;
+#endif
+	if (method == PROCMAP_BY_QUERY)
+		has = __real_ioctl(fd, PROCMAP_QUERY, NULL) && errno != ENOTTY;
+	close(fd);
+	return has;
+}
+
 FIXTURE_SETUP(scene)
 {
-	int maps, err;
+	int maps;
 
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
 	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
 	ASSERT_TRUE(!!mkdtemp(self->dir));
 	ASSERT_TRUE(make_mappings(self->dir));
@@ -326,11 +346,8 @@ FIXTURE_SETUP(scene)
 	ASSERT_EQ(0, read_maps(maps, &self->maps));
 	ASSERT_LT(40u, self->maps.nr);
 	close(maps);
-
-	err = procmap_open_pid(self->child.pid, variant->method, &self->procmap);
-	if (variant->method != PROCMAP_BY_TEXT && err == -ENOTTY)
-		SKIP(return, "%s", without_method(variant->method));
-	ASSERT_EQ(0, err);
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+				      &self->procmap));
 }
 
 FIXTURE_TEARDOWN(scene)
@@ -364,9 +381,6 @@ static const struct maps_line *line_named(const struct maps *maps,
 
 TEST_F(scene, says_which_way_it_uses)
 {
-	/* This harness goes on after a setup that skips. */
-	if (!self->procmap)
-		return;
 	EXPECT_EQ((int)variant->method, procmap_get_method(self->procmap));
 }
 
@@ -376,8 +390,6 @@ TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
 	unsigned int flags, where;
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	for (i = 0; i < self->maps.nr; i++) {
 		const struct maps_line *const line = &self->maps.lines[i];
 		const uint64_t addrs[] = { line->start - 1, line->start,
@@ -405,8 +417,6 @@ TEST_F_TIMEOUT(scene, walks_over_all_that_pass_the_filters, SLOW)
 	const struct procmap_mapping *found;
 	unsigned int flags;
 
-	if (!self->procmap)
-		return;
 	for (flags = 0; flags < 0x40; flags++) {
 		const struct maps_line *expected;
 		uint64_t cursor = 0;
@@ -431,8 +441,6 @@ TEST_F(scene, walk_can_begin_anywhere)
 	const struct procmap_mapping *found;
 	uint64_t cursor;
 
-	if (!self->procmap)
-		return;
 	ASSERT_TRUE(!!line);
 	for (cursor = line->end; cursor >= line->start; cursor -= PAGE / 2) {
 		uint64_t at = cursor;
@@ -454,8 +462,6 @@ TEST_F(scene, page_sizes)
 	struct maps maps;
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	ASSERT_EQ(0, read_smaps(self->child.pid, &maps, &page_sizes));
 	for (i = 0; i < maps.nr; i++) {
 		ASSERT_EQ(0, procmap_find(self->procmap, maps.lines[i].start, 0,
@@ -485,8 +491,6 @@ TEST_F(scene, build_ids)
 	uint64_t cursor = 0;
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	if (geteuid())
 		SKIP(return, "only root can look at a deleted file");
 	print_id(expected, test_id, 20);
@@ -565,8 +569,6 @@ TEST_F(scene, build_ids_without_capabilities)
 	char path[64];
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	if (geteuid())
 		SKIP(return, "only root can become nobody");
 	for (i = 0; i < 5; i++) {
@@ -595,8 +597,6 @@ TEST_F(scene, opens_the_file_that_is_mapped)
 	size_t i;
 	int fd;
 
-	if (!self->procmap)
-		return;
 	for (i = 0; i < 5; i++) {
 		const struct maps_line *const line =
 			line_named(&self->maps, with_build_id[i]);
@@ -655,8 +655,6 @@ TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 	size_t nr_addrs, nr, i;
 	uint64_t *addrs;
 
-	if (!self->procmap)
-		return;
 	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr_addrs = make_addresses(&self->maps, addrs);
 	/* Few are sorted another way than many. */
@@ -699,8 +697,6 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	uint64_t addrs[1000];
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	/* Ten mappings of the anonymous pages, a hundred addresses in each. */
 	for (i = 0; i < 1000; i++)
 		addrs[i] = self->maps.lines[i % 10].start + i;
@@ -722,8 +718,6 @@ TEST_F(scene, is_told_that_the_process_is_gone)
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0;
 
-	if (!self->procmap)
-		return;
 	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
 	stop_child(&self->child);
 	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, addr, 0, &found));
@@ -742,8 +736,6 @@ TEST_F(scene, bad_arguments_are_refused)
 	uint64_t cursor = 0;
 	unsigned int bit;
 
-	if (!self->procmap)
-		return;
 	EXPECT_EQ(-EINVAL, procmap_find(NULL, 0, 0, &found));
 	EXPECT_EQ(-EINVAL, procmap_find(procmap, 0, 0, NULL));
 	EXPECT_EQ(-EINVAL, procmap_next(NULL, &cursor, 0, &found));
@@ -801,8 +793,6 @@ TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
 	uint64_t *addrs;
 	size_t nr;
 
-	if (!self->procmap)
-		return;
 	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr = make_addresses(&self->maps, addrs);
 	do {
@@ -845,8 +835,6 @@ TEST_F(scene, opening_without_a_free_descriptor)
 	struct rlimit limit;
 	int nr, err;
 
-	if (!self->procmap)
-		return;
 	for (nr = 0; nr <= needed; nr++) {
 		procmap = NULL;
 		ASSERT_TRUE(limit_files(nr, &limit));
@@ -866,8 +854,6 @@ TEST_F(scene, opening_while_the_system_has_no_file)
 	struct procmap *procmap;
 	int nr, err;
 
-	if (!self->procmap)
-		return;
 	for (nr = 0; nr <= 2; nr++) {
 		procmap = NULL;
 		calls.opens = nr;
@@ -890,8 +876,6 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 	struct rlimit limit;
 	int nr, fd, err;
 
-	if (!self->procmap)
-		return;
 	ASSERT_TRUE(!!line);
 	for (nr = 0; nr < 2; nr++) {
 		ASSERT_TRUE(limit_files(nr, &limit));
@@ -927,8 +911,6 @@ TEST_F(scene, interrupted_calls_are_repeated)
 	uint64_t cursor = addr;
 	struct procmap *procmap;
 
-	if (!self->procmap)
-		return;
 	calls.interruptions = 3;
 	ASSERT_EQ(0, procmap_find(self->procmap, addr, 0, &found));
 	EXPECT_EQ(0, calls.interruptions);
@@ -982,8 +964,6 @@ TEST_F(scene, threads_use_handles_of_their_own)
 	void *wrong;
 	int i;
 
-	if (!self->procmap)
-		return;
 	maps.lines = calloc(maps.nr, sizeof(*maps.lines));
 	maps.lines[0] = pid;
 	memcpy(maps.lines + 1, self->maps.lines,
@@ -1020,12 +1000,11 @@ FIXTURE_VARIANT_ADD(change, text) { .method = PROCMAP_BY_TEXT };
 
 FIXTURE_SETUP(change)
 {
-	int err, fd;
+	int fd;
 
-	err = procmap_open_self(variant->method, &self->procmap);
-	if (variant->method != PROCMAP_BY_TEXT && err == -ENOTTY)
-		SKIP(return, "%s", without_method(variant->method));
-	ASSERT_EQ(0, err);
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
 	fd = memfd_create("area", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, AREA));
 	self->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, fd, 0);
@@ -1055,8 +1034,6 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 	uint64_t cursor;
 	int i;
 
-	if (!self->procmap)
-		return;
 	ASSERT_TRUE(split(self->area, 3000));
 	cursor = (uintptr_t)self->area;
 	for (i = 0; i < 2001; i++)
@@ -1083,8 +1060,6 @@ TEST_F_TIMEOUT(change, what_stays_is_told_once, SLOW)
 	uint64_t cursor = 0, last = 0;
 	int i, nr_seen = 0;
 
-	if (!self->procmap)
-		return;
 	ASSERT_TRUE(split(self->area, 3000));
 	/* All the while, pages in its first half come, go, merge and split. */
 	for (i = 0; !procmap_next(self->procmap, &cursor, 0, &found); i++) {
@@ -1128,8 +1103,6 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 	uint64_t addrs[3000];
 	size_t i, j;
 
-	if (!self->procmap)
-		return;
 	ASSERT_TRUE(split(self->area, 3000));
 	for (i = 0; i < 2; i++) {
 		const size_t nr = 3000 / strides[i];
@@ -1164,8 +1137,6 @@ TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
 	char *area;
 	size_t i;
 
-	if (!self->procmap)
-		return;
 	addrs = calloc(nr_pages, sizeof(*addrs));
 	area = mmap(NULL, nr_pages * PAGE, PROT_READ,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -1251,8 +1222,6 @@ TEST_F(change, name_that_is_longer_than_a_path)
 	struct long_path path;
 	char *map;
 
-	if (!self->procmap)
-		return;
 	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
 	ASSERT_TRUE(map != MAP_FAILED);
 	addr = (uintptr_t)map + PAGE;
@@ -1293,8 +1262,6 @@ TEST_F(change, name_that_is_longer_than_a_path_and_too_late)
 	struct long_path path;
 	char *map;
 
-	if (!self->procmap)
-		return;
 	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
 	ASSERT_TRUE(map != MAP_FAILED);
 	at = (uintptr_t)map + 2 * PAGE;
@@ -1338,8 +1305,6 @@ TEST_F(change, long_name_gets_the_room_that_it_needs)
 	struct long_path path;
 	char *map;
 
-	if (!self->procmap)
-		return;
 	map = map_long_path(&path, PATH_MAX - 1, MAP_SHARED);
 	ASSERT_TRUE(map != MAP_FAILED);
 	calls.queries = 0;
@@ -1486,11 +1451,9 @@ FIXTURE_VARIANT_ADD(answer, scan) { .method = PROCMAP_BY_SCAN };
 
 FIXTURE_SETUP(answer)
 {
-	const int err = procmap_open_self(variant->method, &self->procmap);
-
-	if (err == -ENOTTY)
-		SKIP(return, "%s", without_method(variant->method));
-	ASSERT_EQ(0, err);
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
 }
 
 FIXTURE_TEARDOWN(answer)
@@ -1520,9 +1483,8 @@ TEST(refused_scan_means_queries)
 {
 	struct procmap *procmap;
 
-	if (procmap_open_self(PROCMAP_BY_SCAN, &procmap) == -ENOTTY)
-		SKIP(return, "this kernel has no PROCMAP_SCAN");
-	procmap_close(procmap);
+	if (!has_method(PROCMAP_BY_SCAN))
+		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
 	ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
 	EXPECT_EQ(PROCMAP_BY_SCAN, procmap_get_method(procmap));
 	procmap_close(procmap);
