@@ -47,7 +47,7 @@ struct name_buffer {
 
 /**
  * struct text - the text of maps or smaps, read as it is needed
- * @fd: the file, owned; or -1 for a saved text.
+ * @fd: the file; or -1 for a saved text. Owned, unless it is that of the handle.
  * @pos: file offset up to which the file has been read.
  * @bytes: the part that was read last, owned; or all of a saved text, which
  *	belongs to the caller.
@@ -114,7 +114,7 @@ struct scan {
  * @dir: the directory in /proc of the process, or of one of its threads if the
  *	main one has exited, opened with O_PATH; -1 if unknown.
  * @process: the directory of the process if @dir is that of a thread; or -1.
- * @maps: the text of maps.
+ * @maps: the text of maps: of @fd if @own_fd, or of another open file.
  * @smaps: the text of smaps, opened on first use.
  * @walk: the text that was read last, @maps or @smaps; or NULL.
  * @scan: the current batch of the scan method.

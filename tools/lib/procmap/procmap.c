@@ -108,15 +108,36 @@ static bool is_unavailable(int err)
 	       err == -ENOSYS;
 }
 
-/* Read the text through a file of our own, if we may open one. */
-static int start_text(struct procmap *procmap)
+/* Free the text of maps, and close its file unless it is that of the handle. */
+static void end_text(struct procmap *procmap)
 {
+	if (procmap->maps.fd == procmap->fd)
+		procmap->maps.fd = -1;
 	text_close(&procmap->maps);
 	procmap->maps = (struct text) { .fd = -1 };
+}
+
+/*
+ * Read the text through the file of the handle: another one would have the mappings of
+ * another program after an exec. The caller's file may be read by the caller, too, who
+ * would miss lines: open another one then, as long as it is not too late.
+ */
+static int start_text(struct procmap *procmap)
+{
+	int err;
+
+	procmap->maps.fd = procmap->fd;
+	if (procmap->own_fd)
+		return 0;
 	procmap->maps.fd = reopen(procmap->fd);
 	if (procmap->maps.fd < 0)
 		procmap->maps.fd = fcntl(procmap->fd, F_DUPFD_CLOEXEC, 0);
-	return procmap->maps.fd < 0 ? -errno : 0;
+	if (procmap->maps.fd < 0)
+		return -errno;
+	err = procmap->method == PROCMAP_BY_TEXT ? 0 : probe_query(procmap->fd);
+	if (err)
+		end_text(procmap);
+	return err;
 }
 
 static int choose_method(struct procmap *procmap, enum procmap_method method)
@@ -170,6 +191,7 @@ bool is_method(enum procmap_method method)
 /* Open the maps file below the directory of a process or thread. */
 static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 {
+	end_text(procmap);
 	if (procmap->fd >= 0)
 		close(procmap->fd);
 	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
@@ -398,7 +420,7 @@ void procmap_close(struct procmap *procmap)
 {
 	if (!procmap)
 		return;
-	text_close(&procmap->maps);
+	end_text(procmap);
 	text_close(&procmap->smaps);
 	scan_free(&procmap->scan);
 	free(procmap->name.bytes);
@@ -417,6 +439,26 @@ int procmap_get_method(const struct procmap *procmap)
 	return procmap ? (int)procmap->method : -EINVAL;
 }
 
+/* Does the address space still exist? */
+static bool is_there(const struct procmap *procmap)
+{
+	char byte;
+
+	return pread(procmap->fd, &byte, 1, 0) == 1;
+}
+
+/* Open smaps, unless it is that of another program by now. */
+static void start_smaps(struct procmap *procmap)
+{
+	struct text *const smaps = &procmap->smaps;
+
+	smaps->fd = openat(procmap->dir, "smaps", O_RDONLY | O_CLOEXEC);
+	if (smaps->fd < 0 || is_there(procmap))
+		return;
+	close(smaps->fd);
+	smaps->fd = -1;
+}
+
 /* The text to read: smaps for page sizes if it can be opened, or else maps. */
 static struct text *text_for(struct procmap *procmap, unsigned int flags)
 {
@@ -425,7 +467,7 @@ static struct text *text_for(struct procmap *procmap, unsigned int flags)
 	if (!(flags & PROCMAP_WANT_PAGE_SIZE) || procmap->dir < 0)
 		return &procmap->maps;
 	if (smaps->fd < 0)
-		smaps->fd = openat(procmap->dir, "smaps", O_RDONLY | O_CLOEXEC);
+		start_smaps(procmap);
 	return smaps->fd < 0 ? &procmap->maps : smaps;
 }
 

@@ -39,6 +39,9 @@ static struct {
 	void *replaced;	/* make this page anonymous after the next answer */
 	long allocations;	/* let all fail that come after so many */
 	long opens;		/* the same, with ENFILE */
+	unsigned int allocated;	/* attempts to allocate */
+	unsigned int opened;	/* and to open */
+	unsigned int ids;	/* queries that want a build ID */
 	unsigned int interruptions;	/* let so many calls fail with EINTR */
 } calls = { .allocations = -1, .opens = -1 };
 
@@ -77,6 +80,7 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	int ret;
 
 	calls.queries++;
+	calls.ids += !!query->build_id_size;
 	if (is_interrupted())
 		return -1;
 	if (calls.query_errno) {
@@ -150,6 +154,7 @@ ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos)
 
 static bool may_allocate(void)
 {
+	calls.allocated++;
 	if (!calls.allocations)
 		return false;
 	if (calls.allocations > 0)
@@ -161,6 +166,7 @@ static int open_unless_full(int dir, const char *path, int flags, va_list args)
 {
 	const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 
+	calls.opened++;
 	if (!calls.opens) {
 		errno = ENFILE;
 		return -1;
@@ -824,12 +830,12 @@ static bool limit_files(unsigned int nr, struct rlimit *before)
 }
 
 /*
- * A handle needs its directory and its maps file; by text, the latter once more.
- * Whichever cannot be opened, the error is open(2)'s and nothing stays open.
+ * A handle needs its directory and its maps file. Whichever cannot be opened, the error
+ * is open(2)'s and nothing stays open.
  */
 TEST_F(scene, opening_without_a_free_descriptor)
 {
-	const int needed = variant->method == PROCMAP_BY_TEXT ? 3 : 2;
+	const int needed = 2;
 	const int before = count_fds();
 	struct procmap *procmap;
 	struct rlimit limit;
@@ -847,7 +853,6 @@ TEST_F(scene, opening_without_a_free_descriptor)
 	}
 }
 
-/* By text, the file that was opened is used a second time instead. */
 TEST_F(scene, opening_while_the_system_has_no_file)
 {
 	const int before = count_fds();
@@ -1616,5 +1621,8 @@ TEST(broken_lines_are_told)
 		EXPECT_EQ(0, nr);
 	}
 }
+
+/* The other tests, a file for each subject. */
+#include "process-test.h"
 
 TEST_HARNESS_MAIN

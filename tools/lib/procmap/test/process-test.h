@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: processes that execute another program, exit, or lose their
+ * main thread; process file descriptors; and the cache of handles.
+ */
+
+/* Execute cat(1), which then echoes what it gets from the parent. */
+static int become_cat(int control, void *arg)
+{
+	(void)arg;
+	notify(control);
+	await(control);
+	if (dup2(control, 0) < 0 || dup2(control, 1) < 0)
+		return 1;
+	execlp("cat", "cat", NULL);
+	return 1;
+}
+
+static bool execute(const struct child *child)
+{
+	return notify(child->control) && notify(child->control) &&
+	       await(child->control);
+}
+
+static bool read_maps_of(pid_t pid, struct maps *maps)
+{
+	const int fd = open_maps(pid);
+	const int err = read_maps(fd, maps);
+
+	close(fd);
+	return !err;
+}
+
+static const struct maps_line *line_of_code(const struct maps *maps, const char *end)
+{
+	size_t i;
+
+	for (i = 0; i < maps->nr; i++) {
+		const struct maps_line *const line = &maps->lines[i];
+		const size_t len = strlen(line->name);
+
+		if (len >= strlen(end) &&
+		    !strcmp(line->name + len - strlen(end), end) &&
+		    (line->flags & PROCMAP_EXECUTABLE))
+			return line;
+	}
+	return NULL;
+}
+
+/*
+ * A process that executes another program when it is asked to.
+ */
+FIXTURE(process)
+{
+	struct child child;
+	struct maps maps;
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(process)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(process, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(process, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(process, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(process, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(process)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_TRUE(start_child(&self->child, become_cat, NULL));
+	ASSERT_TRUE(await(self->child.control));
+	ASSERT_TRUE(read_maps_of(self->child.pid, &self->maps));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+				      &self->procmap));
+}
+
+FIXTURE_TEARDOWN(process)
+{
+	procmap_close(self->procmap);
+	stop_child(&self->child);
+	free_maps(&self->maps);
+}
+
+/* The error of each function that looks a mapping up; 1 if they differ. */
+static int error_of_all(struct procmap *procmap)
+{
+	const uint64_t addrs[] = { (uintptr_t)&calls, 4096, UINT64_MAX };
+	const struct procmap_resolved *resolved;
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	uint64_t memory[512], cursor = 0;
+	int err;
+
+	err = procmap_find(procmap, addrs[0], 0, &found);
+	if (procmap_next(procmap, &cursor, 0, &found) != err || cursor ||
+	    procmap_next(procmap, &cursor, PROCMAP_READABLE, &found) != err ||
+	    procmap_find(procmap, addrs[0], PROCMAP_WANT_PAGE_SIZE, &found) != err ||
+	    procmap_next(procmap, &cursor, PROCMAP_WANT_PAGE_SIZE, &found) != err ||
+	    procmap_next(procmap, &cursor, PROCMAP_WANT_BUILD_ID, &found) != err ||
+	    procmap_find_name(procmap, "[heap]", PROCMAP_EXACT, &cursor, 0,
+			      &found) != err ||
+	    procmap_resolve(procmap, addrs, 3, 0, &resolved) != err ||
+	    procmap_resolve_into(procmap, addrs, 3, 0, memory, sizeof(memory),
+				 &resolved) != err ||
+	    procmap_snapshot_take(procmap, 0, &snapshot) != err)
+		return 1;
+	return err;
+}
+
+TEST_F(process, another_program_is_not_mistaken_for_the_old_one)
+{
+	ASSERT_TRUE(execute(&self->child));
+	EXPECT_EQ(-ESTALE, error_of_all(self->procmap));
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, error_of_all(self->procmap));
+}
+
+/* Whatever a handle opens on first use is open by then. */
+TEST_F(process, nor_by_a_handle_that_was_used_before)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_TRUE(is_as_line(found, &self->maps.lines[0]));
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_PAGE_SIZE,
+				  &found));
+	EXPECT_TRUE(is_as_line(found, &self->maps.lines[1]));
+	ASSERT_TRUE(execute(&self->child));
+	EXPECT_EQ(-ESTALE, error_of_all(self->procmap));
+}
+
+/* A file that was passed cannot be known to be of another program. */
+TEST_F(process, passed_file_of_another_program)
+{
+	struct procmap *procmap;
+	const int fd = open_maps(self->child.pid);
+
+	ASSERT_EQ(0, procmap_open_fd(fd, variant->method, &procmap));
+	ASSERT_TRUE(execute(&self->child));
+	EXPECT_EQ(-ESTALE, error_of_all(procmap));
+	EXPECT_EQ(-EINVAL, procmap_reopen(procmap));
+	procmap_close(procmap);
+	close(fd);
+}
+
+TEST_F(process, reopened_after_exec)
+{
+	const int method = procmap_get_method(self->procmap);
+	const int before = count_fds();
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	struct maps maps;
+	size_t i;
+
+	ASSERT_TRUE(execute(&self->child));
+	ASSERT_TRUE(read_maps_of(self->child.pid, &maps));
+	ASSERT_EQ(0, procmap_reopen(self->procmap));
+	EXPECT_EQ(method, procmap_get_method(self->procmap));
+	EXPECT_EQ(before, count_fds());
+	for (i = 0; i < maps.nr; i++) {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		EXPECT_TRUE(is_as_line(found, &maps.lines[i]));
+	}
+	EXPECT_EQ(-ENOENT, procmap_next(self->procmap, &cursor, 0, &found));
+	free_maps(&maps);
+
+	/* This closes the socket to it. */
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_reopen(self->procmap));
+	EXPECT_EQ(before - 1, count_fds());
+}
+
+TEST_F(process, that_cannot_be_reopened_stays_as_it_was)
+{
+	const struct maps_line *const line = &self->maps.lines[0];
+	const struct procmap_mapping *found;
+	struct rlimit limit;
+	int nr, err;
+
+	for (nr = 0; nr < 2; nr++) {
+		ASSERT_TRUE(limit_files(nr, &limit));
+		err = procmap_reopen(self->procmap);
+		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+		EXPECT_EQ(-EMFILE, err);
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
+		EXPECT_TRUE(is_as_line(found, line));
+	}
+	calls.allocations = 0;
+	err = procmap_reopen(self->procmap);
+	calls.allocations = -1;
+	EXPECT_EQ(-ENOMEM, err);
+	ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
+	EXPECT_TRUE(is_as_line(found, line));
+	EXPECT_EQ(-EINVAL, procmap_reopen(NULL));
+}
+
+static int open_pidfd(pid_t pid)
+{
+	return syscall(SYS_pidfd_open, pid, 0);
+}
+
+TEST_F(process, by_pidfd)
+{
+	const int pidfd = open_pidfd(self->child.pid);
+	const struct procmap_mapping *found;
+	struct procmap *procmap = NULL;
+	const int before = count_fds();
+	uint64_t cursor = 0;
+	siginfo_t info;
+	size_t i;
+
+	ASSERT_LE(0, pidfd);
+	ASSERT_EQ(0, procmap_open_pidfd(pidfd, variant->method, &procmap));
+	for (i = 0; i < self->maps.nr; i++) {
+		ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
+		EXPECT_TRUE(is_as_line(found, &self->maps.lines[i]));
+	}
+	/* The handle is one that can be reopened. */
+	ASSERT_TRUE(execute(&self->child));
+	EXPECT_EQ(-ESTALE, procmap_find(procmap, 0, 0, &found));
+	EXPECT_EQ(0, procmap_reopen(procmap));
+	EXPECT_EQ(-ENOENT, procmap_find(procmap, 0, 0, &found));
+	procmap_close(procmap);
+
+	/* First a zombie, then gone. */
+	kill(self->child.pid, SIGKILL);
+	ASSERT_EQ(0, waitid(P_PID, self->child.pid, &info, WEXITED | WNOWAIT));
+	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, variant->method, &procmap));
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, variant->method, &procmap));
+	EXPECT_EQ(before - 1, count_fds());
+	close(pidfd);
+}
+
+TEST(what_is_no_pidfd)
+{
+	const int pidfd = open_pidfd(getpid());
+	const int files[] = { open("/dev/null", O_RDONLY), open_maps(0),
+			      memfd_create("\nPid:\t1\n", 0) };
+	struct procmap *procmap;
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		EXPECT_EQ(-EBADF, procmap_open_pidfd(files[i], PROCMAP_ANY_METHOD,
+						     &procmap));
+		close(files[i]);
+		EXPECT_EQ(-EBADF, procmap_open_pidfd(files[i], PROCMAP_ANY_METHOD,
+						     &procmap));
+	}
+	EXPECT_EQ(-EBADF, procmap_open_pidfd(-1, PROCMAP_ANY_METHOD, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pidfd(pidfd, 4, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pidfd(pidfd, PROCMAP_ANY_METHOD, NULL));
+	close(pidfd);
+}
+
+static void *thread_that_stays(void *arg)
+{
+	const int control = (intptr_t)arg;
+
+	notify(control);
+	await(control);
+	_exit(0);
+}
+
+/* Let the main thread exit when the parent says so; another one stays. */
+static int lose_main_thread(int control, void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	await(control);
+	if (pthread_create(&thread, NULL, thread_that_stays,
+			   (void *)(intptr_t)control))
+		return 1;
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+static bool is_zombie(pid_t pid)
+{
+	char path[32], text[4096];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return read_file(path, text, sizeof(text)) &&
+	       strstr(text, "\nState:\tZ");
+}
+
+/* The first thread of a process besides its main thread; 0 if there is none. */
+static pid_t other_thread(pid_t pid)
+{
+	struct dirent *entry;
+	pid_t tid = 0;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !tid && (entry = readdir(dir)))
+		if (atoi(entry->d_name) != pid)
+			tid = atoi(entry->d_name);
+	closedir(dir);
+	return tid;
+}
+
+/*
+ * A process whose main thread exits when it is asked to.
+ */
+FIXTURE(threads)
+{
+	struct child child;
+};
+
+FIXTURE_VARIANT(threads)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(threads, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(threads, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(threads, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(threads, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(threads)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_TRUE(start_child(&self->child, lose_main_thread, NULL));
+}
+
+FIXTURE_TEARDOWN(threads)
+{
+	stop_child(&self->child);
+}
+
+/* All files are still there, except shared memory, which the text shows as deleted. */
+static bool is_as_line_and_there(const struct procmap_mapping *mapping,
+				 const struct maps_line *line)
+{
+	struct maps_line copy = *line;
+
+	if (strstr(line->name, " (deleted)"))
+		copy.flags |= PROCMAP_DELETED;
+	return is_as_line(mapping, &copy);
+}
+
+static bool let_main_thread_exit(const struct child *child)
+{
+	if (!notify(child->control) || !await(child->control))
+		return false;
+	while (!is_zombie(child->pid))
+		usleep(1000);
+	return true;
+}
+
+TEST_F(threads, handle_is_on_another_thread)
+{
+	const int before = count_fds();
+	const struct procmap_mapping *found;
+	struct procmap *handles[2];
+	struct maps maps;
+	int pidfd, i;
+	size_t j;
+
+	ASSERT_TRUE(let_main_thread_exit(&self->child));
+	ASSERT_TRUE(read_maps_of(other_thread(self->child.pid), &maps));
+	ASSERT_LT(3u, maps.nr);
+	pidfd = open_pidfd(self->child.pid);
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+				      &handles[0]));
+	ASSERT_EQ(0, procmap_open_pidfd(pidfd, variant->method, &handles[1]));
+	EXPECT_EQ(0, procmap_reopen(handles[1]));
+	close(pidfd);
+	for (i = 0; i < 2; i++) {
+		uint64_t cursor = 0;
+
+		for (j = 0; j < maps.nr; j++) {
+			ASSERT_EQ(0, procmap_next(handles[i], &cursor,
+						  PROCMAP_WANT_DELETED, &found));
+			EXPECT_TRUE(is_as_line_and_there(found, &maps.lines[j]));
+		}
+		EXPECT_EQ(-ENOENT, procmap_next(handles[i], &cursor, 0, &found));
+	}
+	stop_child(&self->child);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-ESRCH, error_of_all(handles[i]));
+		EXPECT_EQ(-ESRCH, procmap_reopen(handles[i]));
+		procmap_close(handles[i]);
+	}
+	EXPECT_EQ(before - 1, count_fds());
+	free_maps(&maps);
+}
+
+/*
+ * The cache.
+ */
+#define NR_CHILDREN	5
+
+FIXTURE(cache)
+{
+	struct child children[NR_CHILDREN];
+	struct procmap_cache *cache;
+	int fds;
+};
+
+FIXTURE_VARIANT(cache)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(cache, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(cache, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(cache, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(cache, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(cache)
+{
+	int i;
+
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	for (i = 0; i < NR_CHILDREN; i++) {
+		ASSERT_TRUE(start_child(&self->children[i], become_cat, NULL));
+		ASSERT_TRUE(await(self->children[i].control));
+	}
+	self->fds = count_fds();
+	ASSERT_EQ(0, procmap_cache_new(3, variant->method, &self->cache));
+}
+
+FIXTURE_TEARDOWN(cache)
+{
+	int i;
+
+	for (i = 0; i < NR_CHILDREN; i++)
+		stop_child(&self->children[i]);
+	procmap_cache_free(self->cache);
+}
+
+TEST_F(cache, finds_in_more_processes_than_it_keeps_open)
+{
+	const struct procmap_mapping *found;
+	struct maps maps;
+	int round, i;
+	size_t j;
+
+	/* Two of them have mappings of their own. */
+	ASSERT_TRUE(execute(&self->children[1]));
+	ASSERT_TRUE(execute(&self->children[4]));
+	for (round = 0; round < 10; round++) {
+		i = round * 3 % NR_CHILDREN;
+		ASSERT_TRUE(read_maps_of(self->children[i].pid, &maps));
+		for (j = 0; j < maps.nr; j++) {
+			ASSERT_EQ(0, procmap_cache_find(self->cache,
+							self->children[i].pid,
+							maps.lines[j].start, 0,
+							&found));
+			ASSERT_TRUE(is_as_line(found, &maps.lines[j]));
+		}
+		EXPECT_EQ(-ENOENT, procmap_cache_find(self->cache,
+						      self->children[i].pid, 0, 0,
+						      &found));
+		free_maps(&maps);
+		EXPECT_GE(self->fds + 3 * 2, count_fds());
+	}
+	EXPECT_EQ(self->fds + 3 * 2, count_fds());
+	procmap_cache_free(self->cache);
+	self->cache = NULL;
+	EXPECT_EQ(self->fds, count_fds());
+}
+
+TEST_F(cache, the_one_not_used_for_longest_is_closed)
+{
+	static const struct {
+		int child;
+		bool is_cached;
+	} steps[] = {
+		{ 0, false }, { 1, false }, { 2, false }, { 0, true }, { 1, true },
+		{ 3, false }, { 0, true }, { 1, true }, { 2, false }, { 3, false },
+		{ 1, true }, { 0, false },
+	};
+	struct procmap *procmap;
+	size_t i;
+
+	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		calls.opened = 0;
+		ASSERT_EQ(0, procmap_cache_get(self->cache,
+					       self->children[steps[i].child].pid,
+					       &procmap));
+		EXPECT_EQ(steps[i].is_cached, !calls.opened);
+	}
+}
+
+TEST_F(cache, process_that_executes_and_exits)
+{
+	struct child *const child = &self->children[0];
+	const uint64_t here = (uintptr_t)&calls;
+	const struct procmap_mapping *found;
+	const struct maps_line *line;
+	struct procmap *procmap;
+	struct maps maps;
+
+	ASSERT_EQ(0, procmap_cache_find(self->cache, child->pid, here, 0, &found));
+	ASSERT_TRUE(execute(child));
+	ASSERT_TRUE(read_maps_of(child->pid, &maps));
+	line = line_of_code(&maps, "/cat");
+	ASSERT_TRUE(!!line);
+	ASSERT_EQ(0, procmap_cache_find(self->cache, child->pid, line->start, 0,
+					&found));
+	EXPECT_TRUE(is_as_line(found, line));
+	EXPECT_EQ(self->fds + 2, count_fds());
+	free_maps(&maps);
+
+	/* Nothing of a process that exited stays open once that is known. */
+	kill(child->pid, SIGKILL);
+	ASSERT_EQ(child->pid, waitpid(child->pid, NULL, 0));
+	EXPECT_EQ(-ESRCH, procmap_cache_find(self->cache, child->pid, here, 0,
+					     &found));
+	EXPECT_EQ(-ESRCH, procmap_cache_find(self->cache, child->pid, here, 0,
+					     &found));
+	EXPECT_EQ(-ESRCH, procmap_cache_get(self->cache, child->pid, &procmap));
+	EXPECT_EQ(self->fds, count_fds());
+	child->pid = 0;
+}
+
+/* struct clone_args of <linux/sched.h>, up to set_tid. */
+struct chosen_pid {
+	uint64_t flags;
+	uint64_t fds[3];
+	uint64_t exit_signal;
+	uint64_t stack[2];
+	uint64_t tls;
+	uint64_t set_tid;
+	uint64_t set_tid_size;
+};
+
+/* Fork a child with this ID, which has nobody now, and waits to be killed. */
+static pid_t fork_as(pid_t pid)
+{
+	struct chosen_pid args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	const pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+TEST_F(cache, another_process_with_the_same_id)
+{
+	struct child *const child = &self->children[0];
+	const pid_t pid = child->pid;
+	const struct procmap_mapping *found;
+	uint64_t addr;
+	void *page;
+
+	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, (uintptr_t)&calls, 0,
+					&found));
+	stop_child(child);
+	/* What only the next process has. */
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(page != MAP_FAILED);
+	addr = (uintptr_t)page;
+	child->pid = fork_as(pid);
+	if (child->pid < 0)
+		SKIP(return, "the ID of a process cannot be chosen");
+	ASSERT_EQ(pid, child->pid);
+	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, addr, 0, &found));
+	EXPECT_EQ(addr, found->start);
+	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_WRITABLE | PROCMAP_EXECUTABLE |
+		  PROCMAP_SHARED, found->flags);
+	EXPECT_EQ(self->fds - 1 + 2, count_fds());
+	munmap(page, PAGE);
+}
+
+TEST_F(cache, bad_arguments_are_refused)
+{
+	const struct procmap_mapping *found;
+	struct procmap_cache *cache;
+	struct procmap *procmap;
+
+	EXPECT_EQ(-EINVAL, procmap_cache_new(0, variant->method, &cache));
+	EXPECT_EQ(-EINVAL, procmap_cache_new((1 << 22) + 1, variant->method,
+					     &cache));
+	EXPECT_EQ(-EINVAL, procmap_cache_new(1, 4, &cache));
+	EXPECT_EQ(-EINVAL, procmap_cache_new(1, variant->method, NULL));
+	EXPECT_EQ(-EINVAL, procmap_cache_get(NULL, 1, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, 0, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, getpid(), NULL));
+	EXPECT_EQ(-EINVAL, procmap_cache_find(NULL, 1, 0, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, -1, 0, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, getpid(), 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, getpid(), 0, 1u << 31,
+					      &found));
+	procmap_cache_free(NULL);
+}
+
+TEST_F(cache, without_memory_or_descriptors)
+{
+	const struct procmap_mapping *found;
+	struct procmap_cache *cache;
+	struct rlimit limit;
+	int err;
+
+	calls.allocations = 0;
+	EXPECT_EQ(-ENOMEM, procmap_cache_new(3, variant->method, &cache));
+	EXPECT_EQ(-ENOMEM, procmap_cache_find(self->cache, self->children[0].pid,
+					      0, 0, &found));
+	calls.allocations = -1;
+	ASSERT_TRUE(limit_files(1, &limit));
+	err = procmap_cache_find(self->cache, self->children[0].pid, 0, 0, &found);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, err);
+	EXPECT_EQ(self->fds, count_fds());
+	EXPECT_EQ(0, procmap_cache_find(self->cache, self->children[0].pid,
+					(uintptr_t)&calls, 0, &found));
+}
