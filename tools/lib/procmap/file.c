@@ -257,7 +257,17 @@ static bool stat_agrees(struct procmap *procmap,
 	return agrees;
 }
 
-/* Without permission to look, what the kernel appended to the name has to do. */
+/* Is there nothing at the path, or another file? */
+static bool is_missing(const struct procmap *procmap, int err)
+{
+	return err == -ESTALE || ((err == -ENOENT || err == -ENOTDIR) &&
+				  !faccessat(procmap->dir, "root", F_OK, 0));
+}
+
+/*
+ * Without permission to look, or if the main thread has exited, what the kernel appended
+ * to the name has to do.
+ */
 bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
 	int fd;
@@ -267,7 +277,7 @@ bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
 		return false;
 	fd = open_by_name(procmap, mapping);
 	if (fd < 0)
-		return fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE ||
+		return is_missing(procmap, fd) ||
 		       mapping->name_len != name_len_of_file(mapping);
 	close(fd);
 	return false;

@@ -395,6 +395,29 @@ TEST_F(threads, handle_is_on_another_thread)
 	free_maps(&maps);
 }
 
+/* The links in the directory of the main thread lead nowhere by then. */
+TEST_F(threads, main_thread_exits_later)
+{
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	struct maps maps;
+	size_t i;
+
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method, &procmap));
+	ASSERT_TRUE(let_main_thread_exit(&self->child));
+	ASSERT_TRUE(read_maps_of(other_thread(self->child.pid), &maps));
+	for (i = 0; i < maps.nr; i++) {
+		ASSERT_EQ(0, procmap_next(procmap, &cursor, PROCMAP_WANT_DELETED,
+					  &found));
+		EXPECT_TRUE(is_as_line_and_there(found, &maps.lines[i]));
+	}
+	EXPECT_EQ(0, procmap_reopen(procmap));
+	EXPECT_EQ(0, procmap_find(procmap, maps.lines[0].start, 0, &found));
+	procmap_close(procmap);
+	free_maps(&maps);
+}
+
 /*
  * The cache.
  */
