@@ -58,9 +58,12 @@ int scan_probe(int fd)
 		.vec_len = 1,
 		.vma_size = sizeof(vma),
 	};
-	const int nr = do_scan(fd, &any);
+	int nr;
 
-	return nr < 0 && nr != -EINTR ? nr : 0;
+	do {
+		nr = do_scan(fd, &any);
+	} while (nr == -EINTR);
+	return nr < 0 ? nr : 0;
 }
 
 void scan_free(struct scan *scan)

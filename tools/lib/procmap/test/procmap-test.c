@@ -260,6 +260,7 @@ FIXTURE_VARIANT(scene)
 	enum procmap_method method;
 };
 
+FIXTURE_VARIANT_ADD(scene, any) { .method = PROCMAP_ANY_METHOD };
 FIXTURE_VARIANT_ADD(scene, query) { .method = PROCMAP_BY_QUERY };
 FIXTURE_VARIANT_ADD(scene, scan) { .method = PROCMAP_BY_SCAN };
 FIXTURE_VARIANT_ADD(scene, text) { .method = PROCMAP_BY_TEXT };
@@ -385,9 +386,47 @@ static const struct maps_line *line_named(const struct maps *maps,
 	return NULL;
 }
 
-TEST_F(scene, says_which_way_it_uses)
+/* The method that a handle is to use. */
+static int expected_method(enum procmap_method method)
 {
-	EXPECT_EQ((int)variant->method, procmap_get_method(self->procmap));
+	if (method != PROCMAP_ANY_METHOD)
+		return method;
+	return has_method(PROCMAP_BY_SCAN) ? PROCMAP_BY_SCAN :
+	       has_method(PROCMAP_BY_QUERY) ? PROCMAP_BY_QUERY : PROCMAP_BY_TEXT;
+}
+
+TEST_F(scene, method_of_the_handle)
+{
+	EXPECT_EQ(expected_method(variant->method),
+		  procmap_get_method(self->procmap));
+}
+
+/* With any method, the text is faster than a query for each mapping. */
+TEST_F(scene, walk_by_the_fastest_method)
+{
+	const int method = expected_method(variant->method);
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+
+	calls.queries = 0;
+	calls.scans = 0;
+	calls.preads = 0;
+	while (!procmap_next(self->procmap, &cursor, 0, &found))
+		;
+	EXPECT_EQ(variant->method == PROCMAP_BY_QUERY ? self->maps.nr + 1 : 0,
+		  calls.queries);
+	EXPECT_EQ(method == PROCMAP_BY_SCAN, !!calls.scans);
+	EXPECT_EQ(method == PROCMAP_BY_TEXT ||
+		  (method == PROCMAP_BY_QUERY && !variant->method), !!calls.preads);
+	/* Lookups, and walks over few of the mappings, are by query. */
+	if (method != PROCMAP_BY_QUERY)
+		return;
+	calls.preads = 0;
+	cursor = 0;
+	while (!procmap_next(self->procmap, &cursor, PROCMAP_EXECUTABLE, &found))
+		;
+	EXPECT_EQ(-ENOENT, procmap_find(self->procmap, 0, 0, &found));
+	EXPECT_EQ(0, calls.preads);
 }
 
 TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
@@ -462,7 +501,7 @@ TEST_F(scene, walk_can_begin_anywhere)
 
 TEST_F(scene, page_sizes)
 {
-	const int known = variant->method != PROCMAP_BY_TEXT;
+	const int known = expected_method(variant->method) != PROCMAP_BY_TEXT;
 	const struct procmap_mapping *found;
 	uint64_t *page_sizes, cursor = 0;
 	struct maps maps;
@@ -571,7 +610,7 @@ static int id_as_nobody(const char *dir, enum procmap_method method, uint64_t st
 
 TEST_F(scene, build_ids_without_capabilities)
 {
-	const bool by_text = variant->method == PROCMAP_BY_TEXT;
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	char path[64];
 	size_t i;
 
@@ -699,6 +738,7 @@ TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 
 TEST_F(scene, resolving_asks_for_each_mapping_once)
 {
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	const struct procmap_resolved *resolved;
 	uint64_t addrs[1000];
 	size_t i;
@@ -710,8 +750,8 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	calls.preads = 0;
 	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 1000, 0, &resolved));
 	EXPECT_EQ(10, resolved->nr_mappings);
-	EXPECT_EQ(variant->method != PROCMAP_BY_TEXT ? 10 : 0, calls.queries);
-	EXPECT_EQ(variant->method != PROCMAP_BY_TEXT, !calls.preads);
+	EXPECT_EQ(by_text ? 0 : 10, calls.queries);
+	EXPECT_EQ(by_text, !!calls.preads);
 	/* Nor is the text read twice. */
 	EXPECT_GE(20, calls.preads);
 	procmap_free_resolved(resolved);
@@ -875,7 +915,7 @@ TEST_F(scene, opening_while_the_system_has_no_file)
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
 	const struct maps_line *const line = line_named(&self->maps, "plain");
-	const bool by_text = variant->method == PROCMAP_BY_TEXT;
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	const int before = count_fds();
 	const struct procmap_mapping *found;
 	struct rlimit limit;
@@ -935,7 +975,7 @@ TEST_F(scene, interrupted_calls_are_repeated)
 	EXPECT_TRUE(is_as_line(found, line));
 	EXPECT_EQ(line->end, cursor);
 	/* Text that has been read already is not read again. */
-	if (variant->method != PROCMAP_BY_TEXT)
+	if (expected_method(variant->method) != PROCMAP_BY_TEXT)
 		EXPECT_EQ(0, calls.interruptions);
 	calls.interruptions = 0;
 	procmap_close(procmap);
