@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: mappings by their names, and what is found out of the files:
+ * whether they were deleted, their build IDs in a run, and their addresses.
+ */
+#include <fnmatch.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+/*
+ * This process, with a directory for files that it maps.
+ */
+FIXTURE(files)
+{
+	char dir[32];
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(files)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(files, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(files, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(files, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(files, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(files)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
+	ASSERT_TRUE(!!mkdtemp(self->dir));
+	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
+}
+
+FIXTURE_TEARDOWN(files)
+{
+	char command[64];
+
+	calls.opens = -1;
+	procmap_close(self->procmap);
+	snprintf(command, sizeof(command), "rm -r %s", self->dir);
+	EXPECT_EQ(0, system(command));
+}
+
+/* Does the text have a mapping of this name at @start? */
+static bool text_has_name(void *start, const char *name)
+{
+	const struct maps_line *line;
+	struct maps maps;
+	bool has;
+
+	if (!read_maps_of(getpid(), &maps))
+		return false;
+	line = line_at(&maps, (uintptr_t)start);
+	has = line && !strcmp(line->name, name);
+	free_maps(&maps);
+	return has;
+}
+
+/* What procmap_find_name() finds: the only one, or NULL, also on an error. */
+static void *only_one(struct procmap *procmap, const char *pattern,
+		      enum procmap_match match)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0, start;
+
+	if (procmap_find_name(procmap, pattern, match, &cursor, 0, &found))
+		return NULL;
+	start = found->start;
+	if (found->end != cursor ||
+	    procmap_find_name(procmap, pattern, match, &cursor, 0, &found) != -ENOENT)
+		return NULL;
+	return (void *)(uintptr_t)start;
+}
+
+#define EXPECT_FOUND(at, pattern)					\
+	EXPECT_EQ((void *)(at), only_one(self->procmap, pattern, PROCMAP_EXACT))
+#define EXPECT_GLOBBED(at, pattern)					\
+	EXPECT_EQ((void *)(at), only_one(self->procmap, pattern, PROCMAP_GLOB))
+
+TEST_F(files, by_path)
+{
+	char *const plain = map_file(self->dir, "plain", NULL);
+	char *const gone = map_file(self->dir, "gone", NULL);
+	char *const newline = map_file(self->dir, "new\nline", NULL);
+	char *const literal = map_file(self->dir, "there (deleted)", NULL);
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/gone", self->dir);
+	ASSERT_EQ(0, unlink(path));
+	EXPECT_FOUND(gone, path);
+	EXPECT_FOUND(NULL, self->dir);
+	snprintf(path, sizeof(path), "%s/gone (deleted)", self->dir);
+	ASSERT_TRUE(text_has_name(gone, path));
+	EXPECT_FOUND(gone, path);
+	snprintf(path, sizeof(path), "%s/plain", self->dir);
+	EXPECT_FOUND(plain, path);
+	EXPECT_FOUND(NULL, "plain");
+	snprintf(path, sizeof(path), "%s/plain*", self->dir);
+	EXPECT_FOUND(NULL, path);
+	EXPECT_GLOBBED(plain, path);
+	EXPECT_GLOBBED(plain, "*procmap-test-*/pl[a-b]in");
+	EXPECT_GLOBBED(plain, "/*plain");
+	EXPECT_GLOBBED(NULL, "plain");
+	EXPECT_GLOBBED(gone, "*/gone");
+	EXPECT_GLOBBED(gone, "*/gone (deleted)");
+	EXPECT_GLOBBED(NULL, "*/gone (deleted) (deleted)");
+	snprintf(path, sizeof(path), "%s/new\\012line", self->dir);
+	EXPECT_FOUND(newline, path);
+	EXPECT_GLOBBED(newline, "*/new\\\\012line");
+	snprintf(path, sizeof(path), "%s/there (deleted)", self->dir);
+	EXPECT_FOUND(literal, path);
+	snprintf(path, sizeof(path), "%s/there", self->dir);
+	EXPECT_FOUND(literal, path);
+}
+
+/* In the order of the addresses, from the cursor on, and only those that pass. */
+TEST_F(files, all_of_a_name)
+{
+	const struct procmap_mapping *found;
+	char path[64];
+	uint64_t cursor, pages;
+	char *map;
+	int fd, i;
+
+	ASSERT_TRUE(map_file(self->dir, "plain", &fd) != MAP_FAILED);
+	munmap(only_one(self->procmap, "*/plain", PROCMAP_GLOB), PAGE);
+	snprintf(path, sizeof(path), "%s/plain", self->dir);
+	map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_TRUE(split(map, 8));
+	close(fd);
+	pages = (uintptr_t)map;
+	for (cursor = 0, i = 0; i < 8; i++) {
+		ASSERT_EQ(0, procmap_find_name(self->procmap, path, PROCMAP_EXACT,
+					       &cursor, 0, &found));
+		EXPECT_EQ(pages + i * PAGE, found->start);
+		EXPECT_EQ(found->end, cursor);
+	}
+	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, path, PROCMAP_EXACT,
+					     &cursor, 0, &found));
+	for (cursor = pages + 2 * PAGE, i = 3; i < 8; i += 2) {
+		ASSERT_EQ(0, procmap_find_name(self->procmap, "*/plain",
+					       PROCMAP_GLOB, &cursor,
+					       PROCMAP_READABLE, &found));
+		EXPECT_EQ(pages + i * PAGE, found->start);
+	}
+	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, path, PROCMAP_EXACT,
+					     &cursor, PROCMAP_READABLE, &found));
+}
+
+static void *map_memfd(const char *name)
+{
+	const int fd = memfd_create(name, MFD_CLOEXEC);
+	void *map;
+
+	if (fd < 0 || ftruncate(fd, PAGE))
+		return MAP_FAILED;
+	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return map;
+}
+
+TEST_F(files, by_name_of_memfd)
+{
+	void *const map = map_memfd("frame buffer");
+	void *const odd = map_memfd("[anon:odd]");
+
+	ASSERT_TRUE(text_has_name(map, "/memfd:frame buffer (deleted)"));
+	EXPECT_FOUND(map, "frame buffer");
+	EXPECT_FOUND(map, "frame buffer (deleted)");
+	EXPECT_FOUND(map, "/memfd:frame buffer");
+	EXPECT_FOUND(map, "/memfd:frame buffer (deleted)");
+	EXPECT_FOUND(NULL, "memfd:frame buffer");
+	EXPECT_GLOBBED(map, "frame*");
+	EXPECT_GLOBBED(map, "frame buff??");
+	/* Its own name is not that of anonymous memory. */
+	EXPECT_FOUND(odd, "[anon:odd]");
+	EXPECT_FOUND(NULL, "odd");
+}
+
+static bool name_anon(void *map, const char *name)
+{
+	return !prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, map, PAGE, name);
+}
+
+TEST_F(files, by_name_of_anonymous_memory)
+{
+	void *const map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+	void *const shared = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS,
+				  -1, 0);
+
+	if (!name_anon(map, "arena 1"))
+		SKIP(return, "this kernel has no CONFIG_ANON_VMA_NAME");
+	ASSERT_TRUE(text_has_name(map, "[anon:arena 1]"));
+	EXPECT_FOUND(map, "arena 1");
+	EXPECT_FOUND(map, "[anon:arena 1]");
+	EXPECT_FOUND(NULL, "arena");
+	EXPECT_FOUND(NULL, "arena 1]");
+	EXPECT_GLOBBED(map, "arena*");
+	EXPECT_GLOBBED(map, "*1");
+	EXPECT_GLOBBED(map, "arena [0-9]");
+	/* Since Linux 6.2. */
+	if (name_anon(shared, "queue") &&
+	    text_has_name(shared, "[anon_shmem:queue]")) {
+		EXPECT_FOUND(shared, "queue");
+		EXPECT_FOUND(shared, "[anon_shmem:queue]");
+		EXPECT_GLOBBED(shared, "q*e");
+	}
+}
+
+TEST_F(files, what_has_no_such_name)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+
+	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, "no such name",
+					     PROCMAP_EXACT, &cursor, 0, &found));
+	EXPECT_NE(0, cursor);
+	EXPECT_EQ(-EINVAL, procmap_find_name(NULL, "", PROCMAP_EXACT, &cursor, 0,
+					     &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, NULL, PROCMAP_EXACT,
+					     &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT, NULL,
+					     0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT,
+					     &cursor, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", 2, &cursor, 0,
+					     &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT,
+					     &cursor, PROCMAP_COVERING_OR_NEXT,
+					     &found));
+}
+
+/* Each name in the text of a process with mappings of every kind. */
+TEST_F(scene, finds_each_name_of_the_text)
+{
+	const struct procmap_mapping *found;
+	size_t i, j;
+
+	for (i = 0; i < self->maps.nr; i++) {
+		const char *const name = self->maps.lines[i].name;
+		uint64_t cursor = 0;
+
+		for (j = 0; j < self->maps.nr; j++) {
+			if (strcmp(self->maps.lines[j].name, name))
+				continue;
+			ASSERT_EQ(0, procmap_find_name(self->procmap, name,
+						       PROCMAP_EXACT, &cursor, 0,
+						       &found));
+			EXPECT_TRUE(is_as_line(found, &self->maps.lines[j]));
+		}
+		EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, name,
+						     PROCMAP_EXACT, &cursor, 0,
+						     &found));
+	}
+}
+
+/*
+ * Which files are deleted is known from what the test did.
+ */
+struct fate {
+	void *map;
+	bool is_deleted;
+};
+
+#define NR_FATES	7
+
+static bool make_fates(const char *dir, struct fate *fates)
+{
+	char path[64], other[64];
+	size_t i;
+
+	/* Names that the text does not show as deleted come first. */
+	fates[0] = (struct fate) { map_file(dir, "untouched", NULL), false };
+	fates[1] = (struct fate) { map_file(dir, "moved", NULL), false };
+	fates[2] = (struct fate) { map_file(dir, "new\nline", NULL), false };
+	fates[3] = (struct fate) { map_file(dir, "unlinked", NULL), true };
+	fates[4] = (struct fate) { map_file(dir, "replaced", NULL), true };
+	fates[5] = (struct fate) { map_file(dir, "confusing", NULL), true };
+	fates[6] = (struct fate) { map_file(dir, "literal (deleted)", NULL), false };
+	for (i = 0; i < NR_FATES; i++)
+		if (fates[i].map == MAP_FAILED)
+			return false;
+	snprintf(path, sizeof(path), "%s/unlinked", dir);
+	if (unlink(path))
+		return false;
+	snprintf(path, sizeof(path), "%s/moved", dir);
+	snprintf(other, sizeof(other), "%s/to here", dir);
+	if (rename(path, other))
+		return false;
+	snprintf(path, sizeof(path), "%s/another", dir);
+	snprintf(other, sizeof(other), "%s/replaced", dir);
+	if (map_file(dir, "another", NULL) == MAP_FAILED || rename(path, other))
+		return false;
+	/* What the text shows is the path of a file, but not of the mapped one. */
+	snprintf(path, sizeof(path), "%s/confusing", dir);
+	return !unlink(path) &&
+	       map_file(dir, "confusing (deleted)", NULL) != MAP_FAILED;
+}
+
+/* The first file for which it is not so, or -1. */
+static int first_wrong(struct procmap *procmap, const struct fate *fates, int nr)
+{
+	const unsigned int flags = PROCMAP_WANT_DELETED;
+	const struct procmap_mapping *found;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		const uint64_t start = (uintptr_t)fates[i].map;
+		uint64_t cursor = start;
+
+		if (procmap_find(procmap, start, flags, &found) ||
+		    !(found->flags & PROCMAP_DELETED) == fates[i].is_deleted ||
+		    procmap_next(procmap, &cursor, flags, &found) ||
+		    !(found->flags & PROCMAP_DELETED) == fates[i].is_deleted ||
+		    procmap_find(procmap, start, 0, &found) ||
+		    (found->flags & PROCMAP_DELETED))
+			return i;
+	}
+	return -1;
+}
+
+TEST_F(files, that_were_deleted_or_replaced)
+{
+	struct fate fates[NR_FATES];
+
+	ASSERT_TRUE(make_fates(self->dir, fates));
+	EXPECT_EQ(-1, first_wrong(self->procmap, fates, NR_FATES));
+}
+
+static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
+{
+	struct fate fates[NR_FATES];
+	struct procmap *procmap;
+	int wrong;
+
+	if (!make_fates(dir, fates) || chmod(dir, 0700) ||
+	    setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ||
+	    prctl(PR_SET_DUMPABLE, 1) || procmap_open_self(method, &procmap))
+		return 99;
+	/* All that the last one has is its name. */
+	wrong = first_wrong(procmap, fates, NR_FATES - 1);
+	procmap_close(procmap);
+	return wrong + 1;
+}
+
+TEST_F(files, that_were_deleted_where_one_may_not_look)
+{
+	pid_t child;
+	int status;
+
+	if (geteuid())
+		SKIP(return, "only root can become nobody");
+	child = fork();
+	if (!child)
+		_exit(first_wrong_of_nobody(self->dir, variant->method));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* Pages of one file each, or of two files in turn, with gaps. */
+#define RUN	100
+
+static char *map_run(const char *dir, int nr_files)
+{
+	static const char *const names[] = { "one", "two" };
+	char *area;
+	int fds[2], i;
+
+	area = mmap(NULL, 2 * RUN * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	for (i = 0; i < nr_files; i++)
+		if (map_file(dir, names[i], &fds[i]) == MAP_FAILED)
+			return NULL;
+	for (i = 0; i < RUN; i++)
+		if (mmap(area + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_FIXED, fds[i % nr_files], 0) == MAP_FAILED ||
+		    munmap(area + (2 * i + 1) * PAGE, PAGE))
+			return NULL;
+	while (nr_files--)
+		close(fds[nr_files]);
+	return area;
+}
+
+TEST_F(files, build_ids_in_a_run)
+{
+	const int by_method = procmap_get_method(self->procmap);
+	const struct procmap_mapping *found;
+	int nr_files, i;
+
+	for (nr_files = 1; nr_files <= 2; nr_files++) {
+		char *const area = map_run(self->dir, nr_files);
+		uint64_t cursor = (uintptr_t)area;
+
+		ASSERT_TRUE(!!area);
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		cursor = (uintptr_t)area;
+		calls.ids = 0;
+		calls.opened = 0;
+		for (i = 0; i < RUN; i++) {
+			ASSERT_EQ(0, procmap_next(self->procmap, &cursor,
+						  PROCMAP_WANT_BUILD_ID, &found));
+			ASSERT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
+			ASSERT_EQ(20, found->build_id_size);
+			EXPECT_EQ(0, memcmp(test_id, found->build_id, 20));
+		}
+		/* It takes two of one file to know that this is a run. */
+		if (by_method == PROCMAP_BY_SCAN)
+			EXPECT_EQ(0, calls.ids);
+		if (by_method == PROCMAP_BY_QUERY)
+			EXPECT_GE(nr_files == 1 ? 2 : RUN, calls.ids);
+		if (by_method == PROCMAP_BY_TEXT && nr_files == 1)
+			EXPECT_GT(10, calls.opened);
+		munmap(area, 2 * RUN * PAGE);
+	}
+}
+
+static size_t align_note(size_t size)
+{
+	return (size + 3) & ~(size_t)3;
+}
+
+/* The build ID in the memory of the vdso, or NULL. */
+static const uint8_t *id_of_vdso(const char *image, size_t *size)
+{
+	const ElfW(Ehdr) *const ehdr = (const void *)image;
+	const ElfW(Phdr) *const phdrs = (const void *)(image + ehdr->e_phoff);
+	int i;
+
+	for (i = 0; i < ehdr->e_phnum; i++) {
+		const char *note = image + phdrs[i].p_offset;
+		const char *const end = note + phdrs[i].p_filesz;
+
+		while (phdrs[i].p_type == PT_NOTE && note < end) {
+			const ElfW(Nhdr) *const nhdr = (const void *)note;
+			const char *const name = (const void *)(nhdr + 1);
+			const char *const desc = name + align_note(nhdr->n_namesz);
+
+			if (nhdr->n_type == NT_GNU_BUILD_ID && !strcmp(name, "GNU")) {
+				*size = nhdr->n_descsz;
+				return (const uint8_t *)desc;
+			}
+			note = desc + align_note(nhdr->n_descsz);
+		}
+	}
+	return NULL;
+}
+
+TEST_F(files, build_id_of_the_vdso)
+{
+	const char *const image = (const char *)getauxval(AT_SYSINFO_EHDR);
+	const struct procmap_mapping *found;
+	uint64_t cursor = (uintptr_t)image;
+	const uint8_t *id;
+	size_t size;
+
+	if (!image)
+		SKIP(return, "there is no vdso");
+	id = id_of_vdso(image, &size);
+	ASSERT_TRUE(!!id);
+	ASSERT_EQ(0, procmap_find(self->procmap, cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_STREQ("[vdso]", found->name);
+	ASSERT_EQ((int)size, found->build_id_size);
+	EXPECT_EQ(0, memcmp(id, found->build_id, size));
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	ASSERT_EQ((int)size, found->build_id_size);
+	EXPECT_EQ(0, memcmp(id, found->build_id, size));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image, 0, &found));
+	EXPECT_EQ(0, found->build_id_size);
+
+	/* Without a descriptor, there is none. */
+	calls.opens = 0;
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image,
+				  PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_EQ(0, found->build_id_size);
+}
+
+/* A saved text may be of another process: its vdso is not looked for. */
+TEST(vdso_of_a_saved_text)
+{
+	static const char text[] = "7000-8000 r-xp 00000000 00:00 0  [vdso]\n";
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, 0x7000, PROCMAP_WANT_BUILD_ID |
+				  PROCMAP_WANT_DELETED, &found));
+	EXPECT_EQ(0, found->build_id_size);
+	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_EXECUTABLE, found->flags);
+	procmap_close(procmap);
+}
+
+/* The number of addresses compared, or -1 if one is wrong. */
+struct addresses {
+	struct procmap *procmap;
+	int nr;
+};
+
+static bool is_as_linked(struct procmap *procmap, const char *at, uintptr_t base)
+{
+	const struct procmap_mapping *found;
+	uint64_t address;
+
+	if (procmap_find(procmap, (uintptr_t)at, PROCMAP_FILE_BACKED, &found))
+		return false;
+	return !procmap_elf_address(procmap, found,
+				    (uintptr_t)at - found->start + found->offset,
+				    &address) &&
+	       address == (uintptr_t)at - base;
+}
+
+/* The dynamic linker knows where it has put each segment, and its .bss. */
+static int compare_addresses(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct addresses *const addresses = arg;
+	int i;
+
+	(void)size;
+	/* The vdso has no file. */
+	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
+		return 0;
+	for (i = 0; i < info->dlpi_phnum && addresses->nr >= 0; i++) {
+		const ElfW(Phdr) *const phdr = &info->dlpi_phdr[i];
+		const char *const begin = (const char *)info->dlpi_addr +
+					  phdr->p_vaddr;
+		const char *const bss = begin + phdr->p_filesz;
+
+		if (phdr->p_type != PT_LOAD || !phdr->p_filesz)
+			continue;
+		if (!is_as_linked(addresses->procmap, begin, info->dlpi_addr) ||
+		    !is_as_linked(addresses->procmap, bss - 1, info->dlpi_addr) ||
+		    (phdr->p_memsz > phdr->p_filesz && (uintptr_t)bss % PAGE &&
+		     !is_as_linked(addresses->procmap, bss, info->dlpi_addr)))
+			addresses->nr = -1;
+		else
+			addresses->nr++;
+	}
+	return 0;
+}
+
+TEST_F(files, addresses_are_those_of_the_linker)
+{
+	struct addresses addresses = { .procmap = self->procmap };
+
+	dl_iterate_phdr(compare_addresses, &addresses);
+	/* This program, the C library and the linker have at least two each. */
+	EXPECT_LE(6, addresses.nr);
+}
+
+struct loads {
+	ElfW(Ehdr) ehdr;
+	ElfW(Phdr) phdrs[4];
+};
+
+/* A file whose second segment is in the last page of the first one's .bss. */
+static void *map_loads(const char *dir, uint16_t machine_type)
+{
+	const uint16_t one = 1;
+	struct loads loads = {
+		.ehdr = {
+			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
+				     *(const uint8_t *)&one ? 1 : 2, 1 },
+			.e_type = machine_type,
+			.e_phoff = offsetof(struct loads, phdrs),
+			.e_phentsize = sizeof(ElfW(Phdr)),
+			.e_phnum = 4,
+		},
+		.phdrs = {
+			{ .p_type = PT_NOTE, .p_offset = 0x1000, .p_vaddr = 0x9000,
+			  .p_filesz = 0x100, .p_memsz = 0x100 },
+			{ .p_type = PT_LOAD, .p_offset = 0x1000, .p_vaddr = 0x401000,
+			  .p_filesz = 0x800, .p_memsz = 0x2000 },
+			{ .p_type = PT_LOAD, .p_offset = 0x1c00, .p_vaddr = 0x502c00,
+			  .p_filesz = 0x100, .p_memsz = 0x100 },
+			{ .p_type = PT_LOAD, .p_offset = 0x4000, .p_vaddr = 0x600000,
+			  .p_filesz = 0, .p_memsz = 0x1000 },
+		},
+	};
+	char path[64];
+	void *map;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/loads", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (write(fd, &loads, sizeof(loads)) != sizeof(loads) ||
+	    ftruncate(fd, 8 * PAGE))
+		return MAP_FAILED;
+	map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return map;
+}
+
+TEST_F(files, address_by_the_segments)
+{
+	static const struct {
+		uint64_t offset;
+		uint64_t address;	/* 0: none */
+	} expected[] = {
+		{ 0, 0 }, { 0xfff, 0 }, { 0x1000, 0x401000 }, { 0x17ff, 0x4017ff },
+		{ 0x1800, 0x401800 }, { 0x1bff, 0x401bff }, { 0x1c00, 0x502c00 },
+		{ 0x1cff, 0x502cff }, { 0x1d00, 0x401d00 }, { 0x2fff, 0x402fff },
+		{ 0x3000, 0 }, { 0x4000, 0x600000 }, { 0x5000, 0 },
+		{ UINT64_MAX, 0 },
+	};
+	const struct procmap_mapping *found;
+	uint64_t address;
+	void *map;
+	size_t i;
+
+	map = map_loads(self->dir, ET_DYN);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		address = 0;
+		EXPECT_EQ(expected[i].address ? 0 : -ENOENT,
+			  procmap_elf_address(self->procmap, found,
+					      expected[i].offset, &address));
+		EXPECT_EQ(expected[i].address, address);
+	}
+	EXPECT_EQ(-EINVAL, procmap_elf_address(NULL, found, 0, &address));
+	EXPECT_EQ(-EINVAL, procmap_elf_address(self->procmap, NULL, 0, &address));
+	EXPECT_EQ(-EINVAL, procmap_elf_address(self->procmap, found, 0, NULL));
+}
+
+TEST_F(files, without_addresses)
+{
+	const struct procmap_mapping *found;
+	char path[64];
+	uint64_t address;
+	int fd, before;
+	void *map;
+
+	/* An object that is not linked. */
+	map = map_loads(self->dir, ET_REL);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	before = count_fds();
+	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+						&address));
+	snprintf(path, sizeof(path), "%s/loads", self->dir);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_EQ(4, pwrite(fd, "\n#! ", 4, 0));
+	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+						&address));
+	/* It ends before its program headers do. */
+	ASSERT_EQ(4, pwrite(fd, "\177ELF", 4, 0));
+	ASSERT_EQ(0, ftruncate(fd, sizeof(struct loads) - 1));
+	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+						&address));
+	ASSERT_EQ(0, ftruncate(fd, 0));
+	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+						&address));
+	close(fd);
+	EXPECT_EQ(before, count_fds());
+
+	/* It has no segment that is loaded. */
+	map = map_file(self->dir, "plain", NULL);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	EXPECT_EQ(-ENOENT, procmap_elf_address(self->procmap, found, 0, &address));
+
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)&map, 0, &found));
+	EXPECT_EQ(-ENODEV, procmap_elf_address(self->procmap, found, 0, &address));
+}
