@@ -32,6 +32,9 @@
 #define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
 			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
+/* What is found out of a file. */
+#define WANT_OF_FILE	(PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED)
+
 /* These flags of the library and of an ioctl are passed on unchanged. */
 #define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 
@@ -122,6 +125,7 @@ struct scan {
  * @found: the mapping that was returned last.
  * @last: the mapping of a file that was returned last in this walk, with the build
  *	ID and PROCMAP_DELETED if they are wanted; its inode is 0 if there is none.
+ * @wanted: the caller's flags for @last.
  * @in_run: the two mappings that were returned last are of one file.
  * @part: part of a name, for procmap_find_name().
  * @programs: how often procmap_reopen() has found another program.
@@ -140,6 +144,7 @@ struct procmap {
 	struct name_buffer name;
 	struct procmap_mapping found;
 	struct procmap_mapping last;
+	unsigned int wanted;
 	bool in_run;
 	struct name_buffer part;
 	unsigned int programs;

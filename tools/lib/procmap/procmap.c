@@ -477,9 +477,10 @@ void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 	struct procmap_mapping *const last = &procmap->last;
 	const bool is_file = has_file(mapping);
 
-	if (!(flags & (PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED)))
+	if (!(flags & WANT_OF_FILE))
 		return;
-	procmap->in_run = is_file && last->inode && same_file(last, mapping);
+	procmap->in_run = is_file && last->inode && same_file(last, mapping) &&
+			  !(flags & WANT_OF_FILE & ~procmap->wanted);
 	if (flags & PROCMAP_WANT_BUILD_ID) {
 		if (procmap->in_run && !has_build_id) {
 			mapping->build_id_size = last->build_id_size;
@@ -494,8 +495,10 @@ void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 				      is_deleted(procmap, mapping))
 			mapping->flags |= PROCMAP_DELETED;
 	}
-	if (is_file)
+	if (is_file) {
 		*last = *mapping;
+		procmap->wanted = flags;
+	}
 }
 
 static int find_in_text(struct procmap *procmap, uint64_t addr,

@@ -420,6 +420,38 @@ TEST_F(files, build_ids_in_a_run)
 	}
 }
 
+/* What was not wanted of a file before is found out for the next mapping of it. */
+TEST_F(files, other_wishes_in_a_run)
+{
+	static const unsigned int wanted[] = {
+		0, PROCMAP_WANT_DELETED, PROCMAP_WANT_DELETED, PROCMAP_WANT_BUILD_ID,
+		PROCMAP_WANT_BUILD_ID, PROCMAP_WANT_DELETED | PROCMAP_WANT_BUILD_ID,
+		PROCMAP_WANT_BUILD_ID, PROCMAP_WANT_DELETED, 0, PROCMAP_WANT_BUILD_ID,
+	};
+	char *const area = map_run(self->dir, 1);
+	const struct procmap_mapping *found;
+	uint64_t cursor = (uintptr_t)area;
+	char path[64];
+	size_t i;
+
+	ASSERT_TRUE(!!area);
+	if (geteuid())
+		SKIP(return, "only root can look at a deleted file");
+	snprintf(path, sizeof(path), "%s/one", self->dir);
+	ASSERT_EQ(0, unlink(path));
+	for (i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, wanted[i], &found));
+		EXPECT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
+		EXPECT_EQ(wanted[i] & PROCMAP_WANT_BUILD_ID ? 20 : 0,
+			  found->build_id_size);
+		if (found->build_id_size)
+			EXPECT_EQ(0, memcmp(test_id, found->build_id, 20));
+		EXPECT_EQ(wanted[i] & PROCMAP_WANT_DELETED ? PROCMAP_DELETED : 0,
+			  found->flags & PROCMAP_DELETED);
+	}
+	munmap(area, 2 * RUN * PAGE);
+}
+
 static size_t align_note(size_t size)
 {
 	return (size + 3) & ~(size_t)3;
