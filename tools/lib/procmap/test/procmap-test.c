@@ -1665,5 +1665,6 @@ TEST(broken_lines_are_told)
 /* The other tests, a file for each subject. */
 #include "process-test.h"
 #include "file-test.h"
+#include "snapshot-test.h"
 
 TEST_HARNESS_MAIN

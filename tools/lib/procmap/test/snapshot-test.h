@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: snapshots.
+ */
+
+/* Do all ways to look into the snapshot return what the lines have? */
+static bool is_as_lines(const struct procmap_snapshot *snapshot,
+			const struct maps *maps, unsigned int flags)
+{
+	size_t nr = 0, i, j;
+
+	for (i = 0; i < maps->nr; i++) {
+		const struct maps_line *const line = &maps->lines[i];
+		const uint64_t addrs[] = {
+			line->start - 1, line->start,
+			line->start + (line->end - line->start) / 2,
+			line->end - 1, line->end, 0, UINT64_MAX,
+		};
+
+		for (j = 0; j < sizeof(addrs) / sizeof(*addrs); j++) {
+			const struct maps_line *const expected =
+				line_at(maps, addrs[j]);
+			const struct procmap_mapping *const found =
+				procmap_snapshot_find(snapshot, addrs[j]);
+
+			if (!expected || !passes(expected, flags)) {
+				if (found)
+					return false;
+			} else if (!found || !is_as_line(found, expected)) {
+				return false;
+			}
+		}
+		if (!passes(line, flags))
+			continue;
+		if (!procmap_snapshot_at(snapshot, nr) ||
+		    !is_as_line(procmap_snapshot_at(snapshot, nr), line))
+			return false;
+		nr++;
+	}
+	return procmap_snapshot_count(snapshot) == nr &&
+	       !procmap_snapshot_at(snapshot, nr) &&
+	       !procmap_snapshot_at(snapshot, SIZE_MAX);
+}
+
+TEST_F_TIMEOUT(scene, snapshot_is_as_the_text, SLOW)
+{
+	struct procmap_snapshot *snapshot;
+	unsigned int flags;
+
+	for (flags = 0; flags < 0x40; flags++) {
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		ASSERT_EQ(0, procmap_snapshot_take(self->procmap, flags, &snapshot));
+		EXPECT_TRUE(is_as_lines(snapshot, &self->maps, flags));
+		procmap_snapshot_free(snapshot);
+	}
+}
+
+TEST_F(scene, snapshot_stays_when_all_else_is_gone)
+{
+	struct procmap_snapshot *snapshot;
+
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_snapshot_refresh(snapshot, self->procmap));
+	procmap_close(self->procmap);
+	self->procmap = NULL;
+	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
+	procmap_snapshot_free(snapshot);
+}
+
+/* It is not confused by a walk that has begun, nor does it move its end. */
+TEST_F(scene, snapshot_in_the_middle_of_a_walk)
+{
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	uint64_t cursor = 0;
+	size_t i;
+
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
+	procmap_snapshot_free(snapshot);
+	for (; i < self->maps.nr; i++) {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		EXPECT_TRUE(is_as_line(found, &self->maps.lines[i]));
+	}
+}
+
+TEST_F(scene, snapshot_has_what_is_wanted)
+{
+	const unsigned int flags = PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_PAGE_SIZE |
+				   PROCMAP_WANT_DELETED;
+	struct procmap_snapshot *snapshot;
+	uint64_t *page_sizes;
+	struct maps maps;
+	size_t i, nr = 0;
+
+	if (geteuid())
+		SKIP(return, "only root can look at a deleted file");
+	ASSERT_EQ(0, read_smaps(self->child.pid, &maps, &page_sizes));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, flags, &snapshot));
+	ASSERT_EQ(maps.nr, procmap_snapshot_count(snapshot));
+	for (i = 0; i < maps.nr; i++) {
+		const struct procmap_mapping *const mapping =
+			procmap_snapshot_at(snapshot, i);
+
+		EXPECT_EQ(page_sizes[i], mapping->page_size);
+		/* Those that this test has made. */
+		if (!strstr(mapping->name, "/procmap-test-"))
+			continue;
+		nr++;
+		EXPECT_EQ(20, mapping->build_id_size);
+		EXPECT_EQ(0, memcmp(test_id, mapping->build_id, 20));
+		EXPECT_EQ(!!strstr(mapping->name, "/gone"),
+			  !!(mapping->flags & PROCMAP_DELETED));
+	}
+	EXPECT_EQ(5, nr);
+	procmap_snapshot_free(snapshot);
+	free_maps(&maps);
+	free(page_sizes);
+}
+
+TEST_F_TIMEOUT(scene, snapshot_without_memory, SLOW)
+{
+	struct procmap_snapshot *snapshot, *changed;
+	int err, failures = 0;
+
+	do {
+		calls.allocations = failures;
+		err = procmap_snapshot_take(self->procmap, 0, &snapshot);
+		calls.allocations = -1;
+		if (err)
+			ASSERT_EQ(-ENOMEM, err);
+	} while (err && ++failures < 100);
+	ASSERT_EQ(0, err);
+	EXPECT_LE(4, failures);
+
+	/* What cannot be brought up to date stays as it was. */
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
+					   &changed));
+	for (failures = 0; failures < 3; failures++) {
+		calls.allocations = failures;
+		EXPECT_EQ(-ENOMEM, procmap_snapshot_refresh(changed, self->procmap));
+		calls.allocations = -1;
+		EXPECT_EQ(self->maps.nr, procmap_snapshot_count(changed));
+	}
+	procmap_snapshot_free(snapshot);
+	procmap_snapshot_free(changed);
+}
+
+/* Of each size up to three levels of the tree, from a text. */
+TEST(snapshot_of_any_size)
+{
+	struct procmap_snapshot *snapshot;
+	struct procmap *procmap;
+	char text[80 * 64];
+	size_t size = 0;
+	uint64_t addr;
+	int nr, i;
+
+	for (nr = 1; nr < 80; nr++) {
+		/* Between two mappings, there is a gap of one page. */
+		size += sprintf(text + size, "%x000-%x000 r--p 00000000 00:00 0 \n",
+				2 * nr, 2 * nr + 1);
+		ASSERT_EQ(0, procmap_open_text(text, size, &procmap));
+		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
+		procmap_close(procmap);
+		ASSERT_EQ((size_t)nr, procmap_snapshot_count(snapshot));
+		EXPECT_EQ(0, procmap_snapshot_is_consistent(snapshot));
+		for (i = 0; i < 2 * nr + 4; i++)
+			for (addr = i * PAGE; addr < i * PAGE + PAGE;
+			     addr += PAGE - 1) {
+				const struct procmap_mapping *const found =
+					procmap_snapshot_find(snapshot, addr);
+				const bool has = i % 2 == 0 && i && i <= 2 * nr;
+
+				ASSERT_EQ(has, !!found);
+				if (found)
+					ASSERT_EQ(i * PAGE, found->start);
+			}
+		procmap_snapshot_free(snapshot);
+	}
+}
+
+TEST(snapshot_up_to_the_last_address)
+{
+	static const char text[] =
+		"0-1000 r--p 0 00:00 0 low\n"
+		"fffffffffffff000-ffffffffffffffff r--p 0 00:00 0 high\n";
+	struct procmap_snapshot *snapshot;
+	struct procmap *procmap;
+
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
+	EXPECT_STREQ("low", procmap_snapshot_find(snapshot, 0)->name);
+	EXPECT_STREQ("low", procmap_snapshot_find(snapshot, 0xfff)->name);
+	EXPECT_EQ(NULL, procmap_snapshot_find(snapshot, 0x1000));
+	EXPECT_STREQ("high", procmap_snapshot_find(snapshot, UINT64_MAX - 1)->name);
+	EXPECT_EQ(NULL, procmap_snapshot_find(snapshot, UINT64_MAX));
+	procmap_snapshot_free(snapshot);
+	procmap_close(procmap);
+}
+
+/* The mappings that a call has returned as changed, by their starts. */
+struct changes {
+	int nr;
+	int result;	/* what to return for the last of @nr_max */
+	int nr_max;
+	struct {
+		uint64_t was;
+		uint64_t is;
+	} starts[16];
+};
+
+static int note(void *context, const struct procmap_mapping *was,
+		const struct procmap_mapping *is)
+{
+	struct changes *const changes = context;
+
+	if (changes->nr == 16)
+		return -E2BIG;
+	changes->starts[changes->nr].was = was ? was->start : 0;
+	changes->starts[changes->nr].is = is ? is->start : 0;
+	return ++changes->nr == changes->nr_max ? changes->result : 0;
+}
+
+static struct procmap_snapshot *snapshot_of_text(const char *text, unsigned int flags)
+{
+	struct procmap_snapshot *snapshot = NULL;
+	struct procmap *procmap;
+
+	if (procmap_open_text(text, strlen(text), &procmap))
+		return NULL;
+	procmap_snapshot_take(procmap, flags, &snapshot);
+	procmap_close(procmap);
+	return snapshot;
+}
+
+TEST(snapshots_are_compared_in_each_field)
+{
+	static const char before[] =
+		"1000-2000 r--p 0 08:01 1 /a\n"		/* vanishes */
+		"2000-3000 r--p 0 08:01 2 /b\n"		/* stays */
+		"3000-4000 r--p 0 08:01 3 /c\n"		/* its end */
+		"5000-6000 r--p 0 08:01 4 /d\n"		/* its permissions */
+		"6000-7000 r--p 0 08:01 5 /e\n"		/* its offset */
+		"7000-8000 r--p 0 08:01 6 /f\n"		/* its inode */
+		"8000-9000 r--p 0 08:01 7 /g\n"		/* its device */
+		"9000-a000 r--p 0 08:01 8 /h\n"		/* its name */
+		"b000-c000 r--p 0 08:01 9 /i\n";	/* its start */
+	static const char after[] =
+		"2000-3000 r--p 0 08:01 2 /b\n"
+		"3000-5000 r--p 0 08:01 3 /c\n"
+		"5000-6000 r-xp 0 08:01 4 /d\n"
+		"6000-7000 r--p 1000 08:01 5 /e\n"
+		"7000-8000 r--p 0 08:01 7 /f\n"
+		"8000-9000 r--p 0 08:02 7 /g\n"
+		"9000-a000 r--p 0 08:01 8 /H\n"
+		"bfff-c000 r--p 0 08:01 9 /i\n"
+		"d000-e000 r--p 0 08:01 9 /j\n";	/* appears */
+	static const uint64_t expected[][2] = {
+		{ 0x1000, 0 }, { 0x3000, 0x3000 }, { 0x5000, 0x5000 },
+		{ 0x6000, 0x6000 }, { 0x7000, 0x7000 }, { 0x8000, 0x8000 },
+		{ 0x9000, 0x9000 }, { 0xb000, 0 }, { 0, 0xbfff }, { 0, 0xd000 },
+	};
+	struct procmap_snapshot *const was = snapshot_of_text(before, 0);
+	struct procmap_snapshot *const is = snapshot_of_text(after, 0);
+	struct changes changes = { .nr_max = -1 };
+	int i;
+
+	ASSERT_EQ(0, procmap_snapshot_compare(was, is, note, &changes));
+	ASSERT_EQ(10, changes.nr);
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(expected[i][0], changes.starts[i].was);
+		EXPECT_EQ(expected[i][1], changes.starts[i].is);
+	}
+	/* The other direction, and the end by the caller. */
+	for (i = 1; i <= 10; i++) {
+		changes = (struct changes) { .nr_max = i, .result = -i };
+		EXPECT_EQ(-i, procmap_snapshot_compare(is, was, note, &changes));
+		EXPECT_EQ(i, changes.nr);
+	}
+	EXPECT_EQ(0xd000, changes.starts[9].was);
+	EXPECT_EQ(0, changes.starts[9].is);
+	changes.nr = 0;
+	EXPECT_EQ(0, procmap_snapshot_compare(was, was, note, &changes));
+	EXPECT_EQ(0, procmap_snapshot_compare(is, is, note, &changes));
+	EXPECT_EQ(0, changes.nr);
+	procmap_snapshot_free(was);
+	procmap_snapshot_free(is);
+}
+
+/* What only one of them has does not count as a change. */
+TEST(snapshots_with_other_fields)
+{
+	static const char text[] = "1000-2000 r--p 0 08:01 1 /a\n"
+				   "KernelPageSize: 4 kB\n";
+	static const char huge[] = "1000-2000 r--p 0 08:01 1 /a\n"
+				   "KernelPageSize: 2048 kB\n";
+	struct procmap_snapshot *const plain = snapshot_of_text(text, 0);
+	struct procmap_snapshot *const sized =
+		snapshot_of_text(text, PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_BUILD_ID);
+	struct procmap_snapshot *const other =
+		snapshot_of_text(huge, PROCMAP_WANT_PAGE_SIZE);
+	struct changes changes = { .nr_max = -1 };
+
+	EXPECT_EQ(0, procmap_snapshot_compare(plain, sized, note, &changes));
+	EXPECT_EQ(0, procmap_snapshot_compare(sized, plain, note, &changes));
+	EXPECT_EQ(0, changes.nr);
+	EXPECT_EQ(0, procmap_snapshot_compare(sized, other, note, &changes));
+	EXPECT_EQ(1, changes.nr);
+	procmap_snapshot_free(plain);
+	procmap_snapshot_free(sized);
+	procmap_snapshot_free(other);
+}
+
+/* No mapping passes the filter. */
+TEST(snapshot_of_nothing)
+{
+	static const char text[] = "1000-2000 r--p 0 08:01 1 /a\n";
+	struct procmap_snapshot *const some = snapshot_of_text(text, 0);
+	struct procmap_snapshot *const none =
+		snapshot_of_text(text, PROCMAP_EXECUTABLE);
+	struct changes changes = { .nr_max = -1 };
+
+	ASSERT_TRUE(some && none);
+	EXPECT_EQ(0, procmap_snapshot_count(none));
+	EXPECT_EQ(NULL, procmap_snapshot_at(none, 0));
+	EXPECT_EQ(NULL, procmap_snapshot_find(none, 0));
+	EXPECT_EQ(NULL, procmap_snapshot_find(none, 0x1000));
+	EXPECT_EQ(NULL, procmap_snapshot_find(none, UINT64_MAX));
+	EXPECT_EQ(0, procmap_snapshot_compare(none, none, note, &changes));
+	EXPECT_EQ(0, changes.nr);
+	EXPECT_EQ(0, procmap_snapshot_compare(none, some, note, &changes));
+	EXPECT_EQ(1, changes.nr);
+	EXPECT_EQ(0x1000, changes.starts[0].is);
+	procmap_snapshot_free(some);
+	procmap_snapshot_free(none);
+	procmap_snapshot_free(NULL);
+}
+
+/* What the parent lets the child do with its mappings. */
+enum step {
+	MAP,
+	UNMAP,
+	PROTECT,
+	UNPROTECT,
+};
+
+static int change_on_demand(int control, void *arg)
+{
+	char *const area = arg;
+	char step;
+
+	notify(control);
+	while (read(control, &step, 1) == 1) {
+		switch (step) {
+		case MAP:
+			mmap(area + PAGE, PAGE, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			break;
+		case UNMAP:
+			munmap(area + PAGE, PAGE);
+			break;
+		case PROTECT:
+			mprotect(area + 3 * PAGE, PAGE, PROT_READ | PROT_EXEC);
+			break;
+		case UNPROTECT:
+			mprotect(area + 3 * PAGE, PAGE, PROT_NONE);
+			break;
+		}
+		notify(control);
+	}
+	return 0;
+}
+
+static bool change(const struct child *child, enum step step)
+{
+	const char byte = step;
+
+	return write(child->control, &byte, 1) == 1 && await(child->control);
+}
+
+/*
+ * A process that changes its mappings when it is asked to.
+ */
+FIXTURE(changing)
+{
+	char *area;
+	struct child child;
+	struct procmap *procmap;
+	struct procmap_snapshot *snapshot;
+};
+
+FIXTURE_VARIANT(changing)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(changing, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(changing, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(changing, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(changing, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(changing)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	/* One page, and three, that no other mapping is next to. */
+	self->area = mmap(NULL, 6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+	ASSERT_EQ(0, munmap(self->area + PAGE, PAGE));
+	ASSERT_EQ(0, munmap(self->area + 5 * PAGE, PAGE));
+	ASSERT_TRUE(start_child(&self->child, change_on_demand, self->area));
+	ASSERT_TRUE(await(self->child.control));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+				      &self->procmap));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &self->snapshot));
+}
+
+FIXTURE_TEARDOWN(changing)
+{
+	procmap_snapshot_free(self->snapshot);
+	procmap_close(self->procmap);
+	stop_child(&self->child);
+}
+
+static bool is_as_text_of(const struct procmap_snapshot *snapshot, pid_t pid)
+{
+	struct maps maps;
+	bool is;
+
+	if (!read_maps_of(pid, &maps))
+		return false;
+	is = is_as_lines(snapshot, &maps, 0);
+	free_maps(&maps);
+	return is;
+}
+
+/* The number that the kernel gives the state of the address space; 0 for none. */
+static uint64_t generation_of(pid_t pid)
+{
+	uint64_t generation = 0;
+#ifdef PROCMAP_SCAN
+	struct procmap_vma vma;
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg),
+		.end = UINT64_MAX,
+		.vec = (uintptr_t)&vma,
+		.vec_len = 1,
+		.vma_size = sizeof(vma),
+	};
+	const int fd = open_maps(pid);
+
+	if (__real_ioctl(fd, PROCMAP_SCAN, &arg) == 1)
+		generation = arg.generation;
+	close(fd);
+#endif
+	return generation;
+}
+
+TEST_F(changing, unchanged_snapshot_stays_in_place)
+{
+	const bool by_scan = expected_method(variant->method) == PROCMAP_BY_SCAN;
+	const bool has_generation = by_scan && generation_of(self->child.pid);
+	const size_t nr = procmap_snapshot_count(self->snapshot);
+	const struct procmap_mapping *const first =
+		procmap_snapshot_at(self->snapshot, 0);
+	const struct procmap_mapping *const last =
+		procmap_snapshot_at(self->snapshot, nr - 1);
+	const char *const name = last->name;
+	int i;
+
+	EXPECT_EQ(has_generation, procmap_snapshot_is_consistent(self->snapshot));
+	for (i = 0; i < 3; i++) {
+		calls.scans = 0;
+		calls.allocated = 0;
+		ASSERT_EQ(0, procmap_snapshot_refresh(self->snapshot, self->procmap));
+		EXPECT_EQ(first, procmap_snapshot_at(self->snapshot, 0));
+		EXPECT_EQ(last, procmap_snapshot_at(self->snapshot, nr - 1));
+		EXPECT_EQ(name, last->name);
+		EXPECT_EQ(NULL, procmap_snapshot_at(self->snapshot, nr));
+		if (has_generation) {
+			EXPECT_EQ(1, calls.scans);
+			EXPECT_EQ(0, calls.allocated);
+		}
+	}
+	EXPECT_TRUE(is_as_text_of(self->snapshot, self->child.pid));
+}
+
+TEST_F(changing, each_change_is_noticed)
+{
+	static const enum step steps[] = { MAP, PROTECT, UNMAP, UNPROTECT };
+	const uint64_t page = (uintptr_t)self->area + PAGE;
+	struct procmap_snapshot *before;
+	struct changes changes;
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &before));
+		ASSERT_TRUE(change(&self->child, steps[i]));
+		ASSERT_EQ(1, procmap_snapshot_refresh(self->snapshot, self->procmap));
+		EXPECT_TRUE(is_as_text_of(self->snapshot, self->child.pid));
+		EXPECT_EQ(0, procmap_snapshot_refresh(self->snapshot, self->procmap));
+		EXPECT_EQ(i < 2, !!procmap_snapshot_find(self->snapshot, page));
+
+		changes = (struct changes) { .nr_max = -1 };
+		ASSERT_EQ(0, procmap_snapshot_compare(before, self->snapshot, note,
+						      &changes));
+		if (steps[i] == MAP || steps[i] == UNMAP) {
+			EXPECT_EQ(1, changes.nr);
+			EXPECT_EQ(steps[i] == MAP ? 0 : page, changes.starts[0].was);
+			EXPECT_EQ(steps[i] == MAP ? page : 0, changes.starts[0].is);
+		} else {
+			/* Cut in three, or merged again: the first part changes. */
+			EXPECT_EQ(3, changes.nr);
+			EXPECT_EQ(page + PAGE, changes.starts[0].was);
+			EXPECT_EQ(page + PAGE, changes.starts[0].is);
+			EXPECT_EQ(steps[i] == PROTECT ? 0 : page + 2 * PAGE,
+				  changes.starts[1].was);
+			EXPECT_EQ(steps[i] == PROTECT ? page + 2 * PAGE : 0,
+				  changes.starts[1].is);
+		}
+		procmap_snapshot_free(before);
+	}
+}
+
+/* A file is unlinked: no mapping changes, so no generation. */
+TEST_F(changing, unlinked_file_is_noticed)
+{
+	char path[] = "/tmp/procmap-test-XXXXXX";
+	struct procmap_snapshot *snapshot;
+	const int fd = mkostemp(path, O_CLOEXEC);
+	struct procmap *procmap;
+	struct child child;
+	size_t nr_deleted = 0, i;
+
+	ASSERT_EQ(0, ftruncate(fd, PAGE));
+	ASSERT_TRUE(mmap(self->area, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+			 0) == self->area);
+	close(fd);
+	ASSERT_TRUE(start_child(&child, keep_still, NULL));
+	ASSERT_TRUE(await(child.control));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_snapshot_take(procmap, PROCMAP_WANT_DELETED, &snapshot));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, procmap));
+	ASSERT_EQ(0, unlink(path));
+	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, procmap));
+	for (i = 0; i < procmap_snapshot_count(snapshot); i++) {
+		const struct procmap_mapping *const mapping =
+			procmap_snapshot_at(snapshot, i);
+
+		nr_deleted += strstr(mapping->name, path) &&
+			      (mapping->flags & PROCMAP_DELETED);
+	}
+	EXPECT_EQ(1, nr_deleted);
+	procmap_snapshot_free(snapshot);
+	procmap_close(procmap);
+	stop_child(&child);
+}
+
+TEST_F(changing, snapshot_bad_arguments_are_refused)
+{
+	struct procmap_snapshot *snapshot;
+
+	EXPECT_EQ(-EINVAL, procmap_snapshot_take(NULL, 0, &snapshot));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap,
+						 PROCMAP_COVERING_OR_NEXT,
+						 &snapshot));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap, PROCMAP_DELETED,
+						 &snapshot));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_refresh(NULL, self->procmap));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_refresh(self->snapshot, NULL));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(NULL, self->snapshot, note,
+						    NULL));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(self->snapshot, NULL, note,
+						    NULL));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(self->snapshot, self->snapshot,
+						    NULL, NULL));
+}
+
+/* An exec is an error until the handle is reopened, and a change then. */
+TEST_F(process, snapshot_of_another_program)
+{
+	struct procmap_snapshot *snapshot;
+
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	ASSERT_EQ(0, procmap_reopen(self->procmap));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+	ASSERT_TRUE(execute(&self->child));
+	EXPECT_EQ(-ESTALE, procmap_snapshot_refresh(snapshot, self->procmap));
+	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
+	ASSERT_EQ(0, procmap_reopen(self->procmap));
+	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
+	EXPECT_TRUE(is_as_text_of(snapshot, self->child.pid));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+	procmap_snapshot_free(snapshot);
+}
