@@ -1666,5 +1666,6 @@ TEST(broken_lines_are_told)
 #include "process-test.h"
 #include "file-test.h"
 #include "snapshot-test.h"
+#include "memory-test.h"
 
 TEST_HARNESS_MAIN
