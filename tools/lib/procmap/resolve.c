@@ -22,7 +22,8 @@
  *	mappings, when the addresses are no longer needed.
  */
 struct resolution {
-	struct procmap_resolved public;
+	/* Where pointers are smaller than what follows needs, round the size up. */
+	_Alignas(struct procmap_mapping) struct procmap_resolved public;
 	struct procmap_location *locations;
 	struct procmap_mapping *mappings;
 	char *names;
