@@ -582,6 +582,7 @@ static int find_id_as_nobody(const char *dir, enum procmap_method method,
 {
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
+	int size;
 
 	/* One's own maps; it is the copy of a copy of the scene. */
 	if (!start)
@@ -591,9 +592,9 @@ static int find_id_as_nobody(const char *dir, enum procmap_method method,
 	    procmap_open_self(method, &procmap) ||
 	    procmap_find(procmap, start, PROCMAP_WANT_BUILD_ID, &found))
 		return 255;
+	size = found->build_id_size;
 	procmap_close(procmap);
-	return found->build_id_size < 0 ? -found->build_id_size + 100 :
-					 found->build_id_size;
+	return size < 0 ? 100 - size : size;
 }
 
 /* What is at @start, or in a mapping of a hidden file if that is 0. */
