@@ -285,6 +285,7 @@ TEST_F(scene, finds_in_a_signal_handler)
 	static const struct itimerval often = {
 		.it_interval.tv_usec = 100, .it_value.tv_usec = 100,
 	};
+	static const struct sigaction ignored = { .sa_handler = SIG_IGN };
 	static const struct itimerval never;
 	struct sigaction action = { .sa_handler = find_in_handler };
 	const struct maps_line *const line = line_named(&self->maps, "plain");
@@ -310,6 +311,7 @@ TEST_F(scene, finds_in_a_signal_handler)
 			cursor = 0;
 	}
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &never, NULL));
+	ASSERT_EQ(0, sigaction(SIGALRM, &ignored, NULL));
 	EXPECT_EQ(0, handler.nr_wrong);
 	for (seed = 0; seed < 64; seed++)
 		free(blocks[seed]);
