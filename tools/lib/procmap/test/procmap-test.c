@@ -21,7 +21,6 @@
 #endif
 
 #include <procmap.h>
-#include <valgrind/memcheck.h>
 
 #include "kselftest_harness.h"
 
@@ -74,7 +73,6 @@ static void replace_page(void)
 	calls.replaced = NULL;
 }
 
-/* Valgrind does not know what these ioctls write. */
 static int wrapped_query(int fd, struct procmap_query *query)
 {
 	int ret;
@@ -89,10 +87,6 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	}
 	ret = __real_ioctl(fd, PROCMAP_QUERY, query);
 	if (!ret) {
-		VALGRIND_MAKE_MEM_DEFINED(query->vma_name_addr,
-					  query->vma_name_size);
-		VALGRIND_MAKE_MEM_DEFINED(query->build_id_addr,
-					  query->build_id_size);
 		if (calls.answered_end)
 			query->vma_end = calls.answered_end;
 		replace_page();
@@ -118,10 +112,7 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 		return -1;
 	}
 	nr = __real_ioctl(fd, PROCMAP_SCAN, arg);
-	VALGRIND_MAKE_MEM_DEFINED(arg, sizeof(*arg));
 	if (nr > 0) {
-		VALGRIND_MAKE_MEM_DEFINED(vmas, nr * sizeof(*vmas));
-		VALGRIND_MAKE_MEM_DEFINED(arg->data, arg->data_used);
 		if (calls.answered_end)
 			vmas[0].end = calls.answered_end;
 		replace_page();
@@ -324,16 +315,17 @@ static const char *without_method(enum procmap_method method)
 static bool has_method(enum procmap_method method)
 {
 	const int fd = open_maps(0);
+	char nothing[PAGE] = "";
 	bool has = true;
 
 #ifdef PROCMAP_SCAN
 	if (method == PROCMAP_BY_SCAN)
-		has = __real_ioctl(fd, PROCMAP_SCAN, NULL) && errno != ENOTTY;
+		has = __real_ioctl(fd, PROCMAP_SCAN, nothing) && errno != ENOTTY;
 #else
 	has = method != PROCMAP_BY_SCAN;
 #endif
 	if (method == PROCMAP_BY_QUERY)
-		has = __real_ioctl(fd, PROCMAP_QUERY, NULL) && errno != ENOTTY;
+		has = __real_ioctl(fd, PROCMAP_QUERY, nothing) && errno != ENOTTY;
 	close(fd);
 	return has;
 }
