@@ -411,7 +411,7 @@ TEST_F(files, build_ids_in_a_run)
 		}
 		/* It takes two of one file to know that this is a run. */
 		if (by_method == PROCMAP_BY_SCAN)
-			EXPECT_EQ(0, calls.ids);
+			EXPECT_GE(1, calls.ids);
 		if (by_method == PROCMAP_BY_QUERY)
 			EXPECT_GE(nr_files == 1 ? 2 : RUN, calls.ids);
 		if (by_method == PROCMAP_BY_TEXT && nr_files == 1)
