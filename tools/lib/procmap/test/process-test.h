@@ -509,14 +509,14 @@ TEST_F(cache, the_one_not_used_for_longest_is_closed)
 		{ 3, false }, { 0, true }, { 1, true }, { 2, false }, { 3, false },
 		{ 1, true }, { 0, false },
 	};
-	struct procmap *procmap;
+	const struct procmap_mapping *found;
 	size_t i;
 
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		calls.opened = 0;
-		ASSERT_EQ(0, procmap_cache_get(self->cache,
-					       self->children[steps[i].child].pid,
-					       &procmap));
+		ASSERT_EQ(0, procmap_cache_find(self->cache,
+						self->children[steps[i].child].pid,
+						(uintptr_t)&calls, 0, &found));
 		EXPECT_EQ(steps[i].is_cached, !calls.opened);
 	}
 }
@@ -526,8 +526,8 @@ TEST_F(cache, process_that_executes_and_exits)
 	struct child *const child = &self->children[0];
 	const uint64_t here = (uintptr_t)&calls;
 	const struct procmap_mapping *found;
+	const struct procmap_resolved *resolved;
 	const struct maps_line *line;
-	struct procmap *procmap;
 	struct maps maps;
 
 	ASSERT_EQ(0, procmap_cache_find(self->cache, child->pid, here, 0, &found));
@@ -539,6 +539,11 @@ TEST_F(cache, process_that_executes_and_exits)
 					&found));
 	EXPECT_TRUE(is_as_line(found, line));
 	EXPECT_EQ(self->fds + 2, count_fds());
+	ASSERT_EQ(0, procmap_cache_resolve(self->cache, child->pid, &line->start, 1,
+					   0, &resolved));
+	ASSERT_EQ(1, resolved->nr_mappings);
+	EXPECT_TRUE(is_as_line(resolved->mappings[0], line));
+	procmap_free_resolved(resolved);
 	free_maps(&maps);
 
 	/* Nothing of a process that exited stays open once that is known. */
@@ -548,7 +553,8 @@ TEST_F(cache, process_that_executes_and_exits)
 					     &found));
 	EXPECT_EQ(-ESRCH, procmap_cache_find(self->cache, child->pid, here, 0,
 					     &found));
-	EXPECT_EQ(-ESRCH, procmap_cache_get(self->cache, child->pid, &procmap));
+	EXPECT_EQ(-ESRCH, procmap_cache_resolve(self->cache, child->pid, &here, 1, 0,
+						&resolved));
 	EXPECT_EQ(self->fds, count_fds());
 	child->pid = 0;
 }
@@ -612,18 +618,23 @@ TEST_F(cache, another_process_with_the_same_id)
 
 TEST_F(cache, bad_arguments_are_refused)
 {
+	const struct procmap_resolved *resolved;
 	const struct procmap_mapping *found;
 	struct procmap_cache *cache;
-	struct procmap *procmap;
+	uint64_t addr = 0;
 
 	EXPECT_EQ(-EINVAL, procmap_cache_new(0, variant->method, &cache));
 	EXPECT_EQ(-EINVAL, procmap_cache_new((1 << 22) + 1, variant->method,
 					     &cache));
 	EXPECT_EQ(-EINVAL, procmap_cache_new(1, 4, &cache));
 	EXPECT_EQ(-EINVAL, procmap_cache_new(1, variant->method, NULL));
-	EXPECT_EQ(-EINVAL, procmap_cache_get(NULL, 1, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, 0, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, getpid(), NULL));
+	EXPECT_EQ(-EINVAL, procmap_cache_resolve(NULL, 1, &addr, 1, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, 0, &addr, 1, 0,
+						 &resolved));
+	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, getpid(), NULL, 1, 0,
+						 &resolved));
+	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, getpid(), &addr, 0, 0,
+						 &resolved));
 	EXPECT_EQ(-EINVAL, procmap_cache_find(NULL, 1, 0, 0, &found));
 	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, -1, 0, 0, &found));
 	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, getpid(), 0, 0, NULL));
