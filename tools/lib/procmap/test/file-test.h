@@ -333,6 +333,31 @@ TEST_F(files, that_were_deleted_or_replaced)
 	EXPECT_EQ(-1, first_wrong(self->procmap, fates, NR_FATES));
 }
 
+static int wait_in_chroot(int control, void *dir)
+{
+	if (chroot(dir))
+		return 1;
+	return keep_still(control, NULL);
+}
+
+/* Its names in maps are relative to the root of the reader. */
+TEST_F(files, that_were_deleted_in_a_chroot)
+{
+	struct fate fates[NR_FATES];
+	struct procmap *procmap;
+	struct child child;
+
+	if (geteuid())
+		SKIP(return, "only root can chroot");
+	ASSERT_TRUE(make_fates(self->dir, fates));
+	ASSERT_TRUE(start_child(&child, wait_in_chroot, self->dir));
+	ASSERT_TRUE(await(child.control));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, variant->method, &procmap));
+	EXPECT_EQ(-1, first_wrong(procmap, fates, NR_FATES));
+	procmap_close(procmap);
+	stop_child(&child);
+}
+
 static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
 {
 	struct fate fates[NR_FATES];
