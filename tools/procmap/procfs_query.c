@@ -20,6 +20,9 @@
 /* A message repeats at most this many bytes of bad input. */
 #define QUOTE_LEN_MAX		60
 
+/* A process that executes another program meanwhile is tried at most this often. */
+#define ATTEMPTS_MAX		10
+
 void *need(void *memory)
 {
 	if (!memory)
@@ -124,12 +127,12 @@ static int visit_addresses(struct procmap *procmap,
 
 /*
  * Do the requested lookups in one pass: visit each address with the mapping that
- * covers it, or NULL; or, for --list and --sum, each mapping with its start.
+ * covers it, or NULL; or, for --list, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context)
 {
-	return options->list || options->sum ?
+	return options->list ?
 	       visit_all(procmap, flags_of(options), visit_one, context) :
 	       visit_addresses(procmap, options, visit_one, context);
 }
@@ -326,6 +329,9 @@ static void report_trouble(pid_t pid, int err)
 		     pid);
 	case ESRCH:
 		fail("process %d has no mappings: it exited, or is a kernel thread",
+		     pid);
+	case ESTALE:
+		fail("process %d executes one program after the other: stop it first",
 		     pid);
 	case ENOTTY:
 		fail("the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale");
@@ -636,7 +642,22 @@ static int print_totals(const struct options *options, struct totals *totals,
 static bool can_be_skipped(const struct options *options, int err)
 {
 	return is_of_many(options) && (err == -ENOENT || err == -ESRCH ||
-				       err == -EACCES || err == -EPERM);
+				       err == -EACCES || err == -EPERM ||
+				       err == -ESTALE);
+}
+
+/* Work on a process, and print the output if all of it is of one program. */
+static int try_to_work_on(const struct options *options, struct totals *totals)
+{
+	struct output output;
+	int attempt, err = -ESTALE;
+
+	for (attempt = 0; attempt < ATTEMPTS_MAX && err == -ESTALE; attempt++) {
+		begin_output(&output);
+		err = work_on(options, totals, output.file);
+		end_output(&output, err >= 0);
+	}
+	return err;
 }
 
 static int work(struct options *options, const struct processes *processes)
@@ -651,9 +672,7 @@ static int work(struct options *options, const struct processes *processes)
 		int err;
 
 		options->pid = processes->pids[i];
-		begin_output(&output);
-		err = work_on(options, &totals, output.file);
-		end_output(&output, err >= 0);
+		err = try_to_work_on(options, &totals);
 		if (err < 0 && !can_be_skipped(options, err))
 			report_trouble(options->pid, err);
 		nr_inspected += err >= 0;

@@ -119,6 +119,7 @@ enum colour {
 int print_coloured(FILE *out, enum colour colour, const char *text);
 void print_whole_name(FILE *out, const char *name);
 void print_name(FILE *out, const char *name, size_t column);
+char *escape(const char *path);
 void print_process(FILE *out, const struct options *options);
 int name_column(void);
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
@@ -147,6 +148,7 @@ void json_real(struct json *json, const char *key, double value);
 void json_address(struct json *json, const char *key, uint64_t addr);
 void json_string(struct json *json, const char *key, const char *string);
 void json_inode(struct json *json, const struct procmap_mapping *vma);
+void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);
 void json_build_id(struct json *json, const struct procmap_mapping *vma);
 void json_vma(struct json *json, const char *key,

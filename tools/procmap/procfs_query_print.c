@@ -196,7 +196,7 @@ int name_column(void)
 }
 
 /* Escape each newline in a path as the text does; the caller frees the result. */
-static char *escape(const char *path)
+char *escape(const char *path)
 {
 	char *const escaped = need(malloc(strlen(path) * strlen("\\012") + 1));
 	char *to = escaped;
@@ -548,6 +548,16 @@ static void json_lookup(struct json *json, const struct options *options,
 	json_close(json, '}');
 }
 
+/* @program is NULL if it is unknown. */
+void json_program(struct json *json, const char *program)
+{
+	if (program)
+		json_exact(json, "program", "program_hex", program,
+			   strlen(program));
+	else
+		json_word(json, "program", "null");
+}
+
 /* Begin an object; it has the process, except for totals of several. */
 void json_begin(struct json *json, const struct options *options)
 {
@@ -560,11 +570,7 @@ void json_begin(struct json *json, const struct options *options)
 	json_number(json, "pid", options->pid);
 	if (is_of_many(options)) {
 		program = program_of(options->pid);
-		if (program)
-			json_exact(json, "program", "program_hex", program,
-				   strlen(program));
-		else
-			json_string(json, "program", "?");
+		json_program(json, program);
 		free(program);
 	}
 }

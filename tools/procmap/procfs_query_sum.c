@@ -68,22 +68,15 @@ static struct sum *sum_of(struct sums *sums, const struct procmap_mapping *vma)
 	return new;
 }
 
-struct context {
-	struct sums *sums;
-	pid_t pid;
-};
-
-static void add_mapping(void *context, uint64_t addr,
+static void add_mapping(const struct options *options, struct sums *sums,
 			const struct procmap_mapping *vma)
 {
-	const struct context *const to = context;
-	struct sum *const sum = sum_of(to->sums, vma);
+	struct sum *const sum = sum_of(sums, vma);
 	const uint64_t bytes = vma->end - vma->start;
 
-	(void)addr;
-	if (sum->last_pid != to->pid)
+	if (sum->last_pid != options->pid)
 		sum->processes++;
-	sum->last_pid = to->pid;
+	sum->last_pid = options->pid;
 	sum->mappings++;
 	sum->bytes += bytes;
 	if (vma->flags & PROCMAP_EXECUTABLE)
@@ -92,19 +85,26 @@ static void add_mapping(void *context, uint64_t addr,
 		sum->writable += bytes;
 }
 
+/* From a snapshot, so that a process is added with all of its mappings or none. */
 int add_to_sums(const struct options *options, struct sums *sums)
 {
-	struct context context = { .sums = sums, .pid = options->pid };
+	struct procmap_snapshot *snapshot;
 	struct procmap *procmap;
+	size_t i;
 	int err;
 
 	err = procmap_open_pid(options->pid, options->method, &procmap);
 	if (err)
 		return err;
-	err = visit(procmap, options, add_mapping, &context);
+	err = procmap_snapshot_take(procmap, flags_of(options), &snapshot);
 	procmap_close(procmap);
-	sums->processes += !err;
-	return err;
+	if (err)
+		return err;
+	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
+		add_mapping(options, sums, procmap_snapshot_at(snapshot, i));
+	procmap_snapshot_free(snapshot);
+	sums->processes++;
+	return 0;
 }
 
 static void json_sum(struct json *json, const char *key, const struct sum *sum,

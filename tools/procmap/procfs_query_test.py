@@ -550,7 +550,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_process_that_exits_meanwhile_is_told(self):
-        self.refused(f"process {self.plain} {NO_MAPPINGS}", "--list", lie="gone")
+        self.refused(f"process {self.plain} {NO_MAPPINGS}", "--list", "-Q", lie="gone")
 
     @needs_root
     def test_foreign_process_is_refused(self):
@@ -814,12 +814,12 @@ class ProcfsQueryTest(unittest.TestCase):
         return actor, watcher, (as_text(line) for line in watcher.stdout)
 
     def ends_with(self, actor, watcher, lines):
-        """The tool exits with status 0 after the process."""
+        """The process exits, and the tool with status 0; return the last line."""
         actor.kill()
         actor.wait()
-        for _ in lines:
-            pass
+        *_, last = lines
         self.assertEqual(watcher.wait(), 0)
+        return last
 
     def test_interval_tells_what_has_changed(self):
         span = "10000000-10002000"
@@ -830,31 +830,70 @@ class ProcfsQueryTest(unittest.TestCase):
             for what, changes in (("map", [f"\\+ {span} r--p 00000000 00:00 0 "]),
                                   ("protect", [f"< {span} r--p 00000000 00:00 0 ",
                                                f"> {span} ---p 00000000 00:00 0 "]),
-                                  ("unmap", [f"- {span} ---p 00000000 00:00 0 "]),
-                                  ("execute", ["\\+ .* r-xp .*/cat"])):
+                                  ("unmap", [f"- {span} ---p 00000000 00:00 0 "])):
                 command(actor, what)
                 for change in changes:
                     while not re.fullmatch(f"{TIME} {change}\n", seen[-1]):
                         seen.append(next(lines))
             self.assertEqual(sum(span in line for line in seen), 4, seen)
+            self.assertRegex(self.ends_with(actor, watcher, lines),
+                             rf"^{TIME} \* exited\n$")
+
+    def test_interval_follows_to_the_next_program(self):
+        for method in METHODS:
+            actor, watcher, lines = self.watch(method)
+            next(lines)
+            command(actor, "execute")
+            executed = rf"{TIME} \* executed, (\d+) mappings: {self.cat}\n"
+            for line in lines:
+                if found := re.fullmatch(executed, line):
+                    break
+            # The program may still be loading its libraries.
+            listed = {next(lines)[30:] for _ in range(int(found[1]))}
+            self.assertTrue(any(re.match(rf"\+ .* r-xp .*{self.cat}\n", line)
+                                for line in listed) or
+                            any(re.match(r"- ", line) for line in listed))
             self.ends_with(actor, watcher, lines)
 
     def test_interval_in_json_is_an_object_a_line(self):
         actor, watcher, lines = self.watch("--json")
         objects = map(json.loads, lines)
-        self.assertEqual(next(objects)["mappings"], len(maps(actor.pid)))
-        for what, change, key in (("map", "appeared", "is"),
-                                  ("unmap", "vanished", "was")):
-            command(actor, what)
-            while True:
-                found = next(objects)
+
+        def until(event, key=None):
+            for found in objects:
                 self.assertEqual(found["pid"], actor.pid)
                 self.assertRegex(found["time"], f"^{TIME}$")
-                if found.get(key, {}).get("start") == "0x10000000":
-                    break
-            self.assertEqual(found["change"], change)
-            self.assertEqual(len(found), 4)
-        self.ends_with(actor, watcher, objects)
+                if found["event"] == event and (
+                        not key or found[key]["start"] == "0x10000000"):
+                    return found
+
+        self.assertEqual(until("first")["mappings"], len(maps(actor.pid)))
+        for what, event, key in (("map", "appeared", "is"),
+                                 ("protect", "changed", "was"),
+                                 ("unmap", "vanished", "was")):
+            command(actor, what)
+            until(event, key)
+        command(actor, "execute")
+        self.assertEqual(until("executed")["program"], self.cat)
+        self.assertEqual(self.ends_with(actor, watcher, objects)["event"], "exited")
+
+    @needs_root
+    def test_interval_does_not_show_another_process_with_the_same_id(self):
+        actor, watcher, lines = self.watch()
+        next(lines)
+        watcher.send_signal(signal.SIGSTOP)
+        actor.kill()
+        actor.wait()
+        for _ in range(5):
+            with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as last:
+                last.write(str(actor.pid - 1))
+            other = self.start(self.cat)
+            if other.pid == actor.pid:
+                break
+        self.assertEqual(other.pid, actor.pid)
+        watcher.send_signal(signal.SIGCONT)
+        self.assertRegex(next(lines), rf"^{TIME} \* exited\n$")
+        self.assertEqual(watcher.wait(), 0)
 
     @needs_query
     @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
