@@ -103,15 +103,15 @@ static int visit_all(struct procmap *procmap, unsigned int flags,
 }
 
 static int visit_addresses(struct procmap *procmap,
-			   const struct options *options, visit_fn visit,
-			   void *context)
+			   const struct options *options, unsigned int flags,
+			   visit_fn visit, void *context)
 {
 	const struct procmap_resolved *resolved;
 	size_t i;
 	int err;
 
-	err = procmap_resolve(procmap, options->addrs, options->nr_addrs,
-			      flags_of(options), &resolved);
+	err = procmap_resolve(procmap, options->addrs, options->nr_addrs, flags,
+			      &resolved);
 	if (err)
 		return err;
 	for (i = 0; i < options->nr_addrs; i++) {
@@ -130,11 +130,11 @@ static int visit_addresses(struct procmap *procmap,
  * covers it, or NULL; or, for --list, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
-	  visit_fn visit_one, void *context)
+	  unsigned int flags, visit_fn visit_one, void *context)
 {
 	return options->list ?
-	       visit_all(procmap, flags_of(options), visit_one, context) :
-	       visit_addresses(procmap, options, visit_one, context);
+	       visit_all(procmap, flags, visit_one, context) :
+	       visit_addresses(procmap, options, flags, visit_one, context);
 }
 
 /* The path of the program that a process runs, or NULL; the caller frees it. */

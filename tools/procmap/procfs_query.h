@@ -82,7 +82,7 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 			 const struct procmap_mapping *vma);
 
 int visit(struct procmap *procmap, const struct options *options,
-	  visit_fn visit_one, void *context);
+	  unsigned int flags, visit_fn visit_one, void *context);
 
 /* procfs_query_print.c */
 
@@ -126,22 +126,31 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		int column);
 void print_build_id_line(FILE *out, const struct procmap_mapping *vma);
 void permissions(const struct procmap_mapping *vma, char text[5]);
+bool is_control(uint32_t c);
+bool has_file(const struct procmap_mapping *vma);
+uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
+void print_hex(FILE *out, const void *bytes, size_t len);
+
+/* procfs_query_json.c */
 
 /**
  * struct json - a JSON object that is being written
  * @out: the stream.
  * @first: the next member or element needs no comma.
+ * @one_line: the object is one line, also if it has arrays.
  */
 struct json {
 	FILE *out;
 	bool first;
+	bool one_line;
 };
 
+struct json json_to(FILE *out, const struct options *options);
 void json_begin(struct json *json, const struct options *options);
 void json_end(struct json *json);
 void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
-void json_word(struct json *json, const char *key, const char *word);
+void json_null(struct json *json, const char *key);
 void json_bool(struct json *json, const char *key, bool value);
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
@@ -153,6 +162,8 @@ void json_name(struct json *json, const struct procmap_mapping *vma);
 void json_build_id(struct json *json, const struct procmap_mapping *vma);
 void json_vma(struct json *json, const char *key,
 	      const struct procmap_mapping *vma, bool build_id);
+void json_answer(struct json *json, const struct options *options,
+		 uint64_t addr, const struct procmap_mapping *vma);
 
 /* procfs_query_watch.c */
 

@@ -50,7 +50,8 @@ static int run(const struct options *options, enum procmap_method method,
 	*nr_found = 0;
 	err = procmap_open_pid(options->pid, method, &procmap);
 	if (!err) {
-		err = visit(procmap, options, count_found, nr_found);
+		err = visit(procmap, options, flags_of(options), count_found,
+			    nr_found);
 		procmap_close(procmap);
 	}
 	return err;
@@ -135,7 +136,7 @@ static void json_timings(FILE *out, const struct options *options,
 			 const struct timing *timings, size_t nr)
 {
 	const unsigned long runs = options->runs;
-	struct json json = { .out = out };
+	struct json json = json_to(out, options);
 	char key[32];
 	size_t i;
 

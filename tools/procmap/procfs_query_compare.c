@@ -12,7 +12,7 @@
  * @count: the counts.
  * @method: the method that is compared with the text.
  * @changed: the process changed its mappings meanwhile.
- * @as_json: write differences as JSON objects, not as lines.
+ * @options: the command line.
  * @json: where to write differences.
  * @lines: the differences that were written; compare() frees them.
  * @lines_size: the number of bytes in @lines.
@@ -21,33 +21,44 @@ struct attempt {
 	struct comparison count;
 	enum procmap_method method;
 	bool changed;
-	bool as_json;
+	const struct options *options;
 	struct json json;
 	char *lines;
 	size_t lines_size;
 };
 
+static void json_value(struct json *json, enum procmap_method method,
+		       const char *value)
+{
+	if (value)
+		json_string(json, method_name(method), value);
+	else
+		json_null(json, method_name(method));
+}
+
+/* A value is NULL if there is none. */
 static void compare_strings(struct attempt *attempt, uint64_t addr,
 			    const char *field, const char *by_method,
 			    const char *by_text)
 {
 	struct json *const json = &attempt->json;
 
-	if (!strcmp(by_method, by_text))
+	if (by_method && by_text ? !strcmp(by_method, by_text) :
+				   by_method == by_text)
 		return;
-	if (attempt->as_json) {
+	if (attempt->options->json) {
 		json_open(json, NULL, '{');
 		json_address(json, "address", addr);
 		json_string(json, "field", field);
-		json_string(json, method_name(attempt->method), by_method);
-		json_string(json, "text", by_text);
+		json_value(json, attempt->method, by_method);
+		json_value(json, PROCMAP_BY_TEXT, by_text);
 		json_close(json, '}');
 	} else {
 		fprintf(json->out, "0x%016" PRIx64 ": %s: %s ", addr, field,
 			method_name(attempt->method));
-		print_whole_name(json->out, by_method);
+		print_whole_name(json->out, by_method ? by_method : "none");
 		fputs(", text ", json->out);
-		print_whole_name(json->out, by_text);
+		print_whole_name(json->out, by_text ? by_text : "none");
 		fputc('\n', json->out);
 	}
 	attempt->count.differences++;
@@ -66,16 +77,16 @@ static void compare_numbers(struct attempt *attempt, uint64_t addr,
 	compare_strings(attempt, addr, field, a, b);
 }
 
-#define BUILD_ID_TEXT_SIZE	(2 * PROCMAP_BUILD_ID_MAX + sizeof("none"))
+#define BUILD_ID_TEXT_SIZE	(2 * PROCMAP_BUILD_ID_MAX + 1)
 
-static void format_build_id(const struct procmap_mapping *vma,
-			    char text[BUILD_ID_TEXT_SIZE])
+static const char *format_build_id(const struct procmap_mapping *vma,
+				   char text[BUILD_ID_TEXT_SIZE])
 {
 	int i;
 
-	strcpy(text, "none");
 	for (i = 0; i < vma->build_id_size; i++)
 		sprintf(text + 2 * i, "%02x", vma->build_id[i]);
+	return vma->build_id_size > 0 ? text : NULL;
 }
 
 static void compare_build_ids(struct attempt *attempt, uint64_t addr,
@@ -90,9 +101,8 @@ static void compare_build_ids(struct attempt *attempt, uint64_t addr,
 	}
 	attempt->count.build_ids += by_method->build_id_size ||
 				 by_text->build_id_size;
-	format_build_id(by_method, a);
-	format_build_id(by_text, b);
-	compare_strings(attempt, addr, "build ID", a, b);
+	compare_strings(attempt, addr, "build ID", format_build_id(by_method, a),
+			format_build_id(by_text, b));
 }
 
 /* Compare all that the text has; the page size is not in it. */
@@ -119,7 +129,9 @@ static void compare_vmas(struct attempt *attempt,
 	compare_numbers(attempt, addr, "inode", by_method->inode,
 			by_text->inode);
 	attempt->count.names += by_method->name_len || by_text->name_len;
-	compare_strings(attempt, addr, "name", by_method->name, by_text->name);
+	compare_strings(attempt, addr, "name",
+			by_method->name_len ? by_method->name : NULL,
+			by_text->name_len ? by_text->name : NULL);
 	compare_build_ids(attempt, addr, by_method, by_text);
 }
 
@@ -247,7 +259,7 @@ struct subject {
 
 /* Compare one method with the text. Each method counts the same mappings anew. */
 static int compare_method(struct attempt *attempt, const struct options *options,
-		       const struct subject *subject, size_t method)
+			  const struct subject *subject, size_t method)
 {
 	struct procmap *const by_text = subject->by[subject->nr_methods - 1];
 
@@ -269,9 +281,10 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 	int err = 0;
 
 	before = read_maps(options->pid, &len_before);
+	attempt->json = json_to(need(open_memstream(&attempt->lines,
+						    &attempt->lines_size)),
+				options);
 	attempt->json.first = true;
-	attempt->json.out = need(open_memstream(&attempt->lines,
-						&attempt->lines_size));
 	for (method = 0; method + 1 < subject->nr_methods && !err; method++)
 		err = compare_method(attempt, options, subject, method);
 	fclose(attempt->json.out);
@@ -300,7 +313,7 @@ static int compare_until_same(struct attempt *attempt,
 		if (nr)
 			usleep(1000 << nr);
 		free(attempt->lines);
-		*attempt = (struct attempt) { .as_json = options->json };
+		*attempt = (struct attempt) { .options = options };
 		err = compare_once(attempt, options, subject);
 		if (err)
 			return err;
@@ -316,7 +329,7 @@ static void json_attempt(FILE *out, const struct options *options,
 			 const struct attempt *attempt)
 {
 	const struct comparison *const count = &attempt->count;
-	struct json json = { .out = out };
+	struct json json = json_to(out, options);
 
 	json_begin(&json, options);
 	json_open(&json, "compare", '{');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procfs_query: print mappings as text or JSON. On a terminal, use colours and
+ * procfs_query: print mappings. On a terminal, use colours and
  * shorten names to fit the line; elsewhere, print the lines of /proc/PID/maps.
  */
 #include "procfs_query.h"
@@ -60,7 +60,7 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 }
 
 /* What a terminal obeys, or what changes the order in which it shows the rest. */
-static bool is_control(uint32_t c)
+bool is_control(uint32_t c)
 {
 	return c < ' ' || (c >= 0x7f && c <= 0x9f) ||
 	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -144,17 +144,17 @@ void print_name(FILE *out, const char *name, size_t column)
 	print_whole_name(out, name);
 }
 
-static bool has_file(const struct procmap_mapping *vma)
+bool has_file(const struct procmap_mapping *vma)
 {
 	return vma->inode || vma->dev_major || vma->dev_minor;
 }
 
-static uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
+uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
 {
 	return addr - vma->start + vma->offset;
 }
 
-static void print_hex(FILE *out, const void *bytes, size_t len)
+void print_hex(FILE *out, const void *bytes, size_t len)
 {
 	const unsigned char *const from = bytes;
 	size_t i;
@@ -332,252 +332,12 @@ static void print_listed(const struct printer *printer,
 		print_build_id_line(printer->out, vma);
 }
 
-/*
- * JSON strings are Unicode, but a name can have any bytes except NUL: print valid
- * UTF-8 as it is, but control characters as \uXXXX, and every other byte as \u00XX.
- */
-
-static bool is_continuation(unsigned char c)
+static void print_answer(struct printer *printer, uint64_t addr,
+			 const struct procmap_mapping *vma)
 {
-	return (c & 0xc0) == 0x80;
-}
-
-/* The length of the multibyte UTF-8 character at @s, or 0 if it is not valid. */
-static size_t utf8_len(const unsigned char *s, size_t left)
-{
-	if (left >= 2 && s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
-		return 2;
-	if (left < 3 || !is_continuation(s[1]) || !is_continuation(s[2]))
-		return 0;
-	/* Neither overlong nor a surrogate. */
-	if ((s[0] & 0xf0) == 0xe0)
-		return (s[0] == 0xe0 && s[1] < 0xa0) ||
-		       (s[0] == 0xed && s[1] >= 0xa0) ? 0 : 3;
-	/* Neither overlong nor above U+10FFFF. */
-	if (left < 4 || !is_continuation(s[3]) || s[0] < 0xf0 || s[0] > 0xf4 ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
-		return 0;
-	return 4;
-}
-
-/* Decode a valid character of @len bytes. */
-static uint32_t utf8_decode(const unsigned char *s, size_t len)
-{
-	uint32_t c = len == 1 ? *s : *s & (0x7f >> len);
-
-	while (--len)
-		c = c << 6 | (*++s & 0x3f);
-	return c;
-}
-
-/* Print the key of a member. An element (NULL) begins a new line instead. */
-static void json_key(struct json *json, const char *key)
-{
-	if (!json->first)
-		fputs(key ? ", " : ",", json->out);
-	json->first = false;
-	if (key)
-		fprintf(json->out, "\"%s\": ", key);
-	else
-		fputc('\n', json->out);
-}
-
-void json_open(struct json *json, const char *key, char bracket)
-{
-	json_key(json, key);
-	fputc(bracket, json->out);
-	json->first = true;
-}
-
-void json_close(struct json *json, char bracket)
-{
-	fputc(bracket, json->out);
-	json->first = false;
-}
-
-void json_word(struct json *json, const char *key, const char *word)
-{
-	json_key(json, key);
-	fputs(word, json->out);
-}
-
-void json_bool(struct json *json, const char *key, bool value)
-{
-	json_word(json, key, value ? "true" : "false");
-}
-
-void json_number(struct json *json, const char *key, uint64_t value)
-{
-	json_key(json, key);
-	fprintf(json->out, "%" PRIu64, value);
-}
-
-void json_real(struct json *json, const char *key, double value)
-{
-	json_key(json, key);
-	fprintf(json->out, "%.3f", value);
-}
-
-void json_address(struct json *json, const char *key, uint64_t addr)
-{
-	json_key(json, key);
-	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
-}
-
-/* Returns whether it was valid UTF-8, that is, whether no byte was lost. */
-static bool json_bytes(struct json *json, const char *key, const char *bytes,
-		       size_t len)
-{
-	const unsigned char *s = (const unsigned char *)bytes;
-	bool valid = true;
-
-	json_key(json, key);
-	fputc('"', json->out);
-	while (len) {
-		size_t n = *s < 0x80 ? 1 : utf8_len(s, len);
-		const uint32_t c = n ? utf8_decode(s, n) : *s;
-
-		if (!n || is_control(c)) {
-			fprintf(json->out, "\\u%04x", c);
-		} else {
-			if (c == '"' || c == '\\')
-				fputc('\\', json->out);
-			fwrite(s, 1, n, json->out);
-		}
-		if (!n) {
-			valid = false;
-			n = 1;
-		}
-		s += n;
-		len -= n;
-	}
-	fputc('"', json->out);
-	return valid;
-}
-
-void json_string(struct json *json, const char *key, const char *string)
-{
-	json_bytes(json, key, string, strlen(string));
-}
-
-static void json_hex(struct json *json, const char *key, const void *bytes,
-		     size_t len)
-{
-	json_key(json, key);
-	fputc('"', json->out);
-	print_hex(json->out, bytes, len);
-	fputc('"', json->out);
-}
-
-/* If bytes were lost in the string, print all of them with the other key. */
-static void json_exact(struct json *json, const char *key, const char *hex_key,
-		       const char *bytes, size_t len)
-{
-	if (!json_bytes(json, key, bytes, len))
-		json_hex(json, hex_key, bytes, len);
-}
-
-void json_name(struct json *json, const struct procmap_mapping *vma)
-{
-	if (vma->name_len)
-		json_exact(json, "name", "name_hex", vma->name, vma->name_len);
-	else
-		json_word(json, "name", "null");
-}
-
-void json_build_id(struct json *json, const struct procmap_mapping *vma)
-{
-	if (vma->build_id_size > 0)
-		json_hex(json, "build_id", vma->build_id, vma->build_id_size);
-	else
-		json_word(json, "build_id", "null");
-	if (vma->build_id_size < 0)
-		json_bool(json, "build_id_unreadable", true);
-}
-
-/* The inode is a string, since many readers have no 64-bit numbers. */
-void json_inode(struct json *json, const struct procmap_mapping *vma)
-{
-	char inode[3 * sizeof(vma->inode)];
-
-	snprintf(inode, sizeof(inode), "%" PRIu64, vma->inode);
-	json_number(json, "dev_major", vma->dev_major);
-	json_number(json, "dev_minor", vma->dev_minor);
-	json_string(json, "inode", inode);
-}
-
-void json_vma(struct json *json, const char *key,
-	      const struct procmap_mapping *vma, bool build_id)
-{
-	char perms[5];
-
-	permissions(vma, perms);
-	json_open(json, key, '{');
-	json_address(json, "start", vma->start);
-	json_address(json, "end", vma->end);
-	json_string(json, "permissions", perms);
-	json_address(json, "offset", vma->offset);
-	json_inode(json, vma);
-	if (vma->page_size)
-		json_number(json, "page_size", vma->page_size);
-	else
-		json_word(json, "page_size", "null");
-	json_name(json, vma);
-	if (build_id)
-		json_build_id(json, vma);
-	json_close(json, '}');
-}
-
-static void json_lookup(struct json *json, const struct options *options,
-			uint64_t addr, const struct procmap_mapping *vma)
-{
-	json_open(json, NULL, '{');
-	json_address(json, "address", addr);
-	json_bool(json, "mapped", vma);
-	if (vma) {
-		if (has_file(vma))
-			json_address(json, "offset", file_offset(vma, addr));
-		else
-			json_word(json, "offset", "null");
-		json_name(json, vma);
-		if (options->build_id)
-			json_build_id(json, vma);
-		if (options->verbose)
-			json_vma(json, "vma", vma, options->build_id);
-	}
-	json_close(json, '}');
-}
-
-/* @program is NULL if it is unknown. */
-void json_program(struct json *json, const char *program)
-{
-	if (program)
-		json_exact(json, "program", "program_hex", program,
-			   strlen(program));
-	else
-		json_word(json, "program", "null");
-}
-
-/* Begin an object; it has the process, except for totals of several. */
-void json_begin(struct json *json, const struct options *options)
-{
-	char *program;
-
-	fputc('{', json->out);
-	json->first = true;
-	if (!options->pid)
-		return;
-	json_number(json, "pid", options->pid);
-	if (is_of_many(options)) {
-		program = program_of(options->pid);
-		json_program(json, program);
-		free(program);
-	}
-}
-
-void json_end(struct json *json)
-{
-	fputs("}\n", json->out);
+	json_open(&printer->json, NULL, '{');
+	json_answer(&printer->json, printer->options, addr, vma);
+	json_close(&printer->json, '}');
 }
 
 static void print_found(void *context, uint64_t addr,
@@ -592,8 +352,7 @@ static void print_found(void *context, uint64_t addr,
 			json_vma(&printer->json, NULL, vma,
 				 printer->options->build_id);
 		else
-			json_lookup(&printer->json, printer->options, addr,
-				    vma);
+			print_answer(printer, addr, vma);
 	} else if (printer->options->list) {
 		print_listed(printer, vma);
 	} else {
@@ -601,12 +360,25 @@ static void print_found(void *context, uint64_t addr,
 	}
 }
 
+/*
+ * JSON has the page size, unless that takes smaps, which is slow. With it, the
+ * library does not read the text for a walk where it has PROCMAP_QUERY.
+ */
+static unsigned int flags_to_show(const struct procmap *procmap,
+				  const struct options *options)
+{
+	const bool by_text = procmap_get_method(procmap) == PROCMAP_BY_TEXT;
+
+	return flags_of(options) |
+	       (options->json && !by_text ? PROCMAP_WANT_PAGE_SIZE : 0);
+}
+
 int show(const struct options *options, FILE *out)
 {
 	struct printer printer = {
 		.out = out,
 		.options = options,
-		.json = { .out = out },
+		.json = json_to(out, options),
 	};
 	struct procmap *procmap;
 	int err;
@@ -625,7 +397,8 @@ int show(const struct options *options, FILE *out)
 		printer.column = name_column();
 	}
 
-	err = visit(procmap, options, print_found, &printer);
+	err = visit(procmap, options, flags_to_show(procmap, options),
+		    print_found, &printer);
 	procmap_close(procmap);
 	if (err)
 		return err;

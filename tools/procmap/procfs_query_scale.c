@@ -416,7 +416,7 @@ static void write_file(const char *name, const char *bytes, size_t len)
 
 int scale(const struct options *options, FILE *out)
 {
-	struct json json = { .out = out };
+	struct json json = json_to(out, options);
 	struct point points[NR_SIZES];
 	struct gnuplot gnuplot;
 	struct curves curves;

@@ -156,7 +156,7 @@ static void print_sum(const struct options *options, const struct sum *sum,
 /* Print the sums, and free them. */
 int print_sums(const struct options *options, struct sums *sums, FILE *out)
 {
-	struct json json = { .out = out };
+	struct json json = json_to(out, options);
 	struct sum total = { .processes = sums->processes };
 	const size_t nr = sums->nr;
 	size_t i;

@@ -32,6 +32,10 @@ import unittest
 import xml.etree.ElementTree
 from subprocess import DEVNULL, PIPE
 
+# Debian's packages, for an interpreter that is not Debian's, too.
+sys.path.append("/usr/lib/python3/dist-packages")
+import jsonschema  # noqa: E402, python3-jsonschema
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 
 # Seconds after which a test counts as hung.
@@ -91,6 +95,14 @@ def as_text(raw):
     return raw.decode("utf-8", "surrogateescape")
 
 
+def schema():
+    """What validates a JSON document; it has to be a schema itself."""
+    with open(f"{HERE}/procfs_query.schema.json", encoding="ascii") as file:
+        rules = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(rules)
+    return jsonschema.Draft202012Validator(rules)
+
+
 def lines_of(text):
     """Split complete lines at newlines only, unlike splitlines()."""
     *lines, rest = text.split("\n")
@@ -128,19 +140,23 @@ class Vma(typing.NamedTuple):
         return name
 
     def json_device(self):
+        if not self.has_file():
+            return {"dev_major": None, "dev_minor": None, "inode": None}
         return {"dev_major": self.device[0], "dev_minor": self.device[1],
                 "inode": self.inode}
 
+    def json_offset(self):
+        return {"offset": hex(self.offset) if self.has_file() else None}
+
     def json(self, method):
         return {"start": hex(self.start), "end": hex(self.end),
-                "permissions": self.permissions, "offset": hex(self.offset),
-                **self.json_device(), "page_size": None if method == "-T" else PAGE,
+                "size": self.end - self.start, "permissions": self.permissions,
+                **self.json_offset(), **self.json_device(), "page_size": None if method == "-T" else PAGE,
                 **self.json_name()}
 
     def json_lookup(self, method):
         return {"address": hex(self.start), "mapped": True,
-                "offset": hex(self.offset) if self.has_file() else None,
-                **self.json_name(), "vma": self.json(method)}
+                **self.json_offset(), **self.json_name(), "vma": self.json(method)}
 
 
 def maps(pid):
@@ -391,6 +407,7 @@ class ProcfsQueryTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         signal.alarm(LIMIT)
+        cls.schema = schema()
         # Every user may run the programs in it.
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
@@ -463,9 +480,19 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(out, "")
         return out
 
+    def valid(self, document):
+        """Parse a JSON document, which has to follow the schema."""
+        found = json.loads(document.encode("utf-8", "surrogateescape"))
+        self.schema.validate(found)
+        return found
+
     def run_json(self, *args, **options):
-        return json.loads(self.run_tool(*args, "--json", **options).encode(
-            "utf-8", "surrogateescape"))
+        return self.valid(self.run_tool(*args, "--json", **options))
+
+    def run_json_lines(self, *args, **options):
+        """Run the tool, which has to print one JSON document per line."""
+        out = self.run_tool(*args, "--json", **options)
+        return [self.valid(line) for line in lines_of(out)]
 
     def prints(self, lines, *args, **options):
         """Run the tool with each method: it has to print these lines."""
@@ -793,7 +820,9 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(self.run_json(method, "--list", of="odd"),
                              head | {"vmas": [vma.json(method) for vma in vmas]})
             self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"),
-                             head | {"addresses": [{"address": "0x1", "mapped": False}]
+                             head | {"addresses": [{"address": "0x1", "mapped": False,
+                                                    "offset": None, "name": None,
+                                                    "vma": None}]
                                      + [vma.json_lookup(method) for vma in vmas]})
 
     @needs("readelf")
@@ -857,7 +886,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_interval_in_json_is_an_object_a_line(self):
         actor, watcher, lines = self.watch("--json")
-        objects = map(json.loads, lines)
+        objects = map(self.valid, lines)
 
         def until(event, key=None):
             for found in objects:
@@ -1015,7 +1044,10 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_with_the_ioctl_it_is_used(self):
-        self.assertEqual(self.run_json("--list", "-Q")["method"], "query")
+        found = self.run_json("--list", "-Q")
+        self.assertEqual(found["method"], "query")
+        self.assertEqual([vma["page_size"] for vma in found["vmas"]],
+                         [vma["page_size"] for vma in self.run_json("--list")["vmas"]])
         best = "scan" if HAS_SCAN else "query"
         self.assertEqual(self.run_json("--list")["method"], best)
 
@@ -1098,20 +1130,39 @@ class ProcfsQueryTest(unittest.TestCase):
                 self.assertEqual(found[pid],
                                  [f"{pid}: {program_of(pid)}"] + map_lines(pid))
 
-    def test_all_in_json_is_an_object_each(self):
-        out = self.run_tool("--all", "--list", "--json", "--executable", of=None)
-        decoder, answers = json.JSONDecoder(), {}
-        while out:
-            answer, end = decoder.raw_decode(out)
-            self.assertEqual(out[end], "\n")
-            answers[answer["pid"]] = answer
-            out = out[end + 1:]
+    def test_all_in_json_is_an_object_a_line(self):
+        answers = {answer["pid"]: answer for answer in self.run_json_lines(
+            "--all", "--list", "--executable", of=None)}
         self.assertGreater(len(answers), 1)
         plain = answers[self.plain]
         self.assertEqual(plain["program"], self.cat)
         self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
                          [vma.start for vma in maps(self.plain)
                           if "x" in vma.permissions])
+        for work in ("--sum", "-B"), ("--compare", "--list"):
+            if work[0] == "--sum" or HAS_QUERY:
+                self.assertEqual(len(self.run_json_lines("-e", self.cat, *work,
+                                                         of=None)), 1)
+
+    def test_schema_covers_each_member(self):
+        """Without any of its members, or with another one, an object is invalid."""
+        answers = [self.run_json("-B", "-v", f"{self.code.start:x}"),
+                   self.run_json("--list"), self.run_json("--sum")]
+        for answer in answers:
+            for change in answer, next(value[0] for value in answer.values()
+                                       if isinstance(value, list)):
+                for key in ("another", *change):
+                    if key in ("build_id", "vma"):
+                        continue    # as an option says
+                    before = dict(change)
+                    if key in change:
+                        del change[key]
+                    else:
+                        change[key] = 1
+                    self.assertFalse(self.schema.is_valid(answer), key)
+                    change.clear()
+                    change.update(before)
+            self.assertTrue(self.schema.is_valid(answer))
 
     @needs_root
     def test_others_may_look_into_their_own(self):
@@ -1334,7 +1385,7 @@ class ProcfsQueryTest(unittest.TestCase):
         printed = re.findall(r'{"vmas": [^}]*}', out)
         with open(f"{self.tmp}/script", encoding="ascii") as file:
             self.assertEqual(re.findall(r'{"vmas": [^}]*}', file.read()), printed)
-        points = json.loads(out[out.index('{"scale":'):])["scale"]
+        points = self.valid(out[out.index('{"scale":'):])["scale"]
         self.assertEqual(points, [json.loads(point) for point in printed])
         own = points[0]["vmas"] - 10
         self.assertEqual([point["vmas"] - own for point in points],

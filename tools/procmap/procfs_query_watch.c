@@ -45,7 +45,7 @@ static int print_change(void *context, const struct procmap_mapping *was,
 {
 	const struct watcher *const watcher = context;
 	const bool build_id = watcher->options->build_id;
-	struct json json = { .out = watcher->out };
+	struct json json = json_to(watcher->out, watcher->options);
 
 	if (!watcher->options->json) {
 		if (was)
@@ -58,17 +58,15 @@ static int print_change(void *context, const struct procmap_mapping *was,
 	}
 	json_event(&json, watcher,
 		   was ? is ? "changed" : "vanished" : "appeared");
-	if (was)
-		json_vma(&json, "was", was, build_id);
-	if (is)
-		json_vma(&json, "is", is, build_id);
+	json_vma(&json, "was", was, build_id);
+	json_vma(&json, "is", is, build_id);
 	json_end(&json);
 	return 0;
 }
 
 static void print_first(const struct watcher *watcher, size_t nr)
 {
-	struct json json = { .out = watcher->out };
+	struct json json = json_to(watcher->out, watcher->options);
 
 	if (watcher->options->json) {
 		json_event(&json, watcher, "first");
@@ -82,7 +80,7 @@ static void print_first(const struct watcher *watcher, size_t nr)
 static void print_executed(const struct watcher *watcher, const char *program,
 			   size_t nr)
 {
-	struct json json = { .out = watcher->out };
+	struct json json = json_to(watcher->out, watcher->options);
 	char *escaped;
 	int column;
 
@@ -104,7 +102,7 @@ static void print_executed(const struct watcher *watcher, const char *program,
 
 static void print_exited(const struct watcher *watcher)
 {
-	struct json json = { .out = watcher->out };
+	struct json json = json_to(watcher->out, watcher->options);
 
 	if (watcher->options->json) {
 		json_event(&json, watcher, "exited");
