@@ -119,12 +119,25 @@ enum colour {
 int print_coloured(FILE *out, enum colour colour, const char *text);
 void print_whole_name(FILE *out, const char *name);
 void print_name(FILE *out, const char *name, size_t column);
+/* The columns of a build ID, without the blank after it. */
+#define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
+
+/**
+ * struct line_format - what is in the line of a mapping
+ * @column: where names begin, if there is nothing else than in the text.
+ * @build_id: the build ID is before the name.
+ */
+struct line_format {
+	int column;
+	bool build_id;
+};
+
+struct line_format line_format(const struct options *options);
 char *escape(const char *path);
 void print_process(FILE *out, const struct options *options);
-int name_column(void);
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
-		int column);
-void print_build_id_line(FILE *out, const struct procmap_mapping *vma);
+		const struct line_format *format);
+void print_build_id_column(FILE *out, const struct procmap_mapping *vma);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool is_control(uint32_t c);
 bool has_file(const struct procmap_mapping *vma);

@@ -13,9 +13,10 @@
 /* The fewest columns for a name, even on a narrow terminal. */
 #define NAME_WIDTH_MIN		20
 
-#define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
-
-/* Where names begin on a terminal too narrow for the column of the text. */
+/*
+ * Where names begin on a terminal too narrow for the column of the text, and where
+ * other columns than those of the text begin.
+ */
 #define NARROW_COLUMN		56
 
 /**
@@ -176,7 +177,7 @@ void permissions(const struct procmap_mapping *vma, char text[5])
  * Find the column of names in the text. It depends on the size of a pointer in
  * the kernel, so a 32-bit program has to look.
  */
-int name_column(void)
+static int name_column(void)
 {
 	FILE *const file = fopen("/proc/self/maps", "re");
 	char *line = NULL;
@@ -193,6 +194,14 @@ int name_column(void)
 	if (file)
 		fclose(file);
 	return column;
+}
+
+struct line_format line_format(const struct options *options)
+{
+	return (struct line_format) {
+		.column = name_column(),
+		.build_id = options->build_id,
+	};
 }
 
 /* Escape each newline in a path as the text does; the caller frees the result. */
@@ -230,18 +239,32 @@ void print_process(FILE *out, const struct options *options)
 	free(program);
 }
 
+/* "-" means that there is none, "?" that the file cannot be read. */
+void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
+{
+	if (vma->build_id_size > 0) {
+		print_hex(out, vma->build_id, vma->build_id_size);
+		fprintf(out, "%*s",
+			BUILD_ID_WIDTH - 2 * vma->build_id_size + 1, "");
+	} else {
+		fprintf(out, "%-*s ", BUILD_ID_WIDTH,
+			vma->build_id_size ? "?" : "-");
+	}
+}
+
 /*
- * Print the line of a mapping, byte for byte as in the text unless on a terminal.
- * The line begins at column @indent of the terminal; its name at @column of the
- * line.
+ * Print the line of a mapping, byte for byte as in the text unless on a terminal
+ * or with other columns. The line begins at column @indent of the terminal.
  */
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
-		int column)
+		const struct line_format *format)
 {
+	int column = format->column;
 	char perms[5];
 	int len;
 
-	if (terminal.width && terminal.width < (size_t)column + 2 * NAME_WIDTH_MIN)
+	if (format->build_id ||
+	    (terminal.width && terminal.width < (size_t)column + 2 * NAME_WIDTH_MIN))
 		column = NARROW_COLUMN;
 	permissions(vma, perms);
 	len = fprintf(out, "%08" PRIx64 "-%08" PRIx64 " ", vma->start, vma->end);
@@ -252,29 +275,14 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 				      RED : GREEN, perms);
 	len += fprintf(out, " %08" PRIx64 " %02x:%02x %" PRIu64 " ", vma->offset,
 		       vma->dev_major, vma->dev_minor, vma->inode);
-	if (vma->name_len) {
+	if (vma->name_len || format->build_id)
 		len += fprintf(out, "%*s", len < column ? column - len : 1, "");
-		print_name(out, vma->name, indent + len);
+	if (format->build_id) {
+		print_build_id_column(out, vma);
+		len += BUILD_ID_WIDTH + 1;
 	}
-	fputc('\n', out);
-}
-
-/* Returns the columns of the build ID. */
-static int print_build_id(FILE *out, const struct procmap_mapping *vma)
-{
-	if (vma->build_id_size > 0)
-		print_hex(out, vma->build_id, vma->build_id_size);
-	return vma->build_id_size > 0 ? 2 * vma->build_id_size :
-	       fprintf(out, "%s", vma->build_id_size ? "?" : "-");
-}
-
-/* Print the line with the build ID below a mapping, if there is one. */
-void print_build_id_line(FILE *out, const struct procmap_mapping *vma)
-{
-	if (!vma->build_id_size)
-		return;
-	fputs("  build ID ", out);
-	print_build_id(out, vma);
+	if (vma->name_len)
+		print_name(out, vma->name, indent + len);
 	fputc('\n', out);
 }
 
@@ -282,14 +290,14 @@ void print_build_id_line(FILE *out, const struct procmap_mapping *vma)
  * struct printer - the state of printing mappings
  * @out: the stream.
  * @options: the command line.
- * @column: where names begin in a line.
+ * @format: what is in the line of a mapping.
  * @json: the state of JSON.
  * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */
 struct printer {
 	FILE *out;
 	const struct options *options;
-	int column;
+	struct line_format format;
 	struct json json;
 	size_t nr_found;
 };
@@ -313,23 +321,13 @@ static void print_address(const struct printer *printer, uint64_t addr,
 	else
 		column += fprintf(out, "%-18s ", "-");
 	if (printer->options->build_id) {
-		const int width = print_build_id(out, vma);
-
-		column += width + fprintf(out, "%*s", BUILD_ID_WIDTH - width + 1,
-					  "");
+		print_build_id_column(out, vma);
+		column += BUILD_ID_WIDTH + 1;
 	}
 	print_name(out, vma->name_len ? vma->name : "-", column);
 	fputc('\n', out);
 	if (printer->options->verbose)
-		print_line(out, vma, fprintf(out, "  "), printer->column);
-}
-
-static void print_listed(const struct printer *printer,
-			 const struct procmap_mapping *vma)
-{
-	print_line(printer->out, vma, 0, printer->column);
-	if (printer->options->build_id)
-		print_build_id_line(printer->out, vma);
+		print_line(out, vma, fprintf(out, "  "), &printer->format);
 }
 
 static void print_answer(struct printer *printer, uint64_t addr,
@@ -354,7 +352,7 @@ static void print_found(void *context, uint64_t addr,
 		else
 			print_answer(printer, addr, vma);
 	} else if (printer->options->list) {
-		print_listed(printer, vma);
+		print_line(printer->out, vma, 0, &printer->format);
 	} else {
 		print_address(printer, addr, vma);
 	}
@@ -394,7 +392,9 @@ int show(const struct options *options, FILE *out)
 			  '[');
 	} else {
 		print_process(out, options);
-		printer.column = name_column();
+		printer.format = line_format(options);
+		/* The line before has it. */
+		printer.format.build_id &= options->list;
 	}
 
 	err = visit(procmap, options, flags_to_show(procmap, options),

@@ -128,11 +128,13 @@ static void json_sum(struct json *json, const char *key, const struct sum *sum,
 
 static void print_headings(const struct options *options, FILE *out)
 {
-	char line[80];
+	char line[120];
 
-	snprintf(line, sizeof(line), "%s%8s %11s %11s %11s  name",
+	snprintf(line, sizeof(line), "%s%8s %11s %11s %11s  %-*sname",
 		 is_of_many(options) ? "processes " : "", "mappings", "KiB",
-		 "executable", "writable");
+		 "executable", "writable",
+		 options->build_id ? BUILD_ID_WIDTH + 1 : 0,
+		 options->build_id ? "build ID" : "");
 	print_coloured(out, BOLD, line);
 	fputc('\n', out);
 }
@@ -147,10 +149,12 @@ static void print_sum(const struct options *options, const struct sum *sum,
 	column += fprintf(out, "%8zu %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "  ",
 			  sum->mappings, sum->bytes / 1024,
 			  sum->executable / 1024, sum->writable / 1024);
+	if (options->build_id) {
+		print_build_id_column(out, &sum->first);
+		column += BUILD_ID_WIDTH + 1;
+	}
 	print_name(out, *sum->first.name ? sum->first.name : "-", column);
 	fputc('\n', out);
-	if (options->build_id)
-		print_build_id_line(out, &sum->first);
 }
 
 /* Print the sums, and free them. */

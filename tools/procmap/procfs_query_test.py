@@ -129,6 +129,11 @@ class Vma(typing.NamedTuple):
                    tuple(int(part, 16) for part in device.split(":")), inode,
                    name.lstrip(" "))
 
+    def line_with(self, columns):
+        """The line with other columns before the name."""
+        fields = self.line.removesuffix(self.name).rstrip()
+        return f"{fields + ' ':56}".ljust(len(fields) + 2) + columns + self.name
+
     def has_file(self):
         return self.device != (0, 0)
 
@@ -755,9 +760,12 @@ class ProcfsQueryTest(unittest.TestCase):
         self.prints([f"{vma.start:#018x} {vma.offset:#018x} {build_id} {vma.name}"
                      for vma, build_id in zip(code, ids)],
                     "-B", *(f"{vma.start:x}" for vma in code))
-        self.prints([line for vma, build_id in zip(code, ids)
-                     for line in (vma.line, f"  build ID {build_id}")],
+        self.prints([vma.line_with(f"{build_id} ") for vma, build_id in zip(code, ids)],
                     "-B", "--list", "--executable", "--file-backed")
+        for kind in "heap", "stack":
+            vma = find(self.plain, "rw-p", f"[{kind}]")
+            self.assertIn(vma.line_with(f"{'-':40} "),
+                          lines_of(self.run_tool("-B", "--list")))
 
     def has_build_id(self, name, build_id):
         vma = find(self.odd, "r.*", name)
@@ -882,6 +890,19 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertTrue(any(re.match(rf"\+ .* r-xp .*{self.cat}\n", line)
                                 for line in listed) or
                             any(re.match(r"- ", line) for line in listed))
+            self.ends_with(actor, watcher, lines)
+
+    @needs("readelf")
+    def test_interval_has_build_ids(self):
+        code = find(self.plain, "r-xp", "/cat")
+        for method in METHODS:
+            actor, watcher, lines = self.watch(method, "-B")
+            next(lines)
+            command(actor, "execute")
+            for line in lines:
+                if re.search(r" r-xp .*/cat$", line):
+                    break
+            self.assertEqual(line.split()[-2:], [build_id_of(self.cat), code.name])
             self.ends_with(actor, watcher, lines)
 
     def test_interval_in_json_is_an_object_a_line(self):
@@ -1247,8 +1268,11 @@ class ProcfsQueryTest(unittest.TestCase):
 
         self.check_sums(self.run_tool("-e", "twice", "--sum", of=None), *pids)
         build_id = build_id_of(twice)
-        self.assertIn(f"/twice\n  build ID {build_id}\n",
-                      self.run_tool("-e", "twice", "--sum", "-B", of=None))
+        heading, *lines = lines_of(self.run_tool("-e", "twice", "--sum", "-B", of=None))
+        column = heading.index("build ID")
+        self.assertEqual({line[column:] for line in lines if line.endswith("/twice")},
+                         {f"{build_id} {twice}"})
+        self.assertTrue(heading[column:].endswith(f"{'build ID':40} name"))
         found = self.run_json("-e", "twice", "--sum", "-B", of=None)
         build_ids = {sum["name"]: sum.pop("build_id") for sum in found["sums"]}
         self.assertEqual(build_ids[twice], build_id)
@@ -1311,10 +1335,13 @@ class ProcfsQueryTest(unittest.TestCase):
         os.mkdir(os.path.dirname(path))
         target = self.start(shutil.copy(self.cat, path)).pid
         code = f"{find(target, 'r-xp', '/program').start:x}"
-        for work in ("--list",), ("--sum",), ("--sum", "-B"), (code,):
-            out = self.without_colours(self.on_terminal(*work, of=target))
+        for width, work in ((80, ("--list",)), (80, ("--sum",)), (80, (code,)),
+                            (120, ("--list", "-B")), (120, ("--sum", "-B")),
+                            (120, ("-B", code))):
+            out = self.without_colours(self.on_terminal(*work, of=target,
+                                                        COLUMNS=str(width)))
             self.assertRegex(out, r"(?m)\.\.\.0*/program$")
-            self.assertLessEqual(max(map(len, lines_of(out))), 80)
+            self.assertLessEqual(max(map(len, lines_of(out))), width)
             self.assertIn(f" {path}", self.run_tool(*work, of=target))
         out = self.on_terminal("--list", of=target, COLUMNS="300")
         self.assertEqual(lines_of(self.without_colours(out)), map_lines(target))

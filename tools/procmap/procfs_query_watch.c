@@ -9,13 +9,13 @@
 /**
  * struct watcher - the state of printing changes
  * @options: the command line.
- * @column: where names begin in a line.
+ * @format: what is in the line of a mapping.
  * @out: the stream.
  * @when: the time of this look.
  */
 struct watcher {
 	const struct options *options;
-	int column;
+	struct line_format format;
 	FILE *out;
 	char when[sizeof("2026-11-23T05:40:01.123+00:00")];
 };
@@ -36,7 +36,7 @@ static void print_sign(const struct watcher *watcher, enum colour colour,
 	indent = fprintf(watcher->out, "%s ", watcher->when);
 	indent += print_coloured(watcher->out, colour, sign);
 	indent += fprintf(watcher->out, " ");
-	print_line(watcher->out, vma, indent, watcher->column);
+	print_line(watcher->out, vma, indent, &watcher->format);
 }
 
 /* Print a mapping that appeared (@was is NULL), vanished (@is) or changed. */
@@ -221,7 +221,10 @@ free:
  */
 int watch(const struct options *options)
 {
-	struct watcher watcher = { .options = options, .column = name_column() };
+	struct watcher watcher = {
+		.options = options,
+		.format = line_format(options),
+	};
 	struct procmap_snapshot *before = NULL, *now = NULL, *oldest;
 	struct procmap *procmap;
 	uint64_t start;
