@@ -17,9 +17,6 @@
 
 #define BENCH_RUNS_MAX		1000000
 
-/* A message repeats at most this many bytes of bad input. */
-#define QUOTE_LEN_MAX		60
-
 /* A process that executes another program meanwhile is tried at most this often. */
 #define ATTEMPTS_MAX		10
 
@@ -226,97 +223,6 @@ int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Bad input, cut and made printable for a message of one line. */
-static const char *quote(const char *text, size_t len)
-{
-	static char quoted[QUOTE_LEN_MAX + sizeof("...")];
-	size_t i;
-
-	for (i = 0; i < len && i < QUOTE_LEN_MAX; i++)
-		quoted[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
-	strcpy(quoted + i, i < len ? "..." : "");
-	return quoted;
-}
-
-/* Parse an address. Returns NULL, or what is wrong with it. */
-static const char *parse_address(const char *text, size_t len, uint64_t *addr)
-{
-	size_t i = 0;
-
-	if (len > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-		i = 2;
-	for (*addr = 0; i < len; i++) {
-		const unsigned char c = text[i];
-
-		if (!isxdigit(c))
-			return "is not a hexadecimal address";
-		if (*addr >> 60)
-			return "is too large: an address has at most 64 bits";
-		*addr = *addr << 4 | (isdigit(c) ? c - '0' :
-						   tolower(c) - 'a' + 10);
-	}
-	return NULL;
-}
-
-static void add_address(struct options *options, uint64_t addr)
-{
-	if (options->nr_addrs == options->size_addrs) {
-		options->size_addrs = options->size_addrs * 2 + 64;
-		options->addrs = need(reallocarray(options->addrs,
-						   options->size_addrs,
-						   sizeof(addr)));
-	}
-	options->addrs[options->nr_addrs++] = addr;
-}
-
-static void read_address_line(struct options *options, const char *name,
-			      size_t line, const char *text, size_t len)
-{
-	const char *const comment = memchr(text, '#', len);
-	const char *problem;
-	uint64_t addr;
-
-	if (comment)
-		len = comment - text;
-	while (len && isspace((unsigned char)text[len - 1]))
-		len--;
-	while (len && isspace((unsigned char)*text)) {
-		text++;
-		len--;
-	}
-	if (!len)
-		return;
-	problem = parse_address(text, len, &addr);
-	if (problem)
-		fail("%s:%zu: '%s' %s", name, line, quote(text, len), problem);
-	add_address(options, addr);
-}
-
-static void read_addresses(struct options *options)
-{
-	const bool is_stdin = !strcmp(options->file, "-");
-	const char *const name = is_stdin ? "standard input" : options->file;
-	FILE *const file = is_stdin ? stdin : fopen(options->file, "re");
-	size_t size = 0, line = 0;
-	char *text = NULL;
-	ssize_t len;
-
-	if (!file)
-		fail("%s: %s: give a file with one address per line", name,
-		     strerror(errno));
-	while ((len = getline(&text, &size, file)) >= 0)
-		read_address_line(options, name, ++line, text, len);
-	if (!feof(file))
-		fail("%s:%zu: %s: give a file with one address per line", name,
-		     line + 1, strerror(errno));
-	if (!options->nr_addrs)
-		fail("%s:%zu: the file has no address: give one per line",
-		     name, line);
-	free(text);
-	if (!is_stdin)
-		fclose(file);
-}
-
 /* Exit with one line that names the error and what the user can do. */
 static void report_trouble(pid_t pid, int err)
 {
@@ -354,6 +260,7 @@ enum {
 	KEY_SHARED,
 	KEY_FILE_BACKED,
 	KEY_SCALE,
+	KEY_SORT,
 };
 
 static const struct argp_option argp_options[] = {
@@ -365,7 +272,9 @@ static const struct argp_option argp_options[] = {
 	{ .name = "exe", .key = 'e', .arg = "NAME",
 	  .doc = "All processes that run this program, a name or a path" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
-	  .doc = "Read addresses from FILE, one a line; - is standard input, # starts a comment" },
+	  .doc = "Read addresses from FILE, one a line; - is standard input, # starts a comment. With - or a FIFO, each line is answered at once" },
+	{ .name = "sort", .key = KEY_SORT,
+	  .doc = "Print addresses in rising order, not in the order given" },
 	{ .name = "list", .key = 'l',
 	  .doc = "List all mappings, as in /proc/PID/maps" },
 	{ .name = "sum", .key = 's',
@@ -411,7 +320,7 @@ static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--sum\n--scale FI
 static const char argp_doc[] =
 	"Show which mappings of a process cover the given addresses, or list its mappings: with the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps if the kernel has them, otherwise from the text of that file.\n"
 	"\n"
-	"Addresses are hexadecimal, with or without 0x. They are looked up and printed in rising order: address, file offset, build ID (with -B), name. \"-\" means none; \"?\" means that the file with the build ID cannot be read.\n"
+	"Addresses are hexadecimal, with or without 0x. For each, a line is printed: address, file offset, build ID (with -B), name. \"-\" means none; \"?\" means that the file with the build ID cannot be read.\n"
 	"\vExamples:\n"
 	"  procfs_query -p 1 7f5e12345678          what is mapped there\n"
 	"  procfs_query -p 1 -B -f addresses.txt   the input of a symbolizer\n"
@@ -472,6 +381,25 @@ static void set_method(struct options *options, enum procmap_method method)
 	options->method = method;
 }
 
+static void add_address(struct options *options, uint64_t addr)
+{
+	if (options->nr_addrs == options->size_addrs) {
+		options->size_addrs = options->size_addrs * 2 + 64;
+		options->addrs = need(reallocarray(options->addrs,
+						   options->size_addrs,
+						   sizeof(addr)));
+	}
+	options->addrs[options->nr_addrs++] = addr;
+}
+
+static void read_addresses(struct options *options, struct input *input)
+{
+	uint64_t addr;
+
+	while (next_address(input, &addr))
+		add_address(options, addr);
+}
+
 static void add_argument(struct options *options, const char *text)
 {
 	const char *problem;
@@ -504,7 +432,7 @@ static void check_options(const struct options *options)
 	if (options->scale) {
 		if (options->pid || is_of_many(options) || options->method ||
 		    options->filters || options->interval || options->build_id ||
-		    options->verbose || options->list || options->sum ||
+		    options->verbose || options->sort || options->list || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
 		    options->runs)
 			fail("--scale measures its own processes: use it alone or with --json");
@@ -514,6 +442,8 @@ static void check_options(const struct options *options)
 	if (options->list + options->sum + !!options->file +
 	    !!options->nr_addrs != 1)
 		fail("give either addresses, or -f FILE, or --list, or --sum");
+	if (options->sort && !options->file && !options->nr_addrs)
+		fail("--sort is for addresses: use it with them, or with -f FILE");
 	if (options->compare && options->runs)
 		fail("--compare and --bench exclude each other: use one of them");
 	if (options->interval && !options->list)
@@ -550,6 +480,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 's':
 		options->sum = true;
+		break;
+	case KEY_SORT:
+		options->sort = true;
 		break;
 	case KEY_SCALE:
 		options->scale = arg;
@@ -707,6 +640,31 @@ static int draw_scale(const struct options *options)
 	return status;
 }
 
+/*
+ * Whether each line of the input is to be answered before the next one is read:
+ * whoever writes them may wait for the answers. What has to have all addresses
+ * first, or more than one process, reads all lines first.
+ */
+static bool is_streamed(const struct options *options, const struct input *input)
+{
+	return input->is_pipe && !options->sort && !options->compare &&
+	       !options->runs && !is_of_many(options);
+}
+
+static int work_on_processes(struct options *options)
+{
+	struct processes processes = {};
+	int status;
+
+	if (is_of_many(options))
+		find_processes(options, &processes);
+	else
+		add_process(&processes, options->pid);
+	status = work(options, &processes);
+	free(processes.pids);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -715,34 +673,35 @@ int main(int argc, char **argv)
 		.args_doc = argp_args_doc,
 		.doc = argp_doc,
 	};
-	struct processes processes = {};
 	struct options options = {};
+	struct input input = {};
+	bool streamed = false;
 	int status;
 
 	argp_err_exit_status = EXIT_TROUBLE;
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
-	if (options.file)
-		read_addresses(&options);
-	if (options.nr_addrs)
+	if (options.file) {
+		open_input(&input, options.file);
+		streamed = is_streamed(&options, &input);
+		if (!streamed)
+			read_addresses(&options, &input);
+	}
+	if (options.sort || options.compare)
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
 	look_at_terminal();
 
 	if (options.scale)
-		return draw_scale(&options);
-	if (options.interval) {
+		status = draw_scale(&options);
+	else if (options.interval)
 		status = watch(&options);
-		if (status < 0)
-			report_trouble(options.pid, status);
-		return status;
-	}
-
-	if (is_of_many(&options))
-		find_processes(&options, &processes);
+	else if (streamed)
+		status = answer(&options, &input);
 	else
-		add_process(&processes, options.pid);
-	status = work(&options, &processes);
-	free(processes.pids);
+		status = work_on_processes(&options);
+	if (status < 0)
+		report_trouble(options.pid, status);
+	close_input(&input);
 	free(options.addrs);
 	return status;
 }

@@ -32,13 +32,14 @@
  * @exe: inspect all processes that run this program, or NULL.
  * @method: the method to use, or PROCMAP_ANY_METHOD.
  * @file: the file with addresses, or NULL.
- * @addrs: the addresses, sorted before they are used.
+ * @addrs: the addresses, in the order in which they are printed.
  * @nr_addrs: the number of addresses.
  * @size_addrs: the number of addresses that @addrs has room for.
  * @filters: the flags that a mapping must have.
  * @runs: the number of runs of the benchmark, or 0.
  * @interval: the seconds between two snapshots, or 0.
  * @scale: the file for the plot of the cost, or NULL.
+ * @sort: print addresses in rising order.
  * @list: list all mappings.
  * @sum: add up the sizes of all mappings, by file.
  * @compare: compare the results of all methods.
@@ -59,6 +60,7 @@ struct options {
 	unsigned long runs;
 	double interval;
 	const char *scale;
+	bool sort;
 	bool list;
 	bool sum;
 	bool compare;
@@ -84,14 +86,43 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 int visit(struct procmap *procmap, const struct options *options,
 	  unsigned int flags, visit_fn visit_one, void *context);
 
+/* procfs_query_input.c */
+
+/**
+ * struct input - a file with addresses
+ * @name: its name, for messages.
+ * @file: the stream.
+ * @is_pipe: whoever writes it may wait for the answers.
+ * @has_address: an address was found.
+ * @line: the number of lines that were read.
+ * @text: the line that was read last; close_input() frees it.
+ * @size: the size of @text.
+ */
+struct input {
+	const char *name;
+	FILE *file;
+	bool is_pipe;
+	bool has_address;
+	size_t line;
+	char *text;
+	size_t size;
+};
+
+const char *quote(const char *text, size_t len);
+const char *parse_address(const char *text, size_t len, uint64_t *addr);
+void open_input(struct input *input, const char *path);
+bool next_address(struct input *input, uint64_t *addr);
+void close_input(struct input *input);
+
 /* procfs_query_print.c */
 
 /*
- * show(), watch(), compare(), bench(), scale() and the functions of sums return
+ * show(), answer(), watch(), compare(), bench(), scale() and the functions of sums return
  * an exit status or -errno.
  */
 
 int show(const struct options *options, FILE *out);
+int answer(const struct options *options, struct input *input);
 
 /**
  * struct output - output that is held back until all of it is known to be good

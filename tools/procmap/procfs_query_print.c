@@ -409,6 +409,72 @@ int show(const struct options *options, FILE *out)
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* After an execve(2), addresses are those of the new program. */
+static int find_now(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		    const struct procmap_mapping **vma)
+{
+	int err = procmap_find(procmap, addr, flags, vma);
+
+	while (err == -ESTALE) {
+		err = procmap_reopen(procmap);
+		if (!err)
+			err = procmap_find(procmap, addr, flags, vma);
+	}
+	if (err == -ENOENT)
+		*vma = NULL;
+	return err == -ENOENT ? 0 : err;
+}
+
+static void print_streamed(struct printer *printer, uint64_t addr,
+			   const struct procmap_mapping *vma, const char *method)
+{
+	struct output output;
+
+	begin_output(&output);
+	printer->out = output.file;
+	if (printer->options->json) {
+		printer->json = json_to(output.file, printer->options);
+		json_begin(&printer->json, printer->options);
+		json_string(&printer->json, "method", method);
+		json_answer(&printer->json, printer->options, addr, vma);
+		json_end(&printer->json);
+	} else {
+		print_address(printer, addr, vma);
+	}
+	end_output(&output, true);
+	printer->nr_found += !!vma;
+}
+
+/* Answer each line of the input before reading the next one. */
+int answer(const struct options *options, struct input *input)
+{
+	struct printer printer = {
+		.options = options,
+		.format = { .column = name_column() },
+	};
+	const struct procmap_mapping *vma;
+	struct procmap *procmap;
+	const char *method;
+	unsigned int flags;
+	uint64_t addr;
+	int err;
+
+	err = procmap_open_pid(options->pid, options->method, &procmap);
+	if (err)
+		return err;
+	method = method_name(procmap_get_method(procmap));
+	flags = flags_to_show(procmap, options);
+	while (!err && next_address(input, &addr)) {
+		err = find_now(procmap, addr, flags, &vma);
+		if (!err)
+			print_streamed(&printer, addr, vma, method);
+	}
+	procmap_close(procmap);
+	if (err)
+		return err;
+	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Fail on a full disk, or on a closed pipe if SIGPIPE is ignored. */
 static void write_output(const char *bytes, size_t len)
 {

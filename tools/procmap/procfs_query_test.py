@@ -645,8 +645,8 @@ class ProcfsQueryTest(unittest.TestCase):
                 ("1\n2" + "x" * 100, 2, f"'2{'x' * 59}...' {NOT_AN_ADDRESS}")):
             bad = self.write("bad", content)
             self.refused(f"{bad}:{line}: {message}", "-f", bad)
-        self.refused(f"standard input:2: '400 000' {NOT_AN_ADDRESS}", "-f", "-",
-                     stdin=b"1\n400 000\n")
+        self.refused(f"standard input:2: '400 000' {NOT_AN_ADDRESS}", "--sort",
+                     "-f", "-", stdin=b"1\n400 000\n")
 
     def test_file_without_address_is_told(self):
         message = "the file has no address: give one per line"
@@ -688,8 +688,87 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertRegex("\n".join(answers), "(?m)not mapped$")
             prefixed = (f"{'0x' if nr % 2 else ''}{address:x}\n"
                         for nr, address in enumerate(addresses))
-            unsorted = self.write("unsorted", "".join(sorted(prefixed, reverse=True)))
-            self.prints(list(answers), "-f", unsorted, of=pid)
+            falling = self.write("falling", "".join(list(prefixed)[::-1]))
+            self.prints(list(answers)[::-1], "-f", falling, of=pid)
+            self.prints(list(answers), "-f", falling, "--sort", of=pid)
+            with open(falling, "rb") as file:
+                lines = file.read()
+            self.prints(list(answers)[::-1], "-f", "-", of=pid, stdin=lines)
+            self.prints(list(answers), "-f", "-", "--sort", of=pid, stdin=lines)
+
+    def test_sort_is_for_addresses(self):
+        for work in "--list", "--sum":
+            self.refused("--sort is for addresses: use it with them, or with -f FILE",
+                         work, "--sort")
+
+    def ask(self, argv, pid, fifo=None):
+        """Start the tool; return it and a function that asks it for an address."""
+        asked = subprocess.Popen(self.argv(argv, pid), stdin=PIPE, stdout=PIPE,
+                                 stderr=PIPE)
+        to = open(fifo, "wb") if fifo else asked.stdin
+        for clean in (asked.kill, asked.wait, to.close, asked.stdin.close,
+                      asked.stdout.close, asked.stderr.close)[::-1]:
+            self.addCleanup(clean)
+
+        def answer(line):
+            to.write(f"{line}\n".encode())
+            to.flush()
+            return as_text(asked.stdout.readline())
+
+        return asked, to, answer
+
+    def test_stream_is_answered_line_by_line(self):
+        fifo = f"{self.tmp}/fifo"
+        os.mkfifo(fifo)
+        code = self.code
+        head = f"{code.start:#018x} {code.offset:#018x}"
+        for method in METHODS:
+            for path, file in ("-", None), ("/dev/stdin", None), (fifo, fifo):
+                asked, to, answer = self.ask((method, "-v", "-f", path), self.plain,
+                                             file)
+                self.assertEqual(answer("# a comment\n\n1"),
+                                 f"{1:#018x} not mapped\n")
+                for _ in range(2):
+                    self.assertEqual(answer(f"{code.start:x}"), f"{head} {self.cat}\n")
+                    self.assertEqual(as_text(asked.stdout.readline()),
+                                     f"  {code.line}\n")
+                to.close()
+                self.assertEqual(asked.wait(), 0)
+
+    def test_stream_in_json_is_an_object_a_line(self):
+        for method, name in METHODS.items():
+            asked, to, answer = self.ask((method, "-v", "-j", "-f", "-"), self.plain)
+            head = {"pid": self.plain, "method": name}
+            self.assertEqual(self.valid(answer(f"{self.code.start:x}")),
+                             head | self.code.json_lookup(method))
+            self.assertEqual(self.valid(answer("1")),
+                             head | {"address": "0x1", "mapped": False, "offset": None,
+                                     "name": None, "vma": None})
+            to.close()
+            self.assertEqual(asked.wait(), 0)
+
+    def test_stream_follows_to_the_next_program(self):
+        actor = self.start(sys.executable, __file__, "--actor", self.cat)
+        asked, _, answer = self.ask(("-f", "-"), actor.pid)
+        for what, expected in (("map", f"{'-':18} -"), ("execute", "not mapped")):
+            command(actor, what)
+            # It answers with the old program until that is gone.
+            self.wait_until(lambda want=expected: answer("10000000") ==
+                            f"{0x10000000:#018x} {want}\n")
+        actor.kill()
+        actor.wait()
+        self.assertEqual(answer("1"), "")
+        self.assertEqual(asked.wait(), 2)
+        self.assertEqual(asked.stderr.read().decode(),
+                         f"procfs_query: process {actor.pid} {NO_MAPPINGS}\n")
+
+    def test_stream_ends_at_a_bad_line(self):
+        asked, _, answer = self.ask(("-f", "-"), self.plain)
+        self.assertEqual(answer("1"), f"{1:#018x} not mapped\n")
+        self.assertEqual(answer("40g"), "")
+        self.assertEqual(asked.wait(), 2)
+        self.assertEqual(asked.stderr.read().decode(),
+                         f"procfs_query: standard input:2: '40g' {NOT_AN_ADDRESS}\n")
 
     def test_addresses_come_as_arguments_file_or_stdin(self):
         address = f"{self.code.start:x}"
@@ -714,9 +793,8 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_verbose_prints_the_line(self):
         code = self.code
-        self.prints([f"{1:#018x} not mapped",
-                     f"{code.start:#018x} {code.offset:#018x} {code.name}",
-                     f"  {code.line}"], "-v", f"{code.start:x}", "1")
+        self.prints([f"{code.start:#018x} {code.offset:#018x} {code.name}",
+                     f"  {code.line}", f"{1:#018x} not mapped"], "-v", f"{code.start:x}", "1")
 
     def test_lists_as_the_text(self):
         for pid in self.plain, self.odd:

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: read addresses, one per line. */
+#include "procfs_query.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+
+/* A message repeats at most this many bytes of bad input. */
+#define QUOTE_LEN_MAX		60
+
+/* Bad input, cut and made printable for a message of one line. */
+const char *quote(const char *text, size_t len)
+{
+	static char quoted[QUOTE_LEN_MAX + sizeof("...")];
+	size_t i;
+
+	for (i = 0; i < len && i < QUOTE_LEN_MAX; i++)
+		quoted[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
+	strcpy(quoted + i, i < len ? "..." : "");
+	return quoted;
+}
+
+/* Parse an address. Returns NULL, or what is wrong with it. */
+const char *parse_address(const char *text, size_t len, uint64_t *addr)
+{
+	size_t i = 0;
+
+	if (len > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		i = 2;
+	for (*addr = 0; i < len; i++) {
+		const unsigned char c = text[i];
+
+		if (!isxdigit(c))
+			return "is not a hexadecimal address";
+		if (*addr >> 60)
+			return "is too large: an address has at most 64 bits";
+		*addr = *addr << 4 | (isdigit(c) ? c - '0' :
+						   tolower(c) - 'a' + 10);
+	}
+	return NULL;
+}
+
+void open_input(struct input *input, const char *path)
+{
+	const bool is_stdin = !strcmp(path, "-");
+	struct stat stat;
+
+	input->name = is_stdin ? "standard input" : path;
+	input->file = is_stdin ? stdin : fopen(path, "re");
+	if (!input->file)
+		fail("%s: %s: give a file with one address per line",
+		     input->name, strerror(errno));
+	input->is_pipe = is_stdin || (!fstat(fileno(input->file), &stat) &&
+				      S_ISFIFO(stat.st_mode));
+}
+
+/* Returns whether the line has an address; it may be empty, or a comment. */
+static bool take_address(const struct input *input, size_t len, uint64_t *addr)
+{
+	const char *text = input->text;
+	const char *const comment = memchr(text, '#', len);
+	const char *problem;
+
+	if (comment)
+		len = comment - text;
+	while (len && isspace((unsigned char)text[len - 1]))
+		len--;
+	while (len && isspace((unsigned char)*text)) {
+		text++;
+		len--;
+	}
+	if (!len)
+		return false;
+	problem = parse_address(text, len, addr);
+	if (problem)
+		fail("%s:%zu: '%s' %s", input->name, input->line,
+		     quote(text, len), problem);
+	return true;
+}
+
+/* Returns false at the end of the input. */
+bool next_address(struct input *input, uint64_t *addr)
+{
+	ssize_t len;
+
+	while ((len = getline(&input->text, &input->size, input->file)) >= 0) {
+		input->line++;
+		if (take_address(input, len, addr)) {
+			input->has_address = true;
+			return true;
+		}
+	}
+	if (!feof(input->file))
+		fail("%s:%zu: %s: give a file with one address per line",
+		     input->name, input->line + 1, strerror(errno));
+	if (!input->has_address)
+		fail("%s:%zu: the file has no address: give one per line",
+		     input->name, input->line);
+	return false;
+}
+
+void close_input(struct input *input)
+{
+	free(input->text);
+	if (input->file && input->file != stdin)
+		fclose(input->file);
+}
