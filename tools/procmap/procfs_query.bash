@@ -27,7 +27,7 @@ _procfs_query()
 		_filedir svg
 		return
 		;;
-	-i | --interval | -b | --bench)
+	-i | --interval | -n | --name | -b | --bench)
 		return
 		;;
 	esac

@@ -87,14 +87,30 @@ unsigned int flags_of(const struct options *options)
 							0);
 }
 
-static int visit_all(struct procmap *procmap, unsigned int flags,
-		     visit_fn visit, void *context)
+/* Whether the work is to print mappings, not what addresses have. */
+bool prints_mappings(const struct options *options)
+{
+	return options->list || options->name;
+}
+
+static int next_mapping(struct procmap *procmap, const struct options *options,
+			unsigned int flags, uint64_t *cursor,
+			const struct procmap_mapping **vma)
+{
+	return options->name ?
+	       procmap_find_name(procmap, options->name, options->match, cursor,
+				 flags, vma) :
+	       procmap_next(procmap, cursor, flags, vma);
+}
+
+static int visit_mappings(struct procmap *procmap, const struct options *options,
+			  unsigned int flags, visit_fn visit, void *context)
 {
 	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	int err;
 
-	while (!(err = procmap_next(procmap, &cursor, flags, &vma)))
+	while (!(err = next_mapping(procmap, options, flags, &cursor, &vma)))
 		visit(context, vma->start, vma);
 	return err == -ENOENT ? 0 : err;
 }
@@ -124,13 +140,13 @@ static int visit_addresses(struct procmap *procmap,
 
 /*
  * Do the requested lookups in one pass: visit each address with the mapping that
- * covers it, or NULL; or, for --list, each mapping with its start.
+ * covers it, or NULL; or, for --list and --name, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
 	  unsigned int flags, visit_fn visit_one, void *context)
 {
-	return options->list ?
-	       visit_all(procmap, flags, visit_one, context) :
+	return prints_mappings(options) ?
+	       visit_mappings(procmap, options, flags, visit_one, context) :
 	       visit_addresses(procmap, options, flags, visit_one, context);
 }
 
@@ -277,6 +293,8 @@ static const struct argp_option argp_options[] = {
 	  .doc = "Print addresses in rising order, not in the order given" },
 	{ .name = "list", .key = 'l',
 	  .doc = "List all mappings, as in /proc/PID/maps" },
+	{ .name = "name", .key = 'n', .arg = "NAME",
+	  .doc = "List the mappings with this name; with one of *?[ in it, NAME is a pattern" },
 	{ .name = "sum", .key = 's',
 	  .doc = "Add up the sizes of all mappings, by file" },
 	{ .name = "interval", .key = 'i', .arg = "SECONDS",
@@ -315,7 +333,7 @@ static const struct argp_option argp_options[] = {
 	{}
 };
 
-static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--sum\n--scale FILE.svg";
+static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--scale FILE.svg";
 
 static const char argp_doc[] =
 	"Show which mappings of a process cover the given addresses, or list its mappings: with the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps if the kernel has them, otherwise from the text of that file.\n"
@@ -326,6 +344,7 @@ static const char argp_doc[] =
 	"  procfs_query -p 1 -B -f addresses.txt   the input of a symbolizer\n"
 	"  procfs_query -p 1 --list --executable   the code of a process\n"
 	"  procfs_query -p 1 --list --interval 1   what is mapped and unmapped\n"
+	"  procfs_query --all --name '*/libssl*'   who has mapped a library\n"
 	"  procfs_query --all --sum -B             which files are mapped, and how much\n"
 	"  procfs_query -p 1 --list --compare      do all methods agree?\n"
 	"  procfs_query -p 1 --list --bench 100    which method is fastest?\n"
@@ -372,6 +391,26 @@ static void set_pid(struct options *options, const char *text)
 		fail("'%s' is not a process ID: give a positive number, or self",
 		     quote(text, strlen(text)));
 	options->pid = pid;
+}
+
+/*
+ * In names such as [heap] and [anon:*], the first bracket is that of the name, and
+ * does not begin a set of characters.
+ */
+static void set_name(struct options *options, const char *text)
+{
+	const char *const end = strchr(text, ']');
+	const bool is_bracketed = *text == '[' && end && !end[1];
+
+	if (!*text)
+		fail("'' is not a name: give that of a mapping, or a pattern");
+	options->match = strpbrk(text + is_bracketed, "*?[") ? PROCMAP_GLOB :
+							       PROCMAP_EXACT;
+	free(options->name);
+	if (asprintf(&options->name, "%s%s",
+		     is_bracketed && options->match == PROCMAP_GLOB ? "\\" : "",
+		     text) < 0)
+		need(NULL);
 }
 
 static void set_method(struct options *options, enum procmap_method method)
@@ -432,16 +471,17 @@ static void check_options(const struct options *options)
 	if (options->scale) {
 		if (options->pid || is_of_many(options) || options->method ||
 		    options->filters || options->interval || options->build_id ||
-		    options->verbose || options->sort || options->list || options->sum ||
+		    options->verbose || options->sort ||
+		    prints_mappings(options) || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
 		    options->runs)
 			fail("--scale measures its own processes: use it alone or with --json");
 		return;
 	}
 	check_process(options);
-	if (options->list + options->sum + !!options->file +
+	if (options->list + !!options->name + options->sum + !!options->file +
 	    !!options->nr_addrs != 1)
-		fail("give either addresses, or -f FILE, or --list, or --sum");
+		fail("give either addresses, or -f FILE, --list, --name NAME or --sum");
 	if (options->sort && !options->file && !options->nr_addrs)
 		fail("--sort is for addresses: use it with them, or with -f FILE");
 	if (options->compare && options->runs)
@@ -450,6 +490,8 @@ static void check_options(const struct options *options)
 		fail("--interval watches all mappings: use it with --list");
 	if (options->interval && (options->compare || options->runs))
 		fail("--interval excludes --compare and --bench: use one of them");
+	if (options->name && options->compare)
+		fail("--name excludes --compare: use --list");
 	if (options->sum && (options->compare || options->runs))
 		fail("--sum excludes --compare and --bench: use --list");
 	if (options->method && (options->compare || options->runs))
@@ -477,6 +519,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (!*arg)
 			fail("'' is not a program: give its name, or its path");
 		options->exe = arg;
+		break;
+	case 'n':
+		set_name(options, arg);
 		break;
 	case 's':
 		options->sum = true;
@@ -579,6 +624,13 @@ static bool can_be_skipped(const struct options *options, int err)
 				       err == -ESTALE);
 }
 
+/* With --all or --exe, a process without the name that is looked for is left out. */
+static bool is_to_be_printed(const struct options *options, int status)
+{
+	return status == EXIT_SUCCESS ||
+	       (status > 0 && !(options->name && is_of_many(options)));
+}
+
 /* Work on a process, and print the output if all of it is of one program. */
 static int try_to_work_on(const struct options *options, struct totals *totals)
 {
@@ -588,7 +640,7 @@ static int try_to_work_on(const struct options *options, struct totals *totals)
 	for (attempt = 0; attempt < ATTEMPTS_MAX && err == -ESTALE; attempt++) {
 		begin_output(&output);
 		err = work_on(options, totals, output.file);
-		end_output(&output, err >= 0);
+		end_output(&output, is_to_be_printed(options, err));
 	}
 	return err;
 }
@@ -702,6 +754,7 @@ int main(int argc, char **argv)
 	if (status < 0)
 		report_trouble(options.pid, status);
 	close_input(&input);
+	free(options.name);
 	free(options.addrs);
 	return status;
 }

@@ -41,6 +41,8 @@
  * @scale: the file for the plot of the cost, or NULL.
  * @sort: print addresses in rising order.
  * @list: list all mappings.
+ * @name: list the mappings with this name, or that match this pattern, or NULL.
+ * @match: how to compare with @name.
  * @sum: add up the sizes of all mappings, by file.
  * @compare: compare the results of all methods.
  * @build_id: print build IDs.
@@ -62,6 +64,8 @@ struct options {
 	const char *scale;
 	bool sort;
 	bool list;
+	char *name;
+	enum procmap_match match;
 	bool sum;
 	bool compare;
 	bool build_id;
@@ -74,6 +78,7 @@ struct options {
 void *need(void *memory);
 char *read_all(FILE *file, size_t *len);
 bool is_of_many(const struct options *options);
+bool prints_mappings(const struct options *options);
 const char *method_name(enum procmap_method method);
 size_t methods_to_compare(enum procmap_method methods[NR_METHODS]);
 unsigned int flags_of(const struct options *options);

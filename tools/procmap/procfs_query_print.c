@@ -346,12 +346,12 @@ static void print_found(void *context, uint64_t addr,
 	if (vma)
 		printer->nr_found++;
 	if (printer->options->json) {
-		if (printer->options->list)
+		if (prints_mappings(printer->options))
 			json_vma(&printer->json, NULL, vma,
 				 printer->options->build_id);
 		else
 			print_answer(printer, addr, vma);
-	} else if (printer->options->list) {
+	} else if (prints_mappings(printer->options)) {
 		print_line(printer->out, vma, 0, &printer->format);
 	} else {
 		print_address(printer, addr, vma);
@@ -388,13 +388,13 @@ int show(const struct options *options, FILE *out)
 		json_begin(&printer.json, options);
 		json_string(&printer.json, "method",
 			    method_name(procmap_get_method(procmap)));
-		json_open(&printer.json, options->list ? "vmas" : "addresses",
-			  '[');
+		json_open(&printer.json,
+			  prints_mappings(options) ? "vmas" : "addresses", '[');
 	} else {
 		print_process(out, options);
 		printer.format = line_format(options);
 		/* The line before has it. */
-		printer.format.build_id &= options->list;
+		printer.format.build_id &= prints_mappings(options);
 	}
 
 	err = visit(procmap, options, flags_to_show(procmap, options),

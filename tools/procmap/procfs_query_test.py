@@ -355,6 +355,9 @@ def be_odd(top):
                  b" \xe2\x81\xa6 \xe2\x81\xa9"):
         keep(name, b"x" * 9000)
     keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+    memory = os.memfd_create("a memfd")
+    os.truncate(memory, PAGE)
+    kept.append(mmap.mmap(memory, PAGE))
     kept.append(mmap.mmap(-1, PAGE))
     kept[-1][0] = 1
     for name in "deleted", "elf":
@@ -596,8 +599,8 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
 
     def test_there_has_to_be_one_thing_to_do(self):
-        message = "give either addresses, or -f FILE, or --list, or --sum"
-        for args in ((), ("--list", "400000"), ("--list", "-f", self.addresses),
+        message = "give either addresses, or -f FILE, --list, --name NAME or --sum"
+        for args in ((), ("--list", "400000"), ("--list", "--name", "x"), ("--list", "-f", self.addresses),
                      ("-f", self.addresses, "400000")):
             self.refused(message, *args)
 
@@ -815,6 +818,46 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_empty_list_is_exit_status_1(self):
         self.prints([], "--list", "--shared", "--executable", status=1)
+
+    @needs("readelf")
+    def test_name_finds_a_name_or_a_pattern(self):
+        lines = {pid: [(vma.name, vma.line) for vma in maps(pid)]
+                 for pid in (self.plain, self.odd)}
+        for pid, name, pattern in (
+                (self.plain, self.cat, re.escape(self.cat)),
+                (self.plain, "[stack]", None), (self.plain, "[st*]", r"\[st.*\]"),
+                (self.plain, "*[/][c]a[t]", ".*/cat"), (self.odd, "*/odd/*", ".*/odd/.*"),
+                (self.odd, "*/id-of-[0-9]*", ".*/id-of-[0-9].*"),
+                (self.odd, f"{self.tmp}/odd/deleted", ".*/deleted \\(deleted\\)"),
+                (self.odd, "*/deleted", ".*/deleted \\(deleted\\)"),
+                (self.odd, "a memfd", "/memfd:a memfd \\(deleted\\)")):
+            expected = [line for found, line in lines[pid]
+                        if (re.fullmatch(pattern, found) if pattern else found == name)]
+            self.assertTrue(expected, name)
+            self.prints(expected, "--name", name, of=pid)
+        code = self.code
+        self.prints([code.line_with(f"{build_id_of(self.cat)} ")], "-n", self.cat, "-B",
+                    "--executable")
+        found = self.run_json("--name", self.cat, "--executable", "-T")
+        self.assertEqual(found["vmas"], [code.json("-T")])
+        for name in os.path.basename(self.cat), "*cat?", f"{self.cat} ":
+            self.prints([], "--name", name, status=1)
+            self.assertEqual(self.run_json("--name", name, status=1)["vmas"], [])
+        self.refused("'' is not a name: give that of a mapping, or a pattern",
+                     "--name", "")
+        self.refused("--name excludes --compare: use --list", "--name", "x",
+                     "--compare")
+
+    def test_name_in_all_processes(self):
+        expected = {pid: [f"{pid}: {program_of(pid)}",
+                          *(vma.line for vma in maps(pid) if vma.name == self.cat)]
+                    for pid in (self.plain, self.start(self.cat).pid)}
+        for method in METHODS:
+            self.assertEqual(by_process(self.run_tool("--all", "--name", self.cat,
+                                                      method, of=None)), expected)
+        found = self.run_json_lines("--all", "--name", self.cat, of=None)
+        self.assertEqual([answer["pid"] for answer in found], sorted(expected))
+        self.run_tool("--all", "--name", "no such name", of=None, status=1)
 
     def test_odd_names_stay_on_one_line(self):
         for method in METHODS:
