@@ -19,7 +19,17 @@ _procfs_query()
 			"$(readlink /proc/[0-9]*/exe | sed 's|.*/||')" -- "$cur")
 		return
 		;;
-	-f | --file)
+	-u | --user)
+		mapfile -t COMPREPLY < <(compgen -u -- "$cur")
+		return
+		;;
+	--unit)
+		mapfile -t COMPREPLY < <(compgen -W \
+			"$(cat /proc/[0-9]*/cgroup 2>/dev/null | tr / '\n' |
+				grep -E '\.(service|scope|slice)$' | sort -u)" -- "$cur")
+		return
+		;;
+	-f | --file | -m | --maps-file)
 		_filedir
 		return
 		;;

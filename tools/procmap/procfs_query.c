@@ -11,8 +11,8 @@
 
 #include <argp.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <limits.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #define BENCH_RUNS_MAX		1000000
@@ -25,22 +25,6 @@ void *need(void *memory)
 	if (!memory)
 		fail("out of memory");
 	return memory;
-}
-
-/* Read the rest of a file, up to its end or an error; the caller frees it. */
-char *read_all(FILE *file, size_t *len)
-{
-	char *bytes = NULL;
-	size_t size = 0;
-
-	for (*len = 0; !feof(file) && !ferror(file);) {
-		if (*len == size) {
-			size = size * 2 + 64 * 1024;
-			bytes = need(realloc(bytes, size));
-		}
-		*len += fread(bytes + *len, 1, size - *len, file);
-	}
-	return bytes;
 }
 
 /* Whether there may be several processes, so that each needs a heading. */
@@ -103,6 +87,13 @@ static int next_mapping(struct procmap *procmap, const struct options *options,
 	       procmap_next(procmap, cursor, flags, vma);
 }
 
+int open_mappings(const struct options *options, struct procmap **procmap)
+{
+	return options->maps_file ?
+	       procmap_open_text(options->text, options->text_len, procmap) :
+	       procmap_open_pid(options->pid, options->method, procmap);
+}
+
 static int visit_mappings(struct procmap *procmap, const struct options *options,
 			  unsigned int flags, visit_fn visit, void *context)
 {
@@ -150,123 +141,12 @@ int visit(struct procmap *procmap, const struct options *options,
 	       visit_addresses(procmap, options, flags, visit_one, context);
 }
 
-/* The path of the program that a process runs, or NULL; the caller frees it. */
-char *program_of(pid_t pid)
-{
-	static const char deleted[] = " (deleted)";
-	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
-	char *const program = need(malloc(PATH_MAX));
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, program, PATH_MAX - 1);
-	if (len < 0) {
-		free(program);
-		return NULL;
-	}
-	program[len] = '\0';
-	len -= strlen(deleted);
-	if (len > 0 && !strcmp(program + len, deleted))
-		program[len] = '\0';
-	return program;
-}
-
-/* A name with a slash is a path. */
-static bool runs(pid_t pid, const char *name)
-{
-	char *const program = program_of(pid);
-	bool is_match = false;
-
-	if (program) {
-		const char *const base = strrchr(program, '/');
-
-		is_match = !strcmp(strchr(name, '/') || !base ? program :
-								base + 1, name);
-	}
-	free(program);
-	return is_match;
-}
-
-/**
- * struct processes - the processes to inspect
- * @pids: their IDs, in rising order.
- * @nr: the number of IDs.
- */
-struct processes {
-	pid_t *pids;
-	size_t nr;
-};
-
-static void add_process(struct processes *processes, pid_t pid)
-{
-	processes->pids = need(reallocarray(processes->pids, processes->nr + 1,
-					    sizeof(pid)));
-	processes->pids[processes->nr++] = pid;
-}
-
-static int by_pid(const void *a, const void *b)
-{
-	return *(const pid_t *)a - *(const pid_t *)b;
-}
-
-/* Like pgrep(1), skip the calling process. */
-static void find_processes(const struct options *options,
-			   struct processes *processes)
-{
-	struct dirent *entry;
-	DIR *proc;
-
-	proc = opendir("/proc");
-	if (!proc)
-		fail("/proc: %s: mount it", strerror(errno));
-	while ((entry = readdir(proc))) {
-		const pid_t pid = isdigit((unsigned char)*entry->d_name) ?
-				  atoi(entry->d_name) : 0;
-
-		if (pid && pid != getpid() &&
-		    (!options->exe || runs(pid, options->exe)))
-			add_process(processes, pid);
-	}
-	closedir(proc);
-	qsort(processes->pids, processes->nr, sizeof(*processes->pids), by_pid);
-}
-
 int by_number(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a;
 	const uint64_t y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-/* Exit with one line that names the error and what the user can do. */
-static void report_trouble(pid_t pid, int err)
-{
-	switch (-err) {
-	case ENOENT:
-		fail("there is no process %d: see ps(1)", pid);
-	case EACCES:
-	case EPERM:
-		fail("no permission to inspect process %d: run as its user, or as root",
-		     pid);
-	case ESRCH:
-		fail("process %d has no mappings: it exited, or is a kernel thread",
-		     pid);
-	case ESTALE:
-		fail("process %d executes one program after the other: stop it first",
-		     pid);
-	case ENOTTY:
-		fail("the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale");
-	case EBADMSG:
-		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
-	case EPROTO:
-		fail("/proc/%d/maps: the ioctl returned an invalid mapping: use -T",
-		     pid);
-	case ENOMEM:
-		fail("out of memory");
-	default:
-		fail("/proc/%d/maps: %s", pid, strerror(-err));
-	}
 }
 
 enum {
@@ -277,6 +157,7 @@ enum {
 	KEY_FILE_BACKED,
 	KEY_SCALE,
 	KEY_SORT,
+	KEY_UNIT,
 };
 
 static const struct argp_option argp_options[] = {
@@ -287,6 +168,12 @@ static const struct argp_option argp_options[] = {
 	  .doc = "All processes that you may inspect" },
 	{ .name = "exe", .key = 'e', .arg = "NAME",
 	  .doc = "All processes that run this program, a name or a path" },
+	{ .name = "user", .key = 'u', .arg = "USER",
+	  .doc = "With --all or --exe: only those of this user, a name or an ID" },
+	{ .name = "unit", .key = KEY_UNIT, .arg = "UNIT",
+	  .doc = "With --all or --exe: only those of this unit of systemd" },
+	{ .name = "maps-file", .key = 'm', .arg = "PATH",
+	  .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
 	  .doc = "Read addresses from FILE, one a line; - is standard input, # starts a comment. With - or a FIFO, each line is answered at once" },
 	{ .name = "sort", .key = KEY_SORT,
@@ -452,16 +339,72 @@ static void add_argument(struct options *options, const char *text)
 	add_address(options, addr);
 }
 
+static void set_user(struct options *options, const char *text)
+{
+	const struct passwd *const user = getpwnam(text);
+	char *end;
+
+	options->user = text;
+	if (user) {
+		options->uid = user->pw_uid;
+		return;
+	}
+	errno = 0;
+	options->uid = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno ||
+	    strtoul(text, NULL, 10) >= UINT32_MAX)
+		fail("'%s' is no user: give a name or a user ID",
+		     quote(text, strlen(text)));
+}
+
+/* As for systemctl(1), a name without a type is that of a service. */
+static void set_unit(struct options *options, const char *text)
+{
+	if (!*text || strchr(text, '/'))
+		fail("'%s' is not a unit: give a name such as ssh.service",
+		     quote(text, strlen(text)));
+	free(options->unit);
+	if (asprintf(&options->unit, "%s%s", text,
+		     strchr(text, '.') ? "" : ".service") < 0)
+		need(NULL);
+}
+
+/* Read it before anything else is done: it may be a FIFO. */
+static void read_maps_file(struct options *options)
+{
+	FILE *const file = fopen(options->maps_file, "re");
+
+	if (file)
+		options->text = read_all(file, &options->text_len);
+	if (!file || ferror(file))
+		fail("%s: %s: give a copy of /proc/PID/maps",
+		     options->maps_file, strerror(errno));
+	fclose(file);
+}
+
+static void check_maps_file(const struct options *options)
+{
+	if (options->maps_file &&
+	    (options->build_id || options->interval || options->compare ||
+	     options->runs || (options->method != PROCMAP_ANY_METHOD &&
+			       options->method != PROCMAP_BY_TEXT)))
+		fail("--maps-file has only a text: leave out -Q, -S, -B, --interval, --compare and --bench");
+}
+
 static void check_process(const struct options *options)
 {
-	switch (!!options->pid + options->all + !!options->exe) {
+	switch (!!options->pid + options->all + !!options->exe +
+		!!options->maps_file) {
 	case 0:
-		fail("no process given: use -p PID, --all or --exe NAME");
+		fail("no process given: use -p PID, --all, --exe NAME or --maps-file PATH");
 	case 1:
 		break;
 	default:
-		fail("-p, --all and --exe exclude each other: use one of them");
+		fail("-p, --all, --exe and --maps-file exclude each other: use one of them");
 	}
+	if ((options->user || options->unit) && !is_of_many(options))
+		fail("--user and --unit select processes: use them with --all or --exe NAME");
+	check_maps_file(options);
 	if (is_of_many(options) && (options->interval || options->runs))
 		fail("--interval and --bench work on one process: use -p PID");
 }
@@ -469,7 +412,8 @@ static void check_process(const struct options *options)
 static void check_options(const struct options *options)
 {
 	if (options->scale) {
-		if (options->pid || is_of_many(options) || options->method ||
+		if (options->pid || is_of_many(options) || options->maps_file ||
+		    options->user || options->unit || options->method ||
 		    options->filters || options->interval || options->build_id ||
 		    options->verbose || options->sort ||
 		    prints_mappings(options) || options->sum ||
@@ -522,6 +466,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'n':
 		set_name(options, arg);
+		break;
+	case 'u':
+		set_user(options, arg);
+		break;
+	case KEY_UNIT:
+		set_unit(options, arg);
+		break;
+	case 'm':
+		options->maps_file = arg;
 		break;
 	case 's':
 		options->sum = true;
@@ -645,13 +598,37 @@ static int try_to_work_on(const struct options *options, struct totals *totals)
 	return err;
 }
 
+static void append(char **text, const char *before, const char *name)
+{
+	char *longer;
+
+	if (!name)
+		return;
+	if (asprintf(&longer, "%s%s%s", *text, before,
+		     quote(name, strlen(name))) < 0)
+		need(NULL);
+	free(*text);
+	*text = longer;
+}
+
+static void fail_without_process(const struct options *options)
+{
+	char *which = need(strdup(""));
+
+	append(&which, " running ", options->exe);
+	append(&which, " of user ", options->user);
+	append(&which, " in unit ", options->unit);
+	fail("found no process%s that you may inspect: see ps(1), or run as root",
+	     which);
+}
+
 static int work(struct options *options, const struct processes *processes)
 {
 	const bool has_totals = options->compare || options->sum;
 	struct totals totals = {};
 	struct output output;
 	int status = EXIT_FAILURE;
-	size_t i, nr_inspected = 0;
+	size_t i, nr_inspected = 0, nr_denied = 0;
 
 	for (i = 0; i < processes->nr; i++) {
 		int err;
@@ -659,16 +636,14 @@ static int work(struct options *options, const struct processes *processes)
 		options->pid = processes->pids[i];
 		err = try_to_work_on(options, &totals);
 		if (err < 0 && !can_be_skipped(options, err))
-			report_trouble(options->pid, err);
+			report_trouble(options, err);
 		nr_inspected += err >= 0;
+		nr_denied += err == -EACCES || err == -EPERM;
 		if (err == EXIT_SUCCESS)
 			status = EXIT_SUCCESS;
 	}
 	if (!nr_inspected)
-		fail("found no process%s%s that you may inspect: see ps(1), or run as root",
-		     options->exe ? " running " : "",
-		     options->exe ? quote(options->exe, strlen(options->exe)) :
-				    "");
+		fail_without_process(options);
 	if (has_totals) {
 		if (is_of_many(options))
 			options->pid = 0;
@@ -676,6 +651,7 @@ static int work(struct options *options, const struct processes *processes)
 		status = print_totals(options, &totals, output.file);
 		end_output(&output, true);
 	}
+	report_skipped(nr_denied);
 	return status;
 }
 
@@ -687,8 +663,6 @@ static int draw_scale(const struct options *options)
 	begin_output(&output);
 	status = scale(options, output.file);
 	end_output(&output, status >= 0);
-	if (status < 0)
-		report_trouble(getpid(), status);
 	return status;
 }
 
@@ -732,6 +706,8 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_TROUBLE;
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (options.maps_file)
+		read_maps_file(&options);
 	if (options.file) {
 		open_input(&input, options.file);
 		streamed = is_streamed(&options, &input);
@@ -752,9 +728,11 @@ int main(int argc, char **argv)
 	else
 		status = work_on_processes(&options);
 	if (status < 0)
-		report_trouble(options.pid, status);
+		report_trouble(&options, status);
 	close_input(&input);
 	free(options.name);
+	free(options.unit);
+	free(options.text);
 	free(options.addrs);
 	return status;
 }

@@ -27,9 +27,16 @@
 
 /**
  * struct options - the command line
- * @pid: the process; with @all or @exe, the current one, or 0 for the totals.
+ * @pid: the process; with @all or @exe, the current one, or 0 for the totals; 0
+ *	with @maps_file.
  * @all: inspect all processes.
  * @exe: inspect all processes that run this program, or NULL.
+ * @user: with @all or @exe, only those of this user, or NULL.
+ * @uid: the ID of @user.
+ * @unit: with @all or @exe, only those of this unit of systemd, or NULL.
+ * @maps_file: the file that is read instead of a process, or NULL.
+ * @text: its content.
+ * @text_len: the number of bytes.
  * @method: the method to use, or PROCMAP_ANY_METHOD.
  * @file: the file with addresses, or NULL.
  * @addrs: the addresses, in the order in which they are printed.
@@ -53,6 +60,12 @@ struct options {
 	pid_t pid;
 	bool all;
 	const char *exe;
+	const char *user;
+	uid_t uid;
+	char *unit;
+	const char *maps_file;
+	char *text;
+	size_t text_len;
 	enum procmap_method method;
 	const char *file;
 	uint64_t *addrs;
@@ -76,13 +89,12 @@ struct options {
 /* procfs_query.c */
 
 void *need(void *memory);
-char *read_all(FILE *file, size_t *len);
 bool is_of_many(const struct options *options);
 bool prints_mappings(const struct options *options);
 const char *method_name(enum procmap_method method);
 size_t methods_to_compare(enum procmap_method methods[NR_METHODS]);
 unsigned int flags_of(const struct options *options);
-char *program_of(pid_t pid);
+int open_mappings(const struct options *options, struct procmap **procmap);
 int by_number(const void *a, const void *b);
 
 typedef void (*visit_fn)(void *context, uint64_t addr,
@@ -90,6 +102,30 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 
 int visit(struct procmap *procmap, const struct options *options,
 	  unsigned int flags, visit_fn visit_one, void *context);
+
+/* procfs_query_processes.c */
+
+/**
+ * struct processes - the processes to inspect
+ * @pids: their IDs, in rising order.
+ * @nr: the number of IDs.
+ */
+struct processes {
+	pid_t *pids;
+	size_t nr;
+};
+
+void add_process(struct processes *processes, pid_t pid);
+void find_processes(const struct options *options, struct processes *processes);
+char *program_of(pid_t pid);
+char *read_all(FILE *file, size_t *len);
+char *read_proc(pid_t pid, const char *name, size_t *len);
+
+/* procfs_query_trouble.c */
+
+void report_trouble(const struct options *options, int err)
+	__attribute__((noreturn));
+void report_skipped(size_t nr);
 
 /* procfs_query_input.c */
 

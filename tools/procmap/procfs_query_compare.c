@@ -228,23 +228,6 @@ static int compare_addresses(struct attempt *attempt,
 	return err;
 }
 
-/* Read all of the text; the caller frees it. Returns NULL if that fails. */
-static char *read_maps(pid_t pid, size_t *len)
-{
-	char path[sizeof("/proc//maps") + 3 * sizeof(pid)];
-	char *text = NULL;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	file = fopen(path, "re");
-	*len = 0;
-	if (file) {
-		text = read_all(file, len);
-		fclose(file);
-	}
-	return text;
-}
-
 /**
  * struct subject - a process, opened once for each method
  * @nr_methods: the number of methods.
@@ -276,11 +259,11 @@ static int compare_method(struct attempt *attempt, const struct options *options
 static int compare_once(struct attempt *attempt, const struct options *options,
 			const struct subject *subject)
 {
-	size_t len_before, len_after, method;
+	size_t len_before = 0, len_after = 0, method;
 	char *before, *after;
 	int err = 0;
 
-	before = read_maps(options->pid, &len_before);
+	before = read_proc(options->pid, "maps", &len_before);
 	attempt->json = json_to(need(open_memstream(&attempt->lines,
 						    &attempt->lines_size)),
 				options);
@@ -288,8 +271,8 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 	for (method = 0; method + 1 < subject->nr_methods && !err; method++)
 		err = compare_method(attempt, options, subject, method);
 	fclose(attempt->json.out);
-	after = read_maps(options->pid, &len_after);
-	attempt->changed = len_before != len_after ||
+	after = read_proc(options->pid, "maps", &len_after);
+	attempt->changed = !before || !after || len_before != len_after ||
 			   memcmp(before, after, len_before);
 	free(before);
 	free(after);

@@ -271,6 +271,9 @@ void json_begin(struct json *json, const struct options *options)
 
 	fputc('{', json->out);
 	json->first = true;
+	if (options->maps_file)
+		json_exact(json, "maps_file", "maps_file_hex",
+			   options->maps_file, strlen(options->maps_file));
 	if (!options->pid)
 		return;
 	json_number(json, "pid", options->pid);

@@ -381,7 +381,7 @@ int show(const struct options *options, FILE *out)
 	struct procmap *procmap;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->method, &procmap);
+	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
 	if (options->json) {
@@ -459,7 +459,7 @@ int answer(const struct options *options, struct input *input)
 	uint64_t addr;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->method, &procmap);
+	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
 	method = method_name(procmap_get_method(procmap));

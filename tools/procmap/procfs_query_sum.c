@@ -93,7 +93,7 @@ int add_to_sums(const struct options *options, struct sums *sums)
 	size_t i;
 	int err;
 
-	err = procmap_open_pid(options->pid, options->method, &procmap);
+	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
 	err = procmap_snapshot_take(procmap, flags_of(options), &snapshot);

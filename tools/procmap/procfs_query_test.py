@@ -60,6 +60,8 @@ TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
 NO_IOCTL = "the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
+# With --all; a security module may hide processes even from root.
+SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
 NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
 
 
@@ -463,13 +465,15 @@ class ProcfsQueryTest(unittest.TestCase):
         return {"LIE": lie, "LD_PRELOAD": self.liar,
                 "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
-    def run_tool(self, *args, of="plain", status=0, message="", lie=None, env=(),
+    def run_tool(self, *args, of="plain", status=0, message=None, lie=None, env=(),
                  stdin=b"", **popen):
         """Run the tool; return its output.
 
         It has to exit with this status, with this message on standard error (a
         string or a pattern). lie selects a lie of liar.c.
         """
+        if message is None:
+            message = SKIPPED if "--all" in args else ""
         self.last_run = self.argv(args, of)
         if lie and not COMPILER:
             self.skipTest("no C compiler for an ioctl that lies")
@@ -507,6 +511,10 @@ class ProcfsQueryTest(unittest.TestCase):
         for method in METHODS:
             out = self.run_tool(method, *args, **options)
             self.assertEqual(lines_of(out), lines)
+
+    def prints_alone(self, lines, *args, **options):
+        """Run the tool without a method: it has to print these lines."""
+        self.assertEqual(lines_of(self.run_tool(*args, **options)), lines)
 
     def refused(self, message, *args, **options):
         """Run the tool, which has to fail with this one line."""
@@ -547,7 +555,8 @@ class ProcfsQueryTest(unittest.TestCase):
             r"unrecognized option '--no-such-option'\n"), of=None)
 
     def test_process_is_required(self):
-        message = "no process given: use -p PID, --all or --exe NAME"
+        message = ("no process given: use -p PID, --all, --exe NAME or --maps-file "
+                   "PATH")
         self.refused(message, "400000", of=None)
         self.refused(message, "--list", of=None)
 
@@ -591,6 +600,45 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_foreign_process_is_refused(self):
         self.refused(f"no permission to inspect process {self.plain}: "
                      "run as its user, or as root", "--list", **NOBODY)
+
+    @needs_root
+    def test_root_is_told_what_is_missing(self):
+        libc = ctypes.CDLL(None)
+
+        def drop(*capabilities):
+            bounding_drop = 24
+            for capability in capabilities:
+                assert not libc.prctl(bounding_drop, capability, 0, 0, 0)
+
+        # With one of these, Linux 6.16 and later permit reading.
+        sys_ptrace, sys_admin, perfmon = 19, 21, 38
+
+        def without_capability():
+            drop(sys_ptrace, sys_admin, perfmon)
+
+        def in_user_namespace():
+            newuser = 0x10000000
+            assert not libc.unshare(newuser)
+            with open("/proc/self/uid_map", "w", encoding="ascii") as uid_map:
+                uid_map.write("0 0 1")
+
+        def in_landlock():
+            create_ruleset, restrict_self = 444, 446
+            no_new_privs, make_char = 38, ctypes.c_uint64(1 << 6)
+            assert not libc.prctl(no_new_privs, 1, 0, 0, 0)
+            ruleset = libc.syscall(create_ruleset, ctypes.byref(make_char), 8, 0)
+            assert not libc.syscall(restrict_self, ruleset, 0)
+            drop(sys_admin, perfmon)
+
+        causes = {
+            without_capability: "root needs CAP_SYS_PTRACE for it: add that",
+            in_user_namespace: "it is not in this user namespace: run outside of it"}
+        if libc.syscall(444, None, 0, 1) > 0:
+            causes[in_landlock] = ("a security module forbids it: see "
+                                   "/sys/kernel/security/lsm")
+        for cause, message in causes.items():
+            self.refused(f"no permission to inspect process {self.plain}: {message}",
+                         "--list", preexec_fn=cause)
 
     def test_self_is_the_tool(self):
         for method in METHODS:
@@ -1309,10 +1357,123 @@ class ProcfsQueryTest(unittest.TestCase):
     @needs_root
     def test_others_may_look_into_their_own(self):
         target = self.start(self.cat, **NOBODY).pid
-        found = by_process(self.run_tool("--all", "--list", "--executable", **NOBODY,
-                                         of=None))
+        found = by_process(self.run_tool(
+            "--all", "--list", "--executable", **NOBODY, of=None,
+            message=re.compile(r"^procfs_query: skipped \d+ process(es)? without "
+                               r"permission: run as root\n$")))
         self.assertEqual(found[target][0], f"{target}: {self.cat}")
         self.assertNotIn(self.plain, found)
+
+    @needs_root
+    def test_skipped_processes_are_counted(self):
+        self.start(self.cat, **NOBODY)
+
+        def is_same_number():
+            said = subprocess.run(f"{self.tool} --all --sum; cat /proc/[0-9]*/maps",
+                                  shell=True, stdout=DEVNULL, stderr=PIPE, text=True,
+                                  check=False, **NOBODY).stderr
+            number = int(re.search(r"(?m)^procfs_query: skipped (\d+) process", said)[1])
+            return number == len(re.findall(": Permission denied\n", said)) > 0
+
+        # Processes come and go.
+        self.wait_until(is_same_number)
+
+    @needs_root
+    def test_user_selects_processes(self):
+        target = self.start(self.cat, user=12345, group=12345, extra_groups=[]).pid
+        for option in ("--user", "12345"), ("-u12345",):
+            self.assertEqual(list(by_process(self.run_tool("--all", *option, "--list",
+                                                           of=None))), [target])
+        nobody = self.start(self.cat, **NOBODY).pid
+        for program, expected in (self.cat, [nobody]), ("no such program", []):
+            args = "--exe", program, "--user", "nobody", "--list", "--executable"
+            if expected:
+                self.assertEqual(list(by_process(self.run_tool(*args, of=None))),
+                                 expected)
+            else:
+                self.refused(f"found no process running {program} of user nobody "
+                             f"{NOT_FOUND}", *args, of=None)
+        found = by_process(self.run_tool("--all", "--user", "root", "--list",
+                                         "--executable", of=None))
+        self.assertIn(self.plain, found)
+        self.assertNotIn(nobody, found)
+        for bad in "", "no-such-user", "12x", "4294967295", "-1":
+            self.refused(f"'{bad}' is no user: give a name or a user ID", "--all",
+                         "--list", "--user", bad, of=None)
+
+    def with_groups(self, groups):
+        """In the tool, the test's own processes have these control groups."""
+        paths = [(self.write(f"cgroup-{pid}", content).encode(),
+                  f"/proc/{pid}/cgroup".encode()) for pid, content in groups.items()]
+        libc = ctypes.CDLL(None)
+        newns, bind, private = 0x20000, 0x1000, 0x44000
+
+        def mount():
+            assert not libc.unshare(newns)
+            assert not libc.mount(None, b"/", None, ctypes.c_ulong(private), None)
+            for path, at in paths:
+                assert not libc.mount(path, at, None, ctypes.c_ulong(bind), None)
+        return {"preexec_fn": mount}
+
+    @needs_root
+    def test_unit_selects_processes(self):
+        units = self.with_groups({
+            self.plain: "0::/test.slice/procmap@1.service\n",
+            self.odd: "3:cpu:/\n0::/test.slice/procmap@2.service/below\n"})
+        for unit, expected in (("procmap@1.service", [self.plain]),
+                               ("procmap@1", [self.plain]), ("procmap@2", [self.odd]),
+                               ("test.slice", [self.plain, self.odd]),
+                               ("map@1", []), ("procmap@", []), ("below", [])):
+            args = "--all", "--unit", unit, "--list", "--executable"
+            if expected:
+                found = by_process(self.run_tool(*args, of=None, **units))
+                self.assertEqual(sorted(found), sorted(expected))
+            else:
+                self.refused(f"found no process in unit {unit}.service {NOT_FOUND}",
+                             *args, of=None, **units)
+        for bad in "", "a/b":
+            self.refused(f"'{bad}' is not a unit: give a name such as ssh.service",
+                         "--all", "--list", "--unit", bad, of=None)
+
+    def test_user_and_unit_are_for_several_processes(self):
+        for option in ("--user", "0"), ("--unit", "ssh"):
+            self.refused("--user and --unit select processes: use them with --all or "
+                         "--exe NAME", "--list", *option)
+
+    def test_maps_file_is_read_as_the_process(self):
+        for pid in self.plain, self.odd:
+            with open(f"/proc/{pid}/maps", "rb") as file:
+                saved = "-m", self.write("maps", file.read())
+            self.prints_alone(map_lines(pid), *saved, "--list", of=None)
+            self.prints_alone(map_lines(pid), *saved, "-T", "--list", of=None)
+            addresses, answers = zip(*lookups(pid))
+            text = "".join(f"{address:x}\n" for address in addresses)
+            path = self.write("addresses-of-file", text)
+            self.prints_alone(list(answers), *saved, "-f", path, of=None)
+            self.prints_alone(list(answers), *saved, "-f", "-", of=None,
+                              stdin=text.encode())
+            self.check_sums(self.run_tool(*saved, "--sum", of=None), pid)
+            self.assertEqual(self.run_json(*saved, "--list", of=None),
+                             {"maps_file": saved[1], "method": "text",
+                              "vmas": [vma.json("-T") for vma in maps(pid)]})
+            self.run_json(*saved, "--sum", of=None)
+            self.run_json(*saved, "-f", "-", of=None, stdin=b"1\n", status=1)
+
+    def test_bad_maps_file_is_told(self):
+        message = "give a copy of /proc/PID/maps"
+        for content in "", "nonsense\n", "400000-401000 r-xp":
+            bad = self.write("bad-maps", content)
+            self.refused(f"{bad}: the text cannot be parsed: {message}", "-m", bad,
+                         "--list", of=None)
+        self.refused(f"{bad}-none: No such file or directory: {message}", "-m",
+                     f"{bad}-none", "--list", of=None)
+        self.refused(f"{self.tmp}: Is a directory: {message}", "-m", self.tmp, "--list",
+                     of=None)
+        for option in (("-Q",), ("-S",), ("-B",), ("-i1",), ("--compare",),
+                       ("--bench", "2")):
+            self.refused("--maps-file has only a text: leave out -Q, -S, -B, "
+                         "--interval, --compare and --bench", "-m", bad, "--list",
+                         *option, of=None)
 
     def test_exe_is_a_name_or_a_path(self):
         for name in "cat", self.cat:
@@ -1402,7 +1563,8 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertCountEqual(found["sums"], [sum.json() for sum in sums])
 
     def test_processes_exclude_each_other(self):
-        message = "-p, --all and --exe exclude each other: use one of them"
+        message = ("-p, --all, --exe and --maps-file exclude each other: use one of "
+                   "them")
         self.refused(message, "--all", "--list")
         self.refused(message, "-a", "-e", "cat", "--list", of=None)
         message = "--interval and --bench work on one process: use -p PID"
