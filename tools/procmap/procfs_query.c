@@ -149,6 +149,17 @@ int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void print_version(FILE *out, struct argp_state *state)
+{
+	const unsigned int library = procmap_version();
+
+	(void)state;
+	fprintf(out, "procfs_query %u.%u.%u, libprocmap %u.%u.%u\n",
+		PROCMAP_VERSION >> 16, PROCMAP_VERSION >> 8 & 0xff,
+		PROCMAP_VERSION & 0xff, library >> 16, library >> 8 & 0xff,
+		library & 0xff);
+}
+
 enum {
 	KEY_EXECUTABLE = 0x100,
 	KEY_READABLE,
@@ -208,15 +219,19 @@ static const struct argp_option argp_options[] = {
 	  .doc = "With each address, print the line of its mapping too" },
 	{ .name = "build-id", .key = 'B',
 	  .doc = "Print build IDs; with -T they are read from the files" },
+	{ .name = "rss", .key = 'r',
+	  .doc = "With --list or --name: print how many KiB of each mapping are resident, which is slow" },
 	{ .name = "json", .key = 'j', .doc = "Print JSON" },
 
-	{ .doc = "All methods, instead of printing the mappings:" },
+	{ .doc = "Comparing and measuring the methods, instead of printing:" },
 	{ .name = "compare", .key = 'c',
 	  .doc = "Print where their results differ, build IDs included" },
 	{ .name = "bench", .key = 'b', .arg = "N",
 	  .doc = "Run each N times, in turns, and print time and system calls" },
 	{ .name = "scale", .key = KEY_SCALE, .arg = "FILE.svg",
 	  .doc = "Measure each with up to 60,000 mappings; gnuplot draws FILE.svg" },
+
+	{ .key = 'h', .doc = "The same as --help", .group = -1 },
 	{}
 };
 
@@ -344,15 +359,17 @@ static void set_user(struct options *options, const char *text)
 	const struct passwd *const user = getpwnam(text);
 	char *end;
 
+	unsigned long uid;
+
 	options->user = text;
 	if (user) {
 		options->uid = user->pw_uid;
 		return;
 	}
 	errno = 0;
-	options->uid = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno ||
-	    strtoul(text, NULL, 10) >= UINT32_MAX)
+	uid = strtoul(text, &end, 10);
+	options->uid = uid;
+	if (!isdigit((unsigned char)*text) || *end || errno || uid >= UINT32_MAX)
 		fail("'%s' is no user: give a name or a user ID",
 		     quote(text, strlen(text)));
 }
@@ -416,7 +433,7 @@ static void check_options(const struct options *options)
 		    options->user || options->unit || options->method ||
 		    options->filters || options->interval || options->build_id ||
 		    options->verbose || options->sort ||
-		    prints_mappings(options) || options->sum ||
+		    prints_mappings(options) || options->rss || options->sum ||
 		    options->file || options->nr_addrs || options->compare ||
 		    options->runs)
 			fail("--scale measures its own processes: use it alone or with --json");
@@ -434,6 +451,9 @@ static void check_options(const struct options *options)
 		fail("--interval watches all mappings: use it with --list");
 	if (options->interval && (options->compare || options->runs))
 		fail("--interval excludes --compare and --bench: use one of them");
+	if (options->rss && (!prints_mappings(options) || options->interval ||
+			     options->compare || options->runs))
+		fail("--rss is of mappings that are listed: use it with only --list or --name NAME");
 	if (options->name && options->compare)
 		fail("--name excludes --compare: use --list");
 	if (options->sum && (options->compare || options->runs))
@@ -518,6 +538,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'B':
 		options->build_id = true;
 		break;
+	case 'r':
+		options->rss = true;
+		break;
 	case 'j':
 		options->json = true;
 		break;
@@ -528,6 +551,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (!parse_number(arg, BENCH_RUNS_MAX, &options->runs))
 			fail("'%s' is not a number of runs: give one from 1 to %d",
 			     quote(arg, strlen(arg)), BENCH_RUNS_MAX);
+		break;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		break;
 	case ARGP_KEY_ARG:
 		add_argument(options, arg);
@@ -655,7 +681,7 @@ static int work(struct options *options, const struct processes *processes)
 	return status;
 }
 
-static int draw_scale(const struct options *options)
+static int draw_scale(struct options *options)
 {
 	struct output output;
 	int status;
@@ -663,6 +689,8 @@ static int draw_scale(const struct options *options)
 	begin_output(&output);
 	status = scale(options, output.file);
 	end_output(&output, status >= 0);
+	/* For a message: the processes that are measured are its own. */
+	options->pid = getpid();
 	return status;
 }
 
@@ -705,6 +733,7 @@ int main(int argc, char **argv)
 	int status;
 
 	argp_err_exit_status = EXIT_TROUBLE;
+	argp_program_version_hook = print_version;
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	if (options.maps_file)
 		read_maps_file(&options);
@@ -714,7 +743,7 @@ int main(int argc, char **argv)
 		if (!streamed)
 			read_addresses(&options, &input);
 	}
-	if (options.sort || options.compare)
+	if (options.nr_addrs && (options.sort || options.compare))
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
 	look_at_terminal();

@@ -53,6 +53,7 @@
  * @sum: add up the sizes of all mappings, by file.
  * @compare: compare the results of all methods.
  * @build_id: print build IDs.
+ * @rss: print how much of each mapping is resident.
  * @verbose: with each address, print the line of its mapping.
  * @json: print JSON.
  */
@@ -82,6 +83,7 @@ struct options {
 	bool sum;
 	bool compare;
 	bool build_id;
+	bool rss;
 	bool verbose;
 	bool json;
 };
@@ -123,8 +125,7 @@ char *read_proc(pid_t pid, const char *name, size_t *len);
 
 /* procfs_query_trouble.c */
 
-void report_trouble(const struct options *options, int err)
-	__attribute__((noreturn));
+void report_trouble(const struct options *options, int err);
 void report_skipped(size_t nr);
 
 /* procfs_query_input.c */
@@ -197,10 +198,12 @@ void print_name(FILE *out, const char *name, size_t column);
 /**
  * struct line_format - what is in the line of a mapping
  * @column: where names begin, if there is nothing else than in the text.
+ * @rss: the resident part of each mapping is before the build ID, or NULL.
  * @build_id: the build ID is before the name.
  */
 struct line_format {
 	int column;
+	struct rss *rss;
 	bool build_id;
 };
 
@@ -246,9 +249,17 @@ void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);
 void json_build_id(struct json *json, const struct procmap_mapping *vma);
 void json_vma(struct json *json, const char *key,
-	      const struct procmap_mapping *vma, bool build_id);
+	      const struct procmap_mapping *vma,
+	      const struct line_format *format);
 void json_answer(struct json *json, const struct options *options,
 		 uint64_t addr, const struct procmap_mapping *vma);
+
+/* procfs_query_rss.c */
+
+int read_rss(const struct options *options, struct rss **rss);
+bool find_rss(const struct rss *rss, const struct procmap_mapping *vma,
+	      uint64_t *bytes);
+void free_rss(struct rss *rss);
 
 /* procfs_query_watch.c */
 

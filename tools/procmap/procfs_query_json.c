@@ -210,9 +210,21 @@ static void json_offset(struct json *json, uint64_t addr,
 		json_null(json, "offset");
 }
 
+static void json_rss(struct json *json, const struct procmap_mapping *vma,
+		     const struct rss *rss)
+{
+	uint64_t bytes;
+
+	if (find_rss(rss, vma, &bytes))
+		json_number(json, "rss", bytes);
+	else
+		json_null(json, "rss");
+}
+
 /* @vma is NULL if there is none. */
 void json_vma(struct json *json, const char *key,
-	      const struct procmap_mapping *vma, bool build_id)
+	      const struct procmap_mapping *vma,
+	      const struct line_format *format)
 {
 	char perms[5];
 
@@ -232,8 +244,10 @@ void json_vma(struct json *json, const char *key,
 		json_number(json, "page_size", vma->page_size);
 	else
 		json_null(json, "page_size");
+	if (format->rss)
+		json_rss(json, vma, format->rss);
 	json_name(json, vma);
-	if (build_id)
+	if (format->build_id)
 		json_build_id(json, vma);
 	json_close(json, '}');
 }
@@ -242,6 +256,7 @@ void json_vma(struct json *json, const char *key,
 void json_answer(struct json *json, const struct options *options,
 		 uint64_t addr, const struct procmap_mapping *vma)
 {
+	const struct line_format format = { .build_id = options->build_id };
 	static const struct procmap_mapping none;
 
 	json_address(json, "address", addr);
@@ -251,7 +266,7 @@ void json_answer(struct json *json, const struct options *options,
 	if (options->build_id)
 		json_build_id(json, vma ? vma : &none);
 	if (options->verbose)
-		json_vma(json, "vma", vma, options->build_id);
+		json_vma(json, "vma", vma, &format);
 }
 
 /* @program is NULL if it is unknown. */

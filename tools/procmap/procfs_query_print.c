@@ -200,7 +200,8 @@ struct line_format line_format(const struct options *options)
 {
 	return (struct line_format) {
 		.column = name_column(),
-		.build_id = options->build_id,
+		/* With an address, the line before has it. */
+		.build_id = options->build_id && prints_mappings(options),
 	};
 }
 
@@ -252,6 +253,16 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 	}
 }
 
+static int print_rss_column(FILE *out, const struct procmap_mapping *vma,
+			    const struct rss *rss)
+{
+	uint64_t bytes;
+
+	return find_rss(rss, vma, &bytes) ?
+	       fprintf(out, "%8" PRIu64 " ", bytes / 1024) :
+	       fprintf(out, "%8s ", "-");
+}
+
 /*
  * Print the line of a mapping, byte for byte as in the text unless on a terminal
  * or with other columns. The line begins at column @indent of the terminal.
@@ -259,11 +270,12 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format)
 {
+	const bool has_columns = format->build_id || format->rss;
 	int column = format->column;
 	char perms[5];
 	int len;
 
-	if (format->build_id ||
+	if (has_columns ||
 	    (terminal.width && terminal.width < (size_t)column + 2 * NAME_WIDTH_MIN))
 		column = NARROW_COLUMN;
 	permissions(vma, perms);
@@ -275,8 +287,10 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 				      RED : GREEN, perms);
 	len += fprintf(out, " %08" PRIx64 " %02x:%02x %" PRIu64 " ", vma->offset,
 		       vma->dev_major, vma->dev_minor, vma->inode);
-	if (vma->name_len || format->build_id)
+	if (vma->name_len || has_columns)
 		len += fprintf(out, "%*s", len < column ? column - len : 1, "");
+	if (format->rss)
+		len += print_rss_column(out, vma, format->rss);
 	if (format->build_id) {
 		print_build_id_column(out, vma);
 		len += BUILD_ID_WIDTH + 1;
@@ -348,7 +362,7 @@ static void print_found(void *context, uint64_t addr,
 	if (printer->options->json) {
 		if (prints_mappings(printer->options))
 			json_vma(&printer->json, NULL, vma,
-				 printer->options->build_id);
+				 &printer->format);
 		else
 			print_answer(printer, addr, vma);
 	} else if (prints_mappings(printer->options)) {
@@ -376,6 +390,7 @@ int show(const struct options *options, FILE *out)
 	struct printer printer = {
 		.out = out,
 		.options = options,
+		.format = line_format(options),
 		.json = json_to(out, options),
 	};
 	struct procmap *procmap;
@@ -392,14 +407,15 @@ int show(const struct options *options, FILE *out)
 			  prints_mappings(options) ? "vmas" : "addresses", '[');
 	} else {
 		print_process(out, options);
-		printer.format = line_format(options);
-		/* The line before has it. */
-		printer.format.build_id &= prints_mappings(options);
 	}
 
-	err = visit(procmap, options, flags_to_show(procmap, options),
-		    print_found, &printer);
+	if (options->rss)
+		err = read_rss(options, &printer.format.rss);
+	if (!err)
+		err = visit(procmap, options, flags_to_show(procmap, options),
+			    print_found, &printer);
 	procmap_close(procmap);
+	free_rss(printer.format.rss);
 	if (err)
 		return err;
 	if (options->json) {
@@ -450,7 +466,7 @@ int answer(const struct options *options, struct input *input)
 {
 	struct printer printer = {
 		.options = options,
-		.format = { .column = name_column() },
+		.format = line_format(options),
 	};
 	const struct procmap_mapping *vma;
 	struct procmap *procmap;

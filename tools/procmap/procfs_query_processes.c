@@ -146,8 +146,7 @@ static bool is_wanted(pid_t pid, const struct options *options)
 }
 
 /* Like pgrep(1), skip the calling process. */
-void find_processes(const struct options *options,
-			   struct processes *processes)
+void find_processes(const struct options *options, struct processes *processes)
 {
 	struct dirent *entry;
 	DIR *proc;
@@ -163,5 +162,7 @@ void find_processes(const struct options *options,
 			add_process(processes, pid);
 	}
 	closedir(proc);
-	qsort(processes->pids, processes->nr, sizeof(*processes->pids), by_pid);
+	if (processes->nr)
+		qsort(processes->pids, processes->nr, sizeof(*processes->pids),
+		      by_pid);
 }

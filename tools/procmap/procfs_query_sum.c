@@ -165,7 +165,8 @@ int print_sums(const struct options *options, struct sums *sums, FILE *out)
 	const size_t nr = sums->nr;
 	size_t i;
 
-	qsort(sums->sums, nr, sizeof(*sums->sums), by_bytes);
+	if (nr)
+		qsort(sums->sums, nr, sizeof(*sums->sums), by_bytes);
 	if (options->json) {
 		json_begin(&json, options);
 		json_open(&json, "sums", '[');

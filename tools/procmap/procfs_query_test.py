@@ -539,6 +539,12 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual({option for option in listed
                           if option[1] not in ("help", "usage")}, in_manual)
         self.assertRegex(out, r"(?m)^Exit status:$")
+        self.assertEqual(self.run_tool("-h", of=None), out)
+
+    def test_version_is_that_of_the_library(self):
+        for option in "--version", "-V":
+            self.assertRegex(self.run_tool(option, of=None),
+                             r"^procfs_query (\d+\.\d+\.\d+), libprocmap \1\n$")
 
     def test_short_and_long_options_are_the_same(self):
         self.assertEqual(self.run_tool("-l", "-T", "-j", "-B"),
@@ -1474,6 +1480,43 @@ class ProcfsQueryTest(unittest.TestCase):
             self.refused("--maps-file has only a text: leave out -Q, -S, -B, "
                          "--interval, --compare and --bench", "-m", bad, "--list",
                          *option, of=None)
+
+    def resident(self, pid):
+        """The KiB of each mapping that are resident, by its first address."""
+        with open(f"/proc/{pid}/smaps", "rb") as file:
+            found = re.findall(r"(?m)^([0-9a-f]+)-.*\n(?:[A-Z].*\n)*?Rss: +(\d+) kB$",
+                               as_text(file.read()))
+        return {int(first, 16): int(kib) for first, kib in found}
+
+    def test_rss_is_that_of_smaps(self):
+        for pid in self.plain, self.odd:
+            resident = self.resident(pid)
+            self.assertGreater(len(set(resident.values())), 3)
+            lines = [vma.line_with(f"{resident[vma.start]:8} ") for vma in maps(pid)]
+            self.prints(lines, "--list", "--rss", of=pid)
+            with open(f"/proc/{pid}/smaps", "rb") as file:
+                saved = self.write("smaps", file.read())
+            self.prints_alone(lines, "-m", saved, "--list", "--rss", of=None)
+            found = self.run_json("--list", "--rss", of=pid)
+            self.assertEqual([vma["rss"] for vma in found["vmas"]],
+                             [1024 * resident[vma.start] for vma in maps(pid)])
+        stack = find(self.plain, "rw-p", "[stack]")
+        kib = self.resident(self.plain)[stack.start]
+        self.prints([stack.line_with(f"{kib:8} {'-':40} ")], "-n", "[stack]", "-r", "-B")
+
+    def test_rss_of_maps_is_unknown(self):
+        with open(f"/proc/{self.plain}/maps", "rb") as file:
+            saved = self.write("maps", file.read())
+        self.prints_alone([vma.line_with(f"{'-':>8} ") for vma in maps(self.plain)],
+                          "-m", saved, "--list", "--rss", of=None)
+        found = self.run_json("-m", saved, "--list", "--rss", of=None)
+        self.assertEqual({vma["rss"] for vma in found["vmas"]}, {None})
+
+    def test_rss_is_for_lists(self):
+        for args in (("1",), ("--sum",), ("--list", "-i1"), ("--list", "--compare"),
+                     ("--list", "--bench", "2")):
+            self.refused("--rss is of mappings that are listed: use it with only "
+                         "--list or --name NAME", "--rss", *args)
 
     def test_exe_is_a_name_or_a_path(self):
         for name in "cat", self.cat:

@@ -44,7 +44,6 @@ static int print_change(void *context, const struct procmap_mapping *was,
 			const struct procmap_mapping *is)
 {
 	const struct watcher *const watcher = context;
-	const bool build_id = watcher->options->build_id;
 	struct json json = json_to(watcher->out, watcher->options);
 
 	if (!watcher->options->json) {
@@ -58,8 +57,8 @@ static int print_change(void *context, const struct procmap_mapping *was,
 	}
 	json_event(&json, watcher,
 		   was ? is ? "changed" : "vanished" : "appeared");
-	json_vma(&json, "was", was, build_id);
-	json_vma(&json, "is", is, build_id);
+	json_vma(&json, "was", was, &watcher->format);
+	json_vma(&json, "is", is, &watcher->format);
 	json_end(&json);
 	return 0;
 }
