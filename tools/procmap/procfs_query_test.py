@@ -1718,6 +1718,25 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertNotRegex(out, CONTROLS)
         self.assertIn("/control ? ? ? ? ? ? ?\n", out)
 
+    def test_no_control_character_gets_to_a_terminal_from_interval(self):
+        program = shutil.copy(self.cat, f"{self.tmp}/control \033[2J")
+        actor = self.start(sys.executable, __file__, "--actor", program)
+        master, slave = pty.openpty()
+        watcher = subprocess.Popen(self.argv(("--list", "-i", "0.05"), actor.pid),
+                                   stdout=slave, stderr=DEVNULL,
+                                   env=os.environ | {"COLUMNS": "300"})
+        self.addCleanup(watcher.wait)
+        self.addCleanup(watcher.kill)
+        os.close(slave)
+        with open(master, "r", encoding="utf-8") as terminal:
+            terminal.readline()
+            command(actor, "execute")
+            for line in terminal:
+                if "executed" in line:
+                    break
+        self.assertNotRegex(self.without_colours(line), CONTROLS)
+        self.assertRegex(line, r"/control \?\[2J$")
+
     def fake_gnuplot(self, what):
         """Make a gnuplot that copies its input to the file script, then runs what.
 
