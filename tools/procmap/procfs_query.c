@@ -67,6 +67,8 @@ size_t methods_to_compare(enum procmap_method methods[NR_METHODS])
 unsigned int flags_of(const struct options *options)
 {
 	return options->filters |
+	       (options->deleted || options->build_ids ? PROCMAP_FILE_BACKED :
+							 0) |
 	       (options->build_id || options->compare ? PROCMAP_WANT_BUILD_ID :
 							0);
 }
@@ -131,14 +133,14 @@ static int visit_addresses(struct procmap *procmap,
 
 /*
  * Do the requested lookups in one pass: visit each address with the mapping that
- * covers it, or NULL; or, for --list and --name, each mapping with its start.
+ * covers it, or NULL; or, without addresses, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
 	  unsigned int flags, visit_fn visit_one, void *context)
 {
-	return prints_mappings(options) ?
-	       visit_mappings(procmap, options, flags, visit_one, context) :
-	       visit_addresses(procmap, options, flags, visit_one, context);
+	return options->nr_addrs ?
+	       visit_addresses(procmap, options, flags, visit_one, context) :
+	       visit_mappings(procmap, options, flags, visit_one, context);
 }
 
 int by_number(const void *a, const void *b)
@@ -167,6 +169,8 @@ enum {
 	KEY_SHARED,
 	KEY_FILE_BACKED,
 	KEY_SCALE,
+	KEY_DELETED,
+	KEY_BUILD_IDS,
 	KEY_SORT,
 	KEY_UNIT,
 };
@@ -195,6 +199,10 @@ static const struct argp_option argp_options[] = {
 	  .doc = "List the mappings with this name; with one of *?[ in it, NAME is a pattern" },
 	{ .name = "sum", .key = 's',
 	  .doc = "Add up the sizes of all mappings, by file" },
+	{ .name = "deleted", .key = KEY_DELETED,
+	  .doc = "List the mapped files that were deleted or replaced" },
+	{ .name = "build-ids", .key = KEY_BUILD_IDS,
+	  .doc = "List the build IDs of mapped files, and the processes that map them" },
 	{ .name = "interval", .key = 'i', .arg = "SECONDS",
 	  .doc = "With --list: look again every SECONDS and print the changes" },
 
@@ -235,7 +243,8 @@ static const struct argp_option argp_options[] = {
 	{}
 };
 
-static const char argp_args_doc[] = "ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--scale FILE.svg";
+static const char argp_args_doc[] =
+	"ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--deleted\n--build-ids\n--scale FILE.svg";
 
 static const char argp_doc[] =
 	"Show which mappings of a process cover the given addresses, or list its mappings: with the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps if the kernel has them, otherwise from the text of that file.\n"
@@ -248,12 +257,14 @@ static const char argp_doc[] =
 	"  procfs_query -p 1 --list --interval 1   what is mapped and unmapped\n"
 	"  procfs_query --all --name '*/libssl*'   who has mapped a library\n"
 	"  procfs_query --all --sum -B             which files are mapped, and how much\n"
+	"  procfs_query --all --deleted            what to restart after an upgrade\n"
+	"  procfs_query --all --build-ids          which builds of libraries are in use\n"
 	"  procfs_query -p 1 --list --compare      do all methods agree?\n"
 	"  procfs_query -p 1 --list --bench 100    which method is fastest?\n"
 	"\n"
 	"With -T, build IDs are read from /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE, or else from the path if it still leads to the mapped file.\n"
 	"\n"
-	"In JSON, addresses and offsets are hexadecimal strings, inode numbers are decimal strings. In a name or program, each byte that is not valid UTF-8 becomes \\u0080 to \\u00ff; name_hex or program_hex then has all bytes.\n"
+	"In JSON, addresses and offsets are hexadecimal strings, inode numbers are decimal strings. In a name, program or file, each byte that is not valid UTF-8 becomes \\u0080 to \\u00ff; name_hex, program_hex or file_hex then has all bytes.\n"
 	"\n"
 	"On a terminal, names are shortened to fit, and colours are used unless NO_COLOR is set. In a pipe, names are complete.\n"
 	"\n"
@@ -403,9 +414,10 @@ static void check_maps_file(const struct options *options)
 {
 	if (options->maps_file &&
 	    (options->build_id || options->interval || options->compare ||
-	     options->runs || (options->method != PROCMAP_ANY_METHOD &&
-			       options->method != PROCMAP_BY_TEXT)))
-		fail("--maps-file has only a text: leave out -Q, -S, -B, --interval, --compare and --bench");
+	     options->runs || options->deleted || options->build_ids ||
+	     (options->method != PROCMAP_ANY_METHOD &&
+	      options->method != PROCMAP_BY_TEXT)))
+		fail("--maps-file has only a text: leave out -Q, -S, -B, --deleted, --build-ids, --interval, --compare and --bench");
 }
 
 static void check_process(const struct options *options)
@@ -434,15 +446,15 @@ static void check_options(const struct options *options)
 		    options->filters || options->interval || options->build_id ||
 		    options->verbose || options->sort ||
 		    prints_mappings(options) || options->rss || options->sum ||
-		    options->file || options->nr_addrs || options->compare ||
-		    options->runs)
+		    options->deleted || options->build_ids || options->file ||
+		    options->nr_addrs || options->compare || options->runs)
 			fail("--scale measures its own processes: use it alone or with --json");
 		return;
 	}
 	check_process(options);
-	if (options->list + !!options->name + options->sum + !!options->file +
-	    !!options->nr_addrs != 1)
-		fail("give either addresses, or -f FILE, --list, --name NAME or --sum");
+	if (options->list + !!options->name + options->sum + options->deleted +
+	    options->build_ids + !!options->file + !!options->nr_addrs != 1)
+		fail("give either addresses, or -f FILE, --list, --name NAME, --sum, --deleted or --build-ids");
 	if (options->sort && !options->file && !options->nr_addrs)
 		fail("--sort is for addresses: use it with them, or with -f FILE");
 	if (options->compare && options->runs)
@@ -458,6 +470,9 @@ static void check_options(const struct options *options)
 		fail("--name excludes --compare: use --list");
 	if (options->sum && (options->compare || options->runs))
 		fail("--sum excludes --compare and --bench: use --list");
+	if ((options->deleted || options->build_ids) &&
+	    (options->compare || options->runs || options->build_id))
+		fail("--deleted and --build-ids exclude --compare, --bench, -B: use --list");
 	if (options->method && (options->compare || options->runs))
 		fail("--compare and --bench use all methods: leave out -Q, -S and -T");
 }
@@ -498,6 +513,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 's':
 		options->sum = true;
+		break;
+	case KEY_DELETED:
+		options->deleted = true;
+		break;
+	case KEY_BUILD_IDS:
+		options->build_ids = true;
 		break;
 	case KEY_SORT:
 		options->sort = true;
@@ -568,13 +589,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 /**
- * struct totals - results over all processes, which are printed at the end
+ * struct totals - results over all processes
  * @comparison: counts and differences of --compare.
  * @sums: the sums of --sum.
+ * @deleted: what is known of files, for --deleted.
+ * @ids: the files of --build-ids.
  */
 struct totals {
 	struct comparison comparison;
 	struct sums sums;
+	struct deleted deleted;
+	struct ids ids;
 };
 
 static int work_on(const struct options *options, struct totals *totals,
@@ -584,15 +609,20 @@ static int work_on(const struct options *options, struct totals *totals,
 		return compare(options, &totals->comparison, out);
 	if (options->sum)
 		return add_to_sums(options, &totals->sums);
+	if (options->deleted)
+		return print_deleted(options, &totals->deleted, out);
+	if (options->build_ids)
+		return add_to_ids(options, &totals->ids);
 	return options->runs ? bench(options, out) : show(options, out);
 }
 
 static int print_totals(const struct options *options, struct totals *totals,
 			FILE *out)
 {
-	return options->compare ?
-	       print_comparison(options, &totals->comparison, out) :
-	       print_sums(options, &totals->sums, out);
+	if (options->compare)
+		return print_comparison(options, &totals->comparison, out);
+	return options->sum ? print_sums(options, &totals->sums, out) :
+			      print_ids(options, &totals->ids, out);
 }
 
 /* With --all or --exe, skip processes that exited or that we may not inspect. */
@@ -650,7 +680,8 @@ static void fail_without_process(const struct options *options)
 
 static int work(struct options *options, const struct processes *processes)
 {
-	const bool has_totals = options->compare || options->sum;
+	const bool has_totals = options->compare || options->sum ||
+				options->build_ids;
 	struct totals totals = {};
 	struct output output;
 	int status = EXIT_FAILURE;
@@ -677,6 +708,7 @@ static int work(struct options *options, const struct processes *processes)
 		status = print_totals(options, &totals, output.file);
 		end_output(&output, true);
 	}
+	free_deleted(&totals.deleted);
 	report_skipped(nr_denied);
 	return status;
 }

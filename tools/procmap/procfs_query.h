@@ -51,6 +51,8 @@
  * @name: list the mappings with this name, or that match this pattern, or NULL.
  * @match: how to compare with @name.
  * @sum: add up the sizes of all mappings, by file.
+ * @deleted: list the mapped files that were deleted or replaced.
+ * @build_ids: list the build IDs of all mapped files.
  * @compare: compare the results of all methods.
  * @build_id: print build IDs.
  * @rss: print how much of each mapping is resident.
@@ -81,6 +83,8 @@ struct options {
 	char *name;
 	enum procmap_match match;
 	bool sum;
+	bool deleted;
+	bool build_ids;
 	bool compare;
 	bool build_id;
 	bool rss;
@@ -120,6 +124,7 @@ struct processes {
 void add_process(struct processes *processes, pid_t pid);
 void find_processes(const struct options *options, struct processes *processes);
 char *program_of(pid_t pid);
+int by_pid(const void *a, const void *b);
 char *read_all(FILE *file, size_t *len);
 char *read_proc(pid_t pid, const char *name, size_t *len);
 
@@ -182,6 +187,9 @@ void begin_output(struct output *output);
 void end_output(struct output *output, bool is_good);
 void look_at_terminal(void);
 
+/* The fewest columns for a name, even on a narrow terminal. */
+#define NAME_WIDTH_MIN		20
+
 enum colour {
 	BOLD = 1,
 	RED = 31,
@@ -191,7 +199,7 @@ enum colour {
 
 int print_coloured(FILE *out, enum colour colour, const char *text);
 void print_whole_name(FILE *out, const char *name);
-void print_name(FILE *out, const char *name, size_t column);
+size_t print_name(FILE *out, const char *name, size_t column);
 /* The columns of a build ID, without the blank after it. */
 #define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
 
@@ -244,6 +252,8 @@ void json_number(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
 void json_address(struct json *json, const char *key, uint64_t addr);
 void json_string(struct json *json, const char *key, const char *string);
+void json_exact(struct json *json, const char *key, const char *hex_key,
+		const char *bytes, size_t len);
 void json_inode(struct json *json, const struct procmap_mapping *vma);
 void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);
@@ -284,6 +294,68 @@ struct sums {
 
 int add_to_sums(const struct options *options, struct sums *sums);
 int print_sums(const struct options *options, struct sums *sums, FILE *out);
+
+/* procfs_query_files.c */
+
+/**
+ * struct file_visitor - what to do with the mapped files of a process
+ * @want: the flags for what the library has to find out about a new file.
+ * @begin: called before the first mapping; again if the process executes another
+ *	program, whose mappings are visited then.
+ * @visit: called for each mapping; returns whether its file is new.
+ * @learn: called for mappings of new files, after all were visited, with what is
+ *	wanted. Meanwhile, another file may have been mapped instead.
+ * @context: passed to these functions.
+ */
+struct file_visitor {
+	unsigned int want;
+	void (*begin)(void *context);
+	bool (*visit)(void *context, const struct procmap_mapping *vma);
+	void (*learn)(void *context, const struct procmap_mapping *vma);
+	void *context;
+};
+
+int visit_files(const struct options *options,
+		const struct file_visitor *visitor);
+int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
+
+/* procfs_query_deleted.c */
+
+/**
+ * struct deleted - the mapped files of all processes so far
+ * @files: a tsearch(3) tree. print_deleted() allocates its nodes, free_deleted()
+ *	frees them.
+ * @walks: the number of walks over the mappings of a process.
+ * @has_headings: the line above the first process has been printed.
+ */
+struct deleted {
+	void *files;
+	size_t walks;
+	bool has_headings;
+};
+
+int print_deleted(const struct options *options, struct deleted *deleted,
+		  FILE *out);
+void free_deleted(struct deleted *deleted);
+
+/* procfs_query_ids.c */
+
+/**
+ * struct ids - the mapped files of all processes so far, and their build IDs
+ * @files: the files. add_to_ids() allocates them, print_ids() frees them.
+ * @nr: the number of files.
+ * @tree: the same files as a tsearch(3) tree.
+ * @walks: the number of walks over the mappings of a process.
+ */
+struct ids {
+	struct file **files;
+	size_t nr;
+	void *tree;
+	size_t walks;
+};
+
+int add_to_ids(const struct options *options, struct ids *ids);
+int print_ids(const struct options *options, struct ids *ids, FILE *out);
 
 /* procfs_query_compare.c */
 

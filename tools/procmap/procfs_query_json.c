@@ -158,8 +158,8 @@ static void json_hex(struct json *json, const char *key, const void *bytes,
 }
 
 /* If bytes were lost in the string, print all of them with the other key. */
-static void json_exact(struct json *json, const char *key, const char *hex_key,
-		       const char *bytes, size_t len)
+void json_exact(struct json *json, const char *key, const char *hex_key,
+		const char *bytes, size_t len)
 {
 	if (!json_bytes(json, key, bytes, len))
 		json_hex(json, hex_key, bytes, len);

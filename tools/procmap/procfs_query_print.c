@@ -10,9 +10,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* The fewest columns for a name, even on a narrow terminal. */
-#define NAME_WIDTH_MIN		20
-
 /*
  * Where names begin on a terminal too narrow for the column of the text, and where
  * other columns than those of the text begin.
@@ -124,9 +121,9 @@ void print_whole_name(FILE *out, const char *name)
 
 /*
  * Print a name at @column of a line. If it is too long for the terminal, cut its
- * beginning.
+ * beginning. Returns the columns that it takes on a terminal.
  */
-void print_name(FILE *out, const char *name, size_t column)
+size_t print_name(FILE *out, const char *name, size_t column)
 {
 	size_t room = NAME_WIDTH_MIN, sum, width;
 	mbstate_t state = {};
@@ -141,8 +138,10 @@ void print_name(FILE *out, const char *name, size_t column)
 			name += next_character(name, &state, &wide, &width);
 			sum -= width;
 		}
+		sum += strlen("...");
 	}
 	print_whole_name(out, name);
+	return sum;
 }
 
 bool has_file(const struct procmap_mapping *vma)

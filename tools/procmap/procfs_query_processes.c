@@ -133,7 +133,7 @@ void add_process(struct processes *processes, pid_t pid)
 	processes->pids[processes->nr++] = pid;
 }
 
-static int by_pid(const void *a, const void *b)
+int by_pid(const void *a, const void *b)
 {
 	return *(const pid_t *)a - *(const pid_t *)b;
 }

@@ -17,6 +17,7 @@ import json
 import mmap
 import os
 import pty
+import pwd
 import re
 import shutil
 import signal
@@ -291,9 +292,11 @@ def running(program):
 
 
 def build_id_of(path):
-    """The build ID of a file, as binutils read it."""
-    notes = subprocess.check_output(["readelf", "-n", path], stderr=DEVNULL, text=True)
-    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    """The build ID of a file, as binutils read it, or None."""
+    notes = subprocess.run(["readelf", "-n", path], check=False, stdout=PIPE,
+                           stderr=DEVNULL, text=True).stdout
+    found = re.search(r"Build ID: ([0-9a-f]+)", notes)
+    return found and found[1]
 
 
 def stop(child):
@@ -407,6 +410,77 @@ def be_actor(program):
         elif line == "execute":
             print(line, flush=True)
             os.execv(program, [program])
+
+
+# What be_mapper() does with a file after mapping it, and whether it is deleted then.
+FATES = {
+    "kept": False,
+    "kept (deleted)": False,
+    "overwritten": False,
+    "renamed": False,
+    "replaced": True,
+    "replaced (deleted)": True,
+    "replaced twice": True,
+    "deleted": True,
+    "deleted new\nline": True,
+    "created again": True,
+}
+
+
+def meet_fate(path, fate, content):
+    """Let a file meet its fate, as an upgrade by dpkg or an editor would."""
+    def write(name):
+        with open(name, "wb") as file:
+            file.write(content)
+
+    if fate.startswith("replaced"):
+        for _ in range(2 if "twice" in fate else 1):
+            write(f"{path}.new")
+            os.rename(f"{path}.new", path)
+    elif fate == "overwritten":
+        with open(path, "r+b") as file:
+            file.write(content)
+    elif fate == "renamed":
+        os.rename(path, f"{path} to")
+    elif not fate.startswith("kept"):
+        os.unlink(path)
+        if fate == "created again":
+            write(path)
+
+
+def be_mapper(top, library):
+    """Map a copy of a library for each fate, and memory that never had a path."""
+    with open(library, "rb") as file:
+        content = file.read()
+    libc, kept = ctypes.CDLL(None, use_errno=True), []
+    libc.shmat.restype = ctypes.c_void_p
+
+    def keep(fd, permissions=mmap.PROT_READ | mmap.PROT_EXEC):
+        for _ in range(2):
+            kept.append(mmap.mmap(fd, 2 * PAGE, flags=mmap.MAP_PRIVATE,
+                                  prot=permissions))
+
+    os.mkdir(top)
+    for fate in FATES:
+        with open(f"{top}/{fate}", "wb+") as file:
+            file.write(content)
+            file.flush()
+            keep(file.fileno())
+        meet_fate(f"{top}/{fate}", fate, content)
+
+    memory = os.memfd_create("a name/of memory")
+    os.ftruncate(memory, 2 * PAGE)
+    keep(memory)
+    kept.append(mmap.mmap(-1, 2 * PAGE))
+    segment = libc.shmget(0, 2 * PAGE, 0o600)
+    assert segment >= 0 and libc.shmat(segment, None, 0) != ctypes.c_void_p(-1).value
+    assert not libc.shmctl(segment, 0, None)
+    if os.uname().machine == "x86_64":
+        io_setup = 206
+        libc.syscall(io_setup, 1, ctypes.byref(ctypes.c_ulong(0)))
+    for line in echo():
+        if line.startswith("mount "):
+            subprocess.check_call(["mount", "--bind", *line.split()[1:]])
 
 
 class ProcfsQueryTest(unittest.TestCase):
@@ -658,8 +732,10 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
 
     def test_there_has_to_be_one_thing_to_do(self):
-        message = "give either addresses, or -f FILE, --list, --name NAME or --sum"
-        for args in ((), ("--list", "400000"), ("--list", "--name", "x"), ("--list", "-f", self.addresses),
+        message = ("give either addresses, or -f FILE, --list, --name NAME, --sum, "
+                   "--deleted or --build-ids")
+        for args in ((), ("--list", "400000"), ("--list", "--name", "x"),
+                     ("--list", "-f", self.addresses),
                      ("-f", self.addresses, "400000")):
             self.refused(message, *args)
 
@@ -1482,10 +1558,10 @@ class ProcfsQueryTest(unittest.TestCase):
         self.refused(f"{self.tmp}: Is a directory: {message}", "-m", self.tmp, "--list",
                      of=None)
         for option in (("-Q",), ("-S",), ("-B",), ("-i1",), ("--compare",),
-                       ("--bench", "2")):
+                       ("--bench", "2"), ("--deleted",), ("--build-ids",)):
             self.refused("--maps-file has only a text: leave out -Q, -S, -B, "
-                         "--interval, --compare and --bench", "-m", bad, "--list",
-                         *option, of=None)
+                         "--deleted, --build-ids, --interval, --compare and --bench",
+                         "-m", bad, "--list", *option, of=None)
 
     def resident(self, pid):
         """The KiB of each mapping that are resident, by its first address."""
@@ -1611,6 +1687,352 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(found["total"], total.json())
         self.assertCountEqual(found["sums"], [sum.json() for sum in sums])
 
+    def start_mapper(self, name, *before, **popen):
+        """Start a process that maps files in a directory of its own."""
+        library = find(self.plain, "r-xp", "/libc").name
+        top = f"{self.tmp}/{name}"
+        return self.start(*before, sys.executable, __file__, "--mapper", top, library,
+                          **popen), top
+
+    def deleted_files(self, *args, of=None, **options):
+        """The files of each process that --deleted prints."""
+        found = {}
+        for row in self.run_json_lines("--deleted", *args, of=of, **options):
+            found.setdefault(row["pid"], []).append(row["file"])
+        return found
+
+    @staticmethod
+    def deleted_by_test(top):
+        return [f"{top}/{fate}".replace("\n", "\\012")
+                for fate, is_deleted in FATES.items() if is_deleted]
+
+    def test_deleted_are_the_files_that_were_removed_or_replaced(self):
+        mapper, top = self.start_mapper("fates")
+        for method in METHODS:
+            found = self.deleted_files(method, of=mapper.pid)
+            self.assertEqual(list(found), [mapper.pid])
+            self.assertCountEqual(found[mapper.pid], self.deleted_by_test(top))
+            for filters in ("--executable",), ("--file-backed", "--readable"):
+                self.assertEqual(self.deleted_files(method, *filters, of=mapper.pid),
+                                 found)
+
+    def test_deleted_does_not_include_memory_without_path(self):
+        mapper, top = self.start_mapper("memory")
+        memory = {vma.name for vma in maps(mapper.pid)
+                  if vma.has_file() and vma.name.endswith(" (deleted)")
+                  and not vma.name.startswith(top)}
+        self.assertLessEqual({"/memfd:a name/of memory (deleted)",
+                              "/SYSV00000000 (deleted)", "/dev/zero (deleted)"},
+                             memory)
+        found, = self.deleted_files(of=mapper.pid).values()
+        for path in found:
+            self.assertIn(top, path)
+
+    def test_deleted_finds_processes_among_all(self):
+        mappers = dict(self.start_mapper(name) for name in ("first", "second"))
+        expected = {mapper.pid: sorted(self.deleted_by_test(top))
+                    for mapper, top in mappers.items()}
+        python = os.readlink(f"/proc/{next(iter(expected))}/exe")
+        for processes_args in ("--all",), ("--exe", python):
+            for method in METHODS:
+                found = self.deleted_files(method, *processes_args)
+                self.assertEqual(list(found), sorted(found))
+                self.assertNotIn(self.plain, found)
+                for pid, files in expected.items():
+                    self.assertEqual(sorted(found[pid]), files)
+
+    def test_deleted_is_exit_status_1_if_there_is_none(self):
+        for method in METHODS:
+            self.assertEqual(self.run_tool("--deleted", method, status=1), "")
+            self.run_tool("--deleted", method, "--json", status=1)
+            self.run_tool("--deleted", method, "--exe", self.cat, of=None, status=1)
+
+    @needs("lsof")
+    def test_deleted_agrees_with_lsof(self):
+        mapper, top = self.start_mapper("lsof")
+        out = subprocess.run(["lsof", "-w", "-a", "-p", str(mapper.pid), "-d", "DEL",
+                              "-F", "pn"], check=False, stdout=PIPE).stdout
+        by_lsof = {line[1:] for line in lines_of(as_text(out))
+                   if line.startswith(f"n{top}/")}
+        found, = self.deleted_files(of=mapper.pid).values()
+        by_lsof = {path.replace("\\\\", "\\") for path in by_lsof}
+        # lsof takes the end of this name for a remark of the kernel.
+        by_lsof.discard(f"{top}/kept")
+        self.assertEqual(by_lsof, set(found))
+
+    def test_deleted_agrees_with_the_rule_of_needrestart(self):
+        mapper, top = self.start_mapper("needrestart")
+        outdated = {vma.name[:-len(" (deleted)")] for vma in maps(mapper.pid)
+                    if "x" in vma.permissions and vma.name.startswith(top)
+                    and vma.name.endswith(" (deleted)")}
+        # That rule takes the end of this name for a remark of the kernel.
+        outdated.remove(f"{top}/kept")
+        found, = self.deleted_files("--executable", of=mapper.pid).values()
+        self.assertEqual(outdated, set(found))
+
+    @needs_root
+    @needs("unshare")
+    def test_deleted_looks_below_the_root_of_each_process(self):
+        private = ("unshare", "--mount", "--propagation", "private")
+        inside, top = self.start_mapper("inside", *private)
+        kept = f"{top}/kept"
+        outside = self.start(sys.executable, "-c", "import mmap, sys\n"
+                             f"file = open({kept!r}, 'rb')\n"
+                             "kept = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+                             "for line in sys.stdin: print(line, end='', flush=True)")
+        command(inside, f"mount {self.cat} {kept}")
+        for args in ("--all",), ("--all", "-T"):
+            found = self.deleted_files(*args)
+            self.assertCountEqual(found[inside.pid],
+                                  [*self.deleted_by_test(top), kept])
+            self.assertNotIn(outside.pid, found)
+
+    def with_fake(self, name, content, pid):
+        """The command line of --deleted if this file in /proc has this content."""
+        script = 'mount --bind "$0" "/proc/$1" && shift && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", script, self.write(name, content),
+                f"{pid}/{name}", self.tool, "--deleted", "-p", str(pid)]
+
+    @needs_root
+    @needs("unshare")
+    def test_deleted_knows_memory_without_path_by_its_name(self):
+        files = ("/SYSV0000abcd.so", "/SYSVno-digit", "/SYSV", "/i915.so", "/dev/zero2",
+                 "/anon_hugepages", "/srv/memfd:name", "/srv/[aio]", "/drm mm object/a",
+                 "/secretmem.so")
+        memory = ("/SYSV0000abcd", "/i915", "/dev/zero", "/anon_hugepage", "/memfd:name",
+                  "/[aio]", "/drm mm object", "/secretmem")
+        names = [f"{name} (deleted)" for name in files + memory] + ["/dmabuf:name"]
+        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-xp 00000000 00:01 {i + 1} "
+                       f"{name}\n" for i, name in enumerate(names))
+        self.last_run = self.with_fake("maps", text, self.plain) + ["-T", "--json"]
+        out = subprocess.check_output(self.last_run, text=True)
+        self.assertEqual([json.loads(line)["file"] for line in lines_of(out)],
+                         list(files))
+
+    def deleted_row(self, pid, cgroup):
+        """The row of the only file, and its object, with this cgroup."""
+        self.last_run = self.with_fake("cgroup", cgroup, pid)
+        heading, row = lines_of(subprocess.check_output(self.last_run, text=True))
+        self.assertRegex(heading, "^ +pid user +unit or container +program +file$")
+        out = subprocess.check_output([*self.last_run, "--json"], text=True)
+        return row, self.valid(out)
+
+    @needs_root
+    @needs("unshare")
+    def test_deleted_has_user_unit_container_and_program(self):
+        top = f"{self.tmp}/owner"
+        os.mkdir(top)
+        library = shutil.copy(find(self.plain, "r-xp", "/libc").name, top)
+        pid = self.start(self.cat, **NOBODY,
+                         env=os.environ | {"LD_LIBRARY_PATH": top}).pid
+        meet_fate(library, "replaced", b"another version")
+        user = pwd.getpwuid(65534).pw_name
+        container, short = "0123456789abcdef" * 4, "0123456789ab"
+        pod = "kubepods-burstable-pod0f1e.slice"
+        for path, unit, named, shown in (
+                ("/", None, None, "-"),
+                ("/user.slice", None, None, "-"),
+                ("/system.slice/ssh.service", "ssh.service", None, "ssh.service"),
+                ("/user.slice/user-1000.slice/session-2.scope", "session-2.scope",
+                 None, "session-2.scope"),
+                ("/user.slice/user-1.slice/user@1.service/app.slice/a.service",
+                 "a.service", None, "a.service"),
+                ("/system.slice/b.service/worker", "b.service", None, "b.service"),
+                (f"/docker/{container}", None, container, short),
+                (f"/system.slice/docker-{container}.scope",
+                 f"docker-{container}.scope", container, short),
+                (f"/machine.slice/libpod-{container}.scope/container",
+                 f"libpod-{container}.scope", container, short),
+                (f"/machine.slice/libpod-conmon-{container}.scope",
+                 f"libpod-conmon-{container}.scope", None,
+                 f"libpod-conmon-{container}.scope"),
+                (f"/system.slice/c.service/libpod-payload-{container}", "c.service",
+                 container, short),
+                (f"/kubepods.slice/{pod}/cri-containerd-{container}.scope",
+                 f"cri-containerd-{container}.scope", container, short),
+                (f"/system.slice/{pod}:cri-containerd:{container}", None, container,
+                 short),
+                (f"/docker/{container}/system.slice/d.service", "d.service",
+                 container, short),
+                (f"/docker/{container[1:]}", None, None, "-"),
+                ("/lxc/web", None, "web", "web"),
+                ("/lxc.payload.a-long-name-of-a-container/e.service", "e.service",
+                 "a-long-name-of-a-container", "a-long-name-of-a-container"),
+                ("/machine.slice/machine-web.scope/payload", "machine-web.scope",
+                 "web", "web"),
+                (r"/machine.slice/machine-qemu\x2d1\x2dvm.scope",
+                 r"machine-qemu\x2d1\x2dvm.scope", None,
+                 r"machine-qemu\x2d1\x2dvm.scope")):
+            for cgroup in (f"0::{path}\n", f"4:cpu,memory:/\n1:name=systemd:{path}\n"
+                           "0::/\n"):
+                row, found = self.deleted_row(pid, cgroup)
+                self.assertEqual(row.split(), [str(pid), user, shown, self.cat,
+                                               library], cgroup)
+                vma = find(pid, "r.*", f"{library} (deleted)")
+                self.assertEqual(found, {
+                    "pid": pid, "user": user, "uid": 65534, "unit": unit,
+                    "container": named, "program": self.cat, "file": library,
+                    **vma.json_device()}, cgroup)
+
+    @needs_root
+    def test_deleted_has_the_number_of_a_user_without_name(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/nameless")
+        target = self.start(path, user=4242424, group=65534, extra_groups=[])
+        os.unlink(path)
+        row = lines_of(self.run_tool("--deleted", of=target.pid))[1]
+        self.assertEqual(row.split()[:2], [str(target.pid), "4242424"])
+        found = self.run_json("--deleted", of=target.pid)
+        self.assertEqual((found["user"], found["uid"]), (None, 4242424))
+
+    @needs("strace")
+    def test_deleted_stats_each_path_once(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/once")
+        pids = [self.start(path).pid for _ in range(3)]
+        os.unlink(path)
+
+        def looked_up(*args):
+            out = subprocess.run(["strace", "-e", "trace=%file", self.tool, "--deleted",
+                                  *args], check=False, stdout=PIPE, stderr=PIPE).stderr
+            return re.findall(r'\b\w+\(\d+, "root(/[^"]+)"', as_text(out))
+
+        paths = looked_up("-p", str(pids[0]))
+        self.assertEqual(set(paths), {vma.name for vma in maps(pids[0])
+                                      if vma.name.startswith("/")})
+        self.assertEqual(looked_up("--exe", path), paths)
+
+    def test_deleted_and_build_ids_exclude_other_work(self):
+        message = ("--deleted and --build-ids exclude --compare, --bench, -B: use "
+                   "--list")
+        for work in "--deleted", "--build-ids":
+            for args in ("--compare",), ("--bench", "2"), ("-B",):
+                self.refused(message, work, *args)
+            self.refused("--interval watches all mappings: use it with --list",
+                         "--interval", "1", work)
+
+    @staticmethod
+    def build_ids_by_readelf(*pids):
+        """What readelf says of mapped files: the rows by ID, and files without one."""
+        rows, without = {}, set()
+        for pid in pids:
+            for vma in filter(Vma.has_file, maps(pid)):
+                start, end = (int(part, 16) for part in vma.line.split()[0].split("-"))
+                build_id = build_id_of(f"/proc/{pid}/map_files/{start:x}-{end:x}")
+                if build_id:
+                    row = rows.setdefault(build_id, (set(), set()))
+                    row[0].add((vma.device, vma.inode, vma.name))
+                    row[1].add(pid)
+                else:
+                    without.add((vma.device, vma.inode))
+        return rows, without
+
+    def check_build_ids(self, *args, of=None, pids=()):
+        """Compare --build-ids with readelf."""
+        rows, without = self.build_ids_by_readelf(*pids)
+        *found, others = self.run_json_lines("--build-ids", *args, of=of)
+        self.assertEqual(others, {"without_build_id": len(without), "unreadable": 0})
+        for row in found:
+            files, pids_of_row = rows.pop(row["build_id"])
+            self.assertEqual(row["pids"], sorted(pids_of_row))
+            self.assertEqual(row["processes"], len(pids_of_row))
+            self.assertCountEqual(
+                [((file["dev_major"], file["dev_minor"]), file["inode"], file["name"])
+                 for file in row["files"]], files)
+        self.assertEqual(rows, {})
+
+    @needs_root
+    @needs("readelf")
+    def test_build_ids_of_all_files_are_those_of_readelf(self):
+        twice = shutil.copy(self.cat, f"{self.tmp}/twice-mapped")
+        mapper, _ = self.start_mapper("build-ids")
+        pids = self.start(twice).pid, self.start(twice).pid
+        for method in METHODS:
+            self.check_build_ids(method, of=mapper.pid, pids=[mapper.pid])
+            self.check_build_ids(method, "-e", twice, pids=pids)
+
+    def program_with_build_id(self, name, build_id):
+        """A copy of cat with this build ID."""
+        path = shutil.copy(self.cat, f"{self.tmp}/{name}")
+        with open(path, "rb+") as file:
+            content = file.read()
+            file.seek(content.index(bytes.fromhex(build_id_of(path))))
+            file.write(bytes.fromhex(build_id))
+        self.assertEqual(build_id_of(path), build_id)
+        return path
+
+    def build_id_lines(self, *args):
+        """What --build-ids prints of each build ID of all processes."""
+        heading, *lines = lines_of(self.run_tool("--all", "--build-ids", *args,
+                                                 of=None))
+        self.assertRegex(heading, "^build ID +processes  paths  PIDs$")
+        found = {}
+        for line in lines:
+            if not re.fullmatch("files .*: [0-9]+", line):
+                build_id, number, rest = line.split(None, 2)
+                self.assertNotIn(build_id, found)
+                found[build_id] = (int(number), *rest.rsplit("  ", 1))
+        return found
+
+    @needs("readelf")
+    def test_build_ids_are_a_line_each(self):
+        ids = "aa" * 20, "bb" * 20
+        programs = [self.program_with_build_id(name, build_id) for name, build_id in
+                    (("b", ids[0]), ("a", ids[0]), ("c", ids[1]))]
+        *pids, other = (self.start(programs[i]).pid for i in (0, 1, 0, 2))
+        pids.sort()
+        for method in METHODS:
+            found = self.build_id_lines(method)
+            self.assertEqual(found[ids[0]], (3, f"{programs[1]}, {programs[0]}",
+                                             ",".join(map(str, pids))))
+            self.assertEqual(found[ids[1]], (1, programs[2], f"{other}"))
+            paths = [line[1] for line in found.values()]
+            self.assertEqual(paths, sorted(paths))
+
+    @needs_root
+    @needs("readelf")
+    @needs("unshare")
+    def test_build_ids_of_one_path_in_two_containers(self):
+        ids = "cc" * 20, "dd" * 20
+        path, hidden = (self.program_with_build_id(name, build_id)
+                        for name, build_id in zip(("path", "hidden"), ids))
+        inside = self.start("unshare", "--mount", "--propagation", "private", "sh", "-c",
+                            'mount --bind "$0" "$1" && exec "$1"', hidden, path)
+        outside = self.start(path)
+        for method in METHODS:
+            found = self.build_id_lines(method)
+            for build_id, process in zip(ids, (outside, inside)):
+                self.assertEqual(found[build_id], (1, path, f"{process.pid}"))
+
+    @needs_root
+    @needs("strace")
+    def test_build_ids_asks_for_each_file_once(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/asked")
+        pids = [self.start(path).pid for _ in range(3)]
+        out = subprocess.run(["strace", "-e", "trace=%file", self.tool, "--build-ids",
+                              "-T", "-e", path], check=False, stdout=DEVNULL,
+                             stderr=PIPE).stderr
+        opened = re.findall(r'"map_files/[^"]+"', as_text(out))
+        files = {(vma.device, vma.inode) for pid in pids
+                 for vma in filter(Vma.has_file, maps(pid))}
+        self.assertEqual(len(opened), len(files))
+
+    @needs_root
+    def test_build_ids_counts_files_that_cannot_be_read(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/unreadable")
+        target = self.start(path, **NOBODY).pid
+        os.unlink(path)
+        args = "--build-ids", "-T"
+        out = self.run_tool(*args, of=target, **NOBODY)
+        self.assertEqual(lines_of(out)[-1], "files that cannot be read: 1")
+        out = self.run_tool(*args, "--json", of=target, **NOBODY)
+        self.assertEqual(json.loads(lines_of(out)[-1])["unreadable"], 1)
+
+    def test_build_ids_is_exit_status_1_if_there_is_none(self):
+        for method in METHODS:
+            args = "--build-ids", method, "--shared"
+            self.assertEqual(self.run_tool(*args, status=1), "")
+            self.assertEqual(self.run_json(*args, status=1),
+                             {"without_build_id": 0, "unreadable": 0})
+
     def test_processes_exclude_each_other(self):
         message = ("-p, --all, --exe and --maps-file exclude each other: use one of "
                    "them")
@@ -1678,6 +2100,17 @@ class ProcfsQueryTest(unittest.TestCase):
         out = self.on_terminal("--list", of=target, COLUMNS="300")
         self.assertEqual(lines_of(self.without_colours(out)), map_lines(target))
 
+    def test_terminal_gets_lines_of_deleted_files_that_fit(self):
+        path = f"{self.tmp}/{'1' * 100}/program"
+        os.mkdir(os.path.dirname(path))
+        target = self.start(shutil.copy(self.cat, path)).pid
+        os.unlink(path)
+        out = self.without_colours(self.on_terminal("--deleted", of=target))
+        self.assertRegex(out, r"(?m) \.\.\.1*/program  \.\.\.1*/program$")
+        self.assertEqual(max(map(len, lines_of(out))), 80)
+        self.assertTrue(self.run_tool("--deleted", of=target).endswith(
+            f" {path}  {path}\n"))
+
     def test_colours_are_for_a_terminal_that_wants_them(self):
         self.assertIn("\033[32mr-xp\033[m", self.on_terminal("--list"))
         for no_colour in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
@@ -1708,6 +2141,18 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertNotRegex(out, CONTROLS)
             self.assertIn(r"/control \u007f \u0080 \u009f \u202a \u202e \u2066 \u2069"
                           '"', out)
+
+    def test_no_control_character_gets_to_a_terminal_from_deleted(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/gone \x1b[2J\n\u202e")
+        target = self.start(path).pid
+        os.unlink(path)
+        for work in "--deleted", "--build-ids":
+            out = self.on_terminal(work, of=target, COLUMNS="300", LC_ALL="C.UTF-8")
+            self.assertNotRegex(self.without_colours(out), CONTROLS)
+            self.assertIn(r"/gone ?[2J\012?", out)
+            out = self.run_tool(work, "--json", of=target)
+            self.assertNotRegex(out, CONTROLS)
+            self.assertIn(r"/gone \u001b[2J\\012\u202e", out)
 
     @needs_query
     @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
@@ -1927,7 +2372,7 @@ def main():
     return 0 if result.wasSuccessful() else 1
 
 
-ROLES = {"--odd": be_odd, "--actor": be_actor}
+ROLES = {"--odd": be_odd, "--actor": be_actor, "--mapper": be_mapper}
 
 if __name__ == "__main__":
     if sys.argv[1:] and sys.argv[1] in ROLES:

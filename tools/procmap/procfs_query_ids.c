@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: list the build IDs of mapped files, and who maps them. */
+#include "procfs_query.h"
+
+#include <search.h>
+
+/**
+ * struct file - a mapped file
+ * @first: the first of its mappings, and the build ID; without a name.
+ * @last_walk: the last walk that has come across it.
+ * @is_known: the library was asked for the build ID.
+ * @names: its names in the processes that map it, each once.
+ * @nr_names: the number of names.
+ * @pids: the processes that map it, in rising order.
+ * @nr_pids: the number of processes.
+ * @room: the number that @pids has room for.
+ */
+struct file {
+	struct procmap_mapping first;
+	size_t last_walk;
+	bool is_known;
+	char **names;
+	size_t nr_names;
+	pid_t *pids;
+	size_t nr_pids;
+	size_t room;
+};
+
+/**
+ * struct id - a build ID, and the files and processes that have it
+ * @files: the files.
+ * @nr_files: the number of files.
+ * @names: their names, sorted, each once. The files own them.
+ * @nr_names: the number of names.
+ * @pids: the processes that map one of them, in rising order.
+ * @nr_pids: the number of processes.
+ */
+struct id {
+	struct file **files;
+	size_t nr_files;
+	const char **names;
+	size_t nr_names;
+	pid_t *pids;
+	size_t nr_pids;
+};
+
+struct context {
+	struct ids *ids;
+	pid_t pid;
+};
+
+static int by_file(const void *a, const void *b)
+{
+	return by_inode(&((const struct file *)a)->first,
+			&((const struct file *)b)->first);
+}
+
+/* Files without a build ID come first. */
+static int by_build_id(const void *a, const void *b)
+{
+	const struct procmap_mapping *const x = &(*(struct file *const *)a)->first;
+	const struct procmap_mapping *const y = &(*(struct file *const *)b)->first;
+
+	if (x->build_id_size != y->build_id_size)
+		return x->build_id_size < y->build_id_size ? -1 : 1;
+	return x->build_id_size <= 0 ? 0 :
+	       memcmp(x->build_id, y->build_id, x->build_id_size);
+}
+
+static int by_build_id_and_file(const void *a, const void *b)
+{
+	const struct file *const x = *(struct file *const *)a;
+	const struct file *const y = *(struct file *const *)b;
+	const int order = by_build_id(a, b);
+
+	return order ? order : by_file(x, y);
+}
+
+static int by_string(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_first_name(const void *a, const void *b)
+{
+	const struct id *const x = a;
+	const struct id *const y = b;
+	const int order = by_string(x->names, y->names);
+
+	return order ? order : by_build_id(x->files, y->files);
+}
+
+static struct file *file_of(struct ids *ids, const struct procmap_mapping *vma)
+{
+	const struct file key = { .first = *vma };
+	struct file **found, *new;
+
+	found = tfind(&key, &ids->tree, by_file);
+	if (found)
+		return *found;
+	new = need(malloc(sizeof(*new)));
+	*new = key;
+	new->first.name = NULL;
+	/* That of a file which is unmapped before it is asked for its ID. */
+	new->first.build_id_size = -ENOENT;
+	need(tsearch(new, &ids->tree, by_file));
+	ids->files = need(reallocarray(ids->files, ids->nr + 1,
+				       sizeof(*ids->files)));
+	ids->files[ids->nr++] = new;
+	return new;
+}
+
+/* The last name is the most likely one. */
+static void add_name(struct file *file, const char *name)
+{
+	size_t i;
+
+	for (i = file->nr_names; i-- > 0;) {
+		if (!strcmp(file->names[i], name))
+			return;
+	}
+	file->names = need(reallocarray(file->names, file->nr_names + 1,
+					sizeof(*file->names)));
+	file->names[file->nr_names++] = need(strdup(name));
+}
+
+static void add_pid(struct file *file, pid_t pid)
+{
+	if (file->nr_pids && file->pids[file->nr_pids - 1] == pid)
+		return;
+	if (file->nr_pids == file->room) {
+		file->room = file->room * 2 + 4;
+		file->pids = need(reallocarray(file->pids, file->room,
+					       sizeof(pid)));
+	}
+	file->pids[file->nr_pids++] = pid;
+}
+
+static void begin(void *context)
+{
+	const struct context *const to = context;
+
+	to->ids->walks++;
+}
+
+static bool visit_file(void *context, const struct procmap_mapping *vma)
+{
+	const struct context *const to = context;
+	struct file *const file = file_of(to->ids, vma);
+	const bool is_first = file->last_walk != to->ids->walks;
+
+	file->last_walk = to->ids->walks;
+	add_name(file, vma->name);
+	add_pid(file, to->pid);
+	return is_first && !file->is_known;
+}
+
+static void learn_file(void *context, const struct procmap_mapping *vma)
+{
+	const struct context *const to = context;
+	const struct file key = { .first = *vma };
+	struct file *const *const found = tfind(&key, &to->ids->tree, by_file);
+
+	if (!found)
+		return;
+	(*found)->is_known = true;
+	(*found)->first.build_id_size = vma->build_id_size;
+	memcpy((*found)->first.build_id, vma->build_id, sizeof(vma->build_id));
+}
+
+int add_to_ids(const struct options *options, struct ids *ids)
+{
+	struct context context = { .ids = ids, .pid = options->pid };
+	const struct file_visitor visitor = {
+		.want = PROCMAP_WANT_BUILD_ID,
+		.begin = begin,
+		.visit = visit_file,
+		.learn = learn_file,
+		.context = &context,
+	};
+
+	return visit_files(options, &visitor);
+}
+
+/* Remove repetitions of sorted elements. Returns how many are left. */
+static size_t unique(void *elements, size_t nr, size_t size,
+		     int (*compare)(const void *a, const void *b))
+{
+	char *const from = elements;
+	size_t i, left = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (!left || compare(from + (left - 1) * size, from + i * size))
+			memmove(from + left++ * size, from + i * size, size);
+	}
+	return left;
+}
+
+/* Collect the names and the processes of all files with the ID. */
+static void complete_id(struct id *id)
+{
+	size_t nr_names = 0, nr_pids = 0, i, k;
+
+	for (i = 0; i < id->nr_files; i++) {
+		nr_names += id->files[i]->nr_names;
+		nr_pids += id->files[i]->nr_pids;
+	}
+	id->names = need(reallocarray(NULL, nr_names, sizeof(*id->names)));
+	id->pids = need(reallocarray(NULL, nr_pids, sizeof(*id->pids)));
+	for (i = 0; i < id->nr_files; i++) {
+		const struct file *const file = id->files[i];
+
+		for (k = 0; k < file->nr_names; k++)
+			id->names[id->nr_names++] = file->names[k];
+		for (k = 0; k < file->nr_pids; k++)
+			id->pids[id->nr_pids++] = file->pids[k];
+	}
+	qsort(id->names, id->nr_names, sizeof(*id->names), by_string);
+	id->nr_names = unique(id->names, id->nr_names, sizeof(*id->names),
+			      by_string);
+	qsort(id->pids, id->nr_pids, sizeof(*id->pids), by_pid);
+	id->nr_pids = unique(id->pids, id->nr_pids, sizeof(*id->pids), by_pid);
+}
+
+/*
+ * Group the files from the first with a build ID on; they are sorted by it. Returns
+ * NULL if there is none; the caller frees the result.
+ */
+static struct id *group(const struct ids *ids, size_t first, size_t *nr)
+{
+	struct id *groups = NULL;
+	size_t i;
+
+	*nr = 0;
+	for (i = first; i < ids->nr; i++) {
+		struct file **const file = &ids->files[i];
+
+		if (i == first || by_build_id(file - 1, file)) {
+			groups = need(reallocarray(groups, *nr + 1,
+						   sizeof(*groups)));
+			groups[(*nr)++] = (struct id) { .files = file };
+		}
+		groups[*nr - 1].nr_files++;
+	}
+	for (i = 0; i < *nr; i++)
+		complete_id(&groups[i]);
+	if (*nr)
+		qsort(groups, *nr, sizeof(*groups), by_first_name);
+	return groups;
+}
+
+static void json_id(const struct id *id, FILE *out)
+{
+	struct json json = { .out = out, .first = true, .one_line = true };
+	size_t i, k;
+
+	fputc('{', out);
+	json_build_id(&json, &id->files[0]->first);
+	json_number(&json, "processes", id->nr_pids);
+	json_open(&json, "pids", '[');
+	for (i = 0; i < id->nr_pids; i++)
+		json_number(&json, NULL, id->pids[i]);
+	json_close(&json, ']');
+	json_open(&json, "files", '[');
+	for (i = 0; i < id->nr_files; i++) {
+		const struct file *const file = id->files[i];
+
+		for (k = 0; k < file->nr_names; k++) {
+			const char *const name = file->names[k];
+
+			json_open(&json, NULL, '{');
+			json_exact(&json, "name", "name_hex", name, strlen(name));
+			json_inode(&json, &file->first);
+			json_close(&json, '}');
+		}
+	}
+	json_close(&json, ']');
+	json_end(&json);
+}
+
+static void print_headings(FILE *out)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "%-*s processes  paths  PIDs",
+		 BUILD_ID_WIDTH, "build ID");
+	print_coloured(out, BOLD, line);
+	fputc('\n', out);
+}
+
+static void print_id(const struct id *id, FILE *out)
+{
+	size_t i;
+
+	print_build_id_column(out, &id->files[0]->first);
+	fprintf(out, "%9zu  ", id->nr_pids);
+	for (i = 0; i < id->nr_names; i++) {
+		if (i)
+			fputs(", ", out);
+		print_whole_name(out, id->names[i]);
+	}
+	for (i = 0; i < id->nr_pids; i++)
+		fprintf(out, "%s%d", i ? "," : "  ", id->pids[i]);
+	fputc('\n', out);
+}
+
+/* Print how many files have no build ID that is known. */
+static void print_others(const struct options *options, size_t unreadable,
+			 size_t without, FILE *out)
+{
+	struct json json = { .out = out, .first = true };
+
+	if (options->json) {
+		fputc('{', out);
+		json_number(&json, "without_build_id", without);
+		json_number(&json, "unreadable", unreadable);
+		json_end(&json);
+		return;
+	}
+	if (without)
+		fprintf(out, "files without a build ID: %zu\n", without);
+	if (unreadable)
+		fprintf(out, "files that cannot be read: %zu\n", unreadable);
+}
+
+static void free_files(struct ids *ids)
+{
+	size_t i, k;
+
+	for (i = 0; i < ids->nr; i++) {
+		struct file *const file = ids->files[i];
+
+		tdelete(file, &ids->tree, by_file);
+		for (k = 0; k < file->nr_names; k++)
+			free(file->names[k]);
+		free(file->names);
+		free(file->pids);
+		free(file);
+	}
+	free(ids->files);
+}
+
+/* Print the build IDs, and free them. */
+int print_ids(const struct options *options, struct ids *ids, FILE *out)
+{
+	size_t unreadable = 0, without = 0, nr, i;
+	struct id *groups;
+
+	if (ids->nr)
+		qsort(ids->files, ids->nr, sizeof(*ids->files),
+		      by_build_id_and_file);
+	for (i = 0; i < ids->nr && ids->files[i]->first.build_id_size <= 0; i++) {
+		if (ids->files[i]->first.build_id_size)
+			unreadable++;
+		else
+			without++;
+	}
+	groups = group(ids, i, &nr);
+	if (nr && !options->json)
+		print_headings(out);
+	for (i = 0; i < nr; i++) {
+		if (options->json)
+			json_id(&groups[i], out);
+		else
+			print_id(&groups[i], out);
+		free(groups[i].names);
+		free(groups[i].pids);
+	}
+	print_others(options, unreadable, without, out);
+	free(groups);
+	free_files(ids);
+	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
+}
