@@ -388,6 +388,34 @@ TEST_F(files, that_were_deleted_where_one_may_not_look)
 	EXPECT_EQ(0, status);
 }
 
+static int hidden_is_deleted(const char *dir, enum procmap_method method)
+{
+	const uint64_t start = map_hidden_file(dir);
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+
+	if (!start || procmap_open_self(method, &procmap) ||
+	    procmap_find(procmap, start, PROCMAP_WANT_DELETED, &found))
+		return 99;
+	return !!(found->flags & PROCMAP_DELETED);
+}
+
+/* Another file was mounted at its path, which the kernel does not say. */
+TEST_F(files, that_are_hidden)
+{
+	pid_t child;
+	int status;
+
+	if (geteuid())
+		SKIP(return, "only root can mount a file");
+	ASSERT_TRUE(map_file(self->dir, "plain", NULL) != MAP_FAILED);
+	child = fork();
+	if (!child)
+		_exit(hidden_is_deleted(self->dir, variant->method));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(1, WEXITSTATUS(status));
+}
+
 /* Pages of one file each, or of two files in turn, with gaps. */
 #define RUN	100
 

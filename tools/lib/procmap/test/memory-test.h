@@ -106,11 +106,8 @@ static int resolve_at_end(struct procmap *procmap, const uint64_t *addrs, size_t
 	return err;
 }
 
-/*
- * From a text, since this takes thousands of calls. The end of the memory is aligned,
- * so each of its sizes begins at another alignment.
- */
-TEST(memory_of_each_size)
+/* From a text, since this takes thousands of calls. Each size begins elsewhere. */
+static void try_each_size(struct __test_metadata *_metadata, size_t after)
 {
 	static const uint64_t addrs[] = {
 		0x7f0000001800, 0x400000, 1, 0x7f0000000000, 0xe03fff, 0x451fff,
@@ -128,19 +125,21 @@ TEST(memory_of_each_size)
 	ASSERT_TRUE(end != MAP_FAILED);
 	end += area;
 	ASSERT_EQ(0, mprotect(end, PAGE, PROT_NONE));
+	end -= after;
+	memset(end, CANARY, after);
 	ASSERT_EQ(0, procmap_open_text(saved, strlen(saved), &procmap));
 	ASSERT_EQ(0, procmap_resolve(procmap, addrs, nr, 0, &expected));
 	ASSERT_EQ(4, expected->nr_mappings);
 
 	calls.allocated = 0;
-	for (needed = 1; needed < area; needed++) {
-		err = resolve_at_end(procmap, addrs, nr, end, needed, area, &resolved);
+	for (needed = 1; needed < PAGE; needed++) {
+		err = resolve_at_end(procmap, addrs, nr, end, needed, PAGE, &resolved);
 		if (!err)
 			break;
 		ASSERT_EQ(-ENOSPC, err);
 	}
 	for (size = needed; size < needed + 100; size++) {
-		err = resolve_at_end(procmap, addrs, nr, end, size, area, &resolved);
+		err = resolve_at_end(procmap, addrs, nr, end, size, PAGE, &resolved);
 		/* Another alignment of the same size may need a little more. */
 		if (size >= needed + 32)
 			ASSERT_EQ(0, err);
@@ -154,9 +153,22 @@ TEST(memory_of_each_size)
 	EXPECT_EQ(0, calls.allocated);
 	/* What the header promises for names of this length. */
 	EXPECT_GE(PROCMAP_RESOLVE_SIZE(nr), needed);
+	for (size = 0; size < after; size++)
+		EXPECT_EQ(CANARY, (uint8_t)end[size]);
 	procmap_free_resolved(expected);
 	procmap_close(procmap);
-	munmap(end - area, area + PAGE);
+	munmap(end + after - area, area + PAGE);
+}
+
+TEST(memory_of_each_size)
+{
+	try_each_size(_metadata, 0);
+}
+
+TEST(memory_of_each_size_that_ends_unaligned)
+{
+	try_each_size(_metadata, 8);
+	try_each_size(_metadata, 9);
 }
 
 /* Many addresses in many mappings, in the memory that the header promises is enough. */
