@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Give the scanner and the reader of build IDs whatever libFuzzer thinks of. What
- * begins like an ELF file is one; all else is a text.
+ * Give the scanner, snapshots and the readers of ELF files whatever libFuzzer thinks
+ * of. What begins like an ELF file is one; all else is a text.
  */
 #include <elf.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "internal.h"
 
 #define NR_ADDRS	64
+#define IMAGE		(1 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,15 +23,62 @@ static void require(bool true_thing)
 		abort();
 }
 
+/* The file is mapped, as the library wants to know which one it is. */
+static void find_addresses(int fd, size_t size)
+{
+	void *const map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	const struct procmap_mapping *mapping;
+	struct procmap *procmap;
+	uint64_t address;
+	size_t offset;
+	int err;
+
+	require(map != MAP_FAILED);
+	require(!procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+	require(!procmap_find(procmap, (uintptr_t)map, 0, &mapping));
+	for (offset = 0; offset < size; offset = offset * 4 + 1) {
+		err = procmap_elf_address(procmap, mapping, offset, &address);
+		require(!err || err == -ENOENT || err == -ENOEXEC);
+	}
+	procmap_close(procmap);
+	munmap(map, size);
+}
+
+/* Is each mapping found, and nothing where there is none? */
+static void take_snapshot(struct procmap *procmap)
+{
+	const struct procmap_mapping *mapping, *found;
+	struct procmap_snapshot *snapshot;
+	size_t i;
+
+	if (procmap_snapshot_take(procmap, 0, &snapshot))
+		return;
+	for (i = 0; (mapping = procmap_snapshot_at(snapshot, i)); i++) {
+		require(procmap_snapshot_find(snapshot, mapping->start) == mapping);
+		require(procmap_snapshot_find(snapshot, mapping->end - 1) == mapping);
+		found = procmap_snapshot_find(snapshot, mapping->end);
+		require(!found || found == mapping + 1);
+	}
+	require(i == procmap_snapshot_count(snapshot));
+	require(!procmap_snapshot_refresh(snapshot, procmap));
+	procmap_snapshot_free(snapshot);
+}
+
 static void read_elf(const uint8_t *data, size_t size)
 {
-	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	uint8_t id[PROCMAP_BUILD_ID_MAX], in_image[PROCMAP_BUILD_ID_MAX];
 	const int fd = memfd_create("elf", 0);
 	int len;
 
 	require(write(fd, data, size) == (ssize_t)size);
-	len = read_build_id(fd, id);
+	len = read_build_id(fd, 0, size, id);
 	require(len >= 0 && len <= PROCMAP_BUILD_ID_MAX);
+	find_addresses(fd, size);
+
+	/* As an image in the memory of a process. */
+	require(pwrite(fd, data, size, IMAGE) == (ssize_t)size);
+	require(read_build_id(fd, IMAGE, size, in_image) == len);
+	require(!memcmp(id, in_image, len));
 	close(fd);
 }
 
@@ -67,6 +115,7 @@ static void read_text(const uint8_t *data, size_t size)
 				resolved->nr_mappings);
 		procmap_free_resolved(resolved);
 	}
+	take_snapshot(procmap);
 	procmap_close(procmap);
 }
 
