@@ -16,8 +16,84 @@ lib_is_warning_free() {
 }
 
 declared_functions() {
-	sed -nE 's/^(int|unsigned int|void|enum [a-z_]*|[a-z_]*) ?\*?(procmap_[a-z_]*)\(.*/\2/p' \
-		"$lib/procmap.h" | sort
+	sed -nE 's/^([a-z][a-z_ ]*[ *])?(procmap_[a-z_]+)\(.*/\2/p' "$lib/procmap.h" | sort
+}
+
+# Any program may include the header: before all others, and with all warnings.
+header_is_portable() {
+	local cc std
+	cat >"$tmp/header.c" <<-END
+		#include <procmap.h>
+
+		int main(void)
+		{
+			char memory[PROCMAP_RESOLVE_SIZE(1)];
+
+			return procmap_version() != PROCMAP_VERSION || !sizeof(memory);
+		}
+	END
+	cp "$tmp/header.c" "$tmp/header.cc"
+	for cc in gcc clang; do
+		for std in c99 c11 c17; do
+			$cc -std=$std -pedantic -Wall -Wextra -Wconversion -Werror \
+				-I "$lib" -o "$tmp/header" "$tmp/header.c" \
+				"$tmp/lib-$cc-64/libprocmap.a"
+			"$tmp/header"
+		done
+	done
+	for cc in g++ clang++; do
+		for std in c++11 c++20; do
+			$cc -std=$std -pedantic -Wall -Wextra -Wconversion -Werror \
+				-I "$lib" -o "$tmp/header" "$tmp/header.cc" \
+				"$tmp/lib-gcc-64/libprocmap.a"
+			"$tmp/header"
+		done
+	done
+}
+
+# What nm(1) says of a variable in .bss and of a function is what the library finds.
+elf_addresses_are_those_of_nm() {
+	cat >"$tmp/address.c" <<-END
+		#include <inttypes.h>
+		#include <procmap.h>
+		#include <stdio.h>
+
+		int in_data = 1;
+		char in_bss;
+
+		static int print(struct procmap *procmap, const void *at, const char *name)
+		{
+			const struct procmap_mapping *found;
+			const uint64_t addr = (uintptr_t)at;
+			uint64_t address;
+
+			if (procmap_find(procmap, addr, 0, &found) ||
+			    procmap_elf_address(procmap, found,
+						addr - found->start + found->offset,
+						&address))
+				return 1;
+			printf("%016" PRIx64 " %s\n", address, name);
+			return 0;
+		}
+
+		int main(void)
+		{
+			struct procmap *procmap;
+
+			return procmap_open_self(PROCMAP_ANY_METHOD, &procmap) ||
+			       print(procmap, &in_bss, "in_bss") ||
+			       print(procmap, &in_data, "in_data") ||
+			       print(procmap, (const void *)(uintptr_t)main, "main");
+		}
+	END
+	local option
+	for option in -pie -no-pie; do
+		gcc -Wall -Wextra -Werror -fPIE $option -I "$lib" -o "$tmp/address" \
+			"$tmp/address.c" "$tmp/lib-gcc-64/libprocmap.a"
+		"$tmp/address" | tee "$tmp/addresses"
+		nm "$tmp/address" | sed -nE 's/^([0-9a-f]+) . (in_bss|in_data|main)$/\1 \2/p' |
+			sort -k 2 | diff - "$tmp/addresses"
+	done
 }
 
 # What the header declares, the version map lists and the library exports, shared and
@@ -258,6 +334,8 @@ print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
 
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "it exports what it declares" lib_exports_what_it_declares
+check "its header suits C99 and C++, gcc and clang" header_is_portable
+check "addresses in ELF files are those of nm" elf_addresses_are_those_of_nm
 check "it leaves other names to the program" lib_leaves_names_to_the_program
 check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
