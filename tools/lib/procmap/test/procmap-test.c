@@ -695,7 +695,7 @@ TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 
 	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr_addrs = make_addresses(&self->maps, addrs);
-	/* Few are sorted another way than many. */
+	/* Few are sorted differently than many. */
 	for (flags = few = 0; flags < 0x40; few = !few, flags += !few) {
 		if (flags & PROCMAP_COVERING_OR_NEXT)
 			continue;
@@ -750,7 +750,7 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	procmap_free_resolved(resolved);
 }
 
-TEST_F(scene, is_told_that_the_process_is_gone)
+TEST_F(scene, process_that_is_gone)
 {
 	const uint64_t addr = self->maps.lines[0].start;
 	const struct procmap_resolved *resolved;
@@ -1092,7 +1092,7 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 		  variant->method == PROCMAP_BY_TEXT ? 2200 : 2001 + 512, i);
 }
 
-TEST_F_TIMEOUT(change, what_stays_is_told_once, SLOW)
+TEST_F_TIMEOUT(change, what_stays_is_returned_once, SLOW)
 {
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0, last = 0;
@@ -1613,7 +1613,7 @@ TEST(saved_smaps_has_page_sizes)
 	procmap_close(procmap);
 }
 
-TEST(cut_text_is_told)
+TEST(cut_text_is_refused)
 {
 	const size_t size = strlen(saved);
 	char *copy;
@@ -1632,7 +1632,7 @@ TEST(cut_text_is_told)
 	}
 }
 
-TEST(broken_lines_are_told)
+TEST(broken_lines_are_refused)
 {
 	static const char *const lines[] = {
 		"\n", "x\n", "1000\n", "1000-\n", "1000-2000\n",
