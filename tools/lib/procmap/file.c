@@ -125,11 +125,21 @@ static bool unescape(char *path)
 	return any;
 }
 
-/*
- * A name is relative to the root of the reader, if the file is below that; otherwise, to
- * that of its mount namespace, which is the root of the process unless it is chrooted.
- */
+/* A name is looked up below the root of the process, and then below that of the reader. */
 static const char *const roots[] = { "root", "" };
+
+/*
+ * A name is relative to the root of the reader if the file is below that, and the process
+ * may be in a chroot. In another mount namespace, the root of the reader has other files.
+ */
+static bool is_root_of_use(const struct procmap *procmap, size_t i)
+{
+	struct stat theirs, ours;
+
+	return !i || (!fstatat(procmap->dir, "ns/mnt", &theirs, 0) &&
+		      !stat("/proc/self/ns/mnt", &ours) &&
+		      theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
+}
 
 /*
  * Open the file by its name below one of the roots. "\012" in the name may be these
@@ -159,7 +169,7 @@ static int open_by_name(struct procmap *procmap,
 	if (!mapping->name || *mapping->name != '/')
 		return -ENODEV;
 	fd = open_below_root(procmap, roots[0], mapping);
-	if (fd >= 0)
+	if (fd >= 0 || !is_root_of_use(procmap, 1))
 		return fd;
 	other = open_below_root(procmap, roots[1], mapping);
 	return other >= 0 ? other : fd;
@@ -248,6 +258,8 @@ static bool stat_agrees(struct procmap *procmap,
 	size_t i;
 
 	for (i = 0; i < sizeof(roots) / sizeof(*roots) && !agrees; i++) {
+		if (!is_root_of_use(procmap, i))
+			return false;
 		if (asprintf(&path, "%s%s", roots[i], mapping->name) < 0)
 			return false;
 		agrees = !fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) &&
