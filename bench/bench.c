@@ -16,8 +16,8 @@
  * Every work is first done with its answers compared to the text, and then
  * measured.
  *
- * Link it statically, with the build ID that program_id has: a static program has
- * so few mappings of its own that the target process can be one of 20 mappings.
+ * Link it statically: a static program has so few mappings of its own that the
+ * target process can be one of 20 mappings.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -33,33 +33,17 @@
 #endif
 #include <linux/procmap_scan.h>
 #include <procmap.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PAGE		4096
-
-/*
- * The libraries of the target: one for so many VMAs. Every fourth of them has a
- * .bss. Their paths have PATH_SHORT to PATH_LONG bytes, in PATH_LENGTHS steps.
- */
-#define VMAS_PER_LIBRARY	50
-#define LIBRARY_PAGES		4
-#define HAS_BSS(nr)		((nr) % 4 == 3)
-#define PATH_SHORT		30
-#define PATH_LONG		200
-#define PATH_LENGTHS		10
+#include "cost.h"
+#include "target.h"
 
 /* The symbolizer's pass resolves PASS_ADDRS addresses in PASS_VMAS mappings. */
 #define PASS_ADDRS	1000
@@ -72,239 +56,11 @@
 /* The lookups take these addresses in turn. */
 #define NR_ADDRS	512
 
-/*
- * The least number of instructions in a batch. Of that many, timer interrupts
- * are 0.1 %.
- */
-#define BATCH_COST	4000000
-#define NR_BATCHES	5
-
 /* Numbers of VMAs in the target. */
 static const size_t sizes[] = { 20, 100, 1000, 10000, 60000 };
 
 /* The one size that the headline figures are measured in. */
 #define HEADLINE_VMAS	10000
-
-/*
- * The build ID that bench/bench has this program linked with. Each library is the
- * beginning of the program, with an ID of its own.
- */
-static const unsigned char program_id[] = "procmap bench/bench.";
-static unsigned char program[LIBRARY_PAGES * PAGE];
-static unsigned char *id_in_program;
-
-static void read_program(void)
-{
-	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || read(fd, program, sizeof(program)) != sizeof(program))
-		err(2, "/proc/self/exe");
-	close(fd);
-	id_in_program = memmem(program, sizeof(program), program_id,
-			       PROCMAP_BUILD_ID_MAX);
-	if (!id_in_program)
-		errx(2, "this program has another build ID");
-}
-
-static void make_build_id(unsigned char *id, uint32_t nr)
-{
-	memcpy(id, program_id, PROCMAP_BUILD_ID_MAX);
-	memcpy(id, &nr, sizeof(nr));
-}
-
-static size_t path_length(size_t nr)
-{
-	return PATH_SHORT + nr % PATH_LENGTHS * (PATH_LONG - PATH_SHORT) /
-	       (PATH_LENGTHS - 1);
-}
-
-/* The number of a library is in the last three bytes of its path. */
-#define NUMBER_SIZE	3
-#define NUMBER_BASE	26
-
-/* Make the path of a library below /opt. Its directories have 15-byte names. */
-static void make_path(char path[PATH_LONG + 1], size_t nr)
-{
-	const size_t len = path_length(nr);
-	size_t at;
-
-	memcpy(path, "/opt", 4);
-	for (at = 4; at < len; at++)
-		path[at] = at % 16 == 4 ? '/' : 'a' + at % 16;
-	path[len] = '\0';
-	for (at = len - 1; at >= len - NUMBER_SIZE; at--) {
-		path[at] = 'A' + nr % NUMBER_BASE;
-		nr /= NUMBER_BASE;
-	}
-}
-
-/* Return the number of the library at a path, or -1 if it is another file. */
-static long number_of(const char *path)
-{
-	const size_t len = strlen(path);
-	size_t at, nr = 0;
-
-	if (strncmp(path, "/opt/", 5) || len < PATH_SHORT)
-		return -1;
-	for (at = len - NUMBER_SIZE; at < len; at++)
-		nr = nr * NUMBER_BASE + path[at] - 'A';
-	return nr;
-}
-
-static void make_directories(char *path)
-{
-	char *slash = path;
-
-	while ((slash = strchr(slash + 1, '/'))) {
-		*slash = '\0';
-		if (mkdir(path, 0755) && errno != EEXIST)
-			err(2, "%s", path);
-		*slash = '/';
-	}
-}
-
-/* Make the file of a library, and return it opened as the dynamic linker does. */
-static int make_library(size_t nr)
-{
-	char path[PATH_LONG + 1];
-	int fd;
-
-	make_path(path, nr);
-	make_directories(path);
-	make_build_id(id_in_program, nr);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-	if (fd < 0 || write(fd, program, sizeof(program)) != sizeof(program))
-		err(2, "%s", path);
-	close(fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		err(2, "%s", path);
-	return fd;
-}
-
-static char *map(void *at, size_t pages, int prot, int flags, int fd,
-		 size_t page)
-{
-	char *const mapped = mmap(at, pages * PAGE, prot, MAP_PRIVATE | flags,
-				  fd, page * PAGE);
-
-	if (mapped == MAP_FAILED)
-		err(2, "mmap: raise vm.max_map_count");
-	return mapped;
-}
-
-/*
- * Map a library as the dynamic linker does: the whole at an address that the
- * kernel chooses, and over it one segment after the other. Returns the number of
- * VMAs.
- */
-static size_t map_library(size_t nr)
-{
-	const bool has_bss = HAS_BSS(nr);
-	const int fd = make_library(nr);
-	char *const at = map(NULL, LIBRARY_PAGES + has_bss, PROT_READ, 0, fd, 0);
-
-	map(at + PAGE, 1, PROT_READ | PROT_EXEC, MAP_FIXED, fd, 1);
-	map(at + 2 * PAGE, 1, PROT_READ, MAP_FIXED, fd, 2);
-	map(at + 3 * PAGE, 1, PROT_READ | PROT_WRITE, MAP_FIXED, fd, 3);
-	if (has_bss)
-		map(at + 4 * PAGE, 1, PROT_READ | PROT_WRITE,
-		    MAP_FIXED | MAP_ANONYMOUS, -1, 0);
-	close(fd);
-	return LIBRARY_PAGES + has_bss;
-}
-
-static size_t count_vmas(struct procmap *procmap, unsigned int filters)
-{
-	const struct procmap_mapping *vma;
-	uint64_t cursor = 0;
-	size_t nr = 0;
-	int error;
-
-	while (!(error = procmap_next(procmap, &cursor, filters, &vma)))
-		nr++;
-	if (error != -ENOENT)
-		errx(2, "cannot count mappings: %s", strerror(-error));
-	return nr;
-}
-
-static size_t count_own_vmas(void)
-{
-	struct procmap *procmap;
-	size_t nr;
-
-	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
-		errx(2, "no /proc/self/maps");
-	nr = count_vmas(procmap, 0);
-	procmap_close(procmap);
-	return nr;
-}
-
-/* Unmap [vvar] and [vdso]: a process that only waits does not need them. */
-static void unmap_vdso(void)
-{
-	const struct procmap_mapping *vma;
-	struct procmap *procmap;
-	uint64_t cursor = 0;
-
-	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
-		errx(2, "no /proc/self/maps");
-	while (!procmap_next(procmap, &cursor, 0, &vma))
-		if (!strncmp(vma->name, "[v", 2))
-			munmap((void *)vma->start, vma->end - vma->start);
-	procmap_close(procmap);
-}
-
-/*
- * Become a process of @nr mappings: libraries, and as many anonymous mappings
- * behind each. Every second of those is readable: neighbours with the same
- * permissions would be merged.
- */
-static void become_target(size_t nr)
-{
-	const size_t nr_libraries = (nr - 1) / VMAS_PER_LIBRARY + 1;
-	size_t used, made = 0, i;
-
-	unmap_vdso();
-	used = count_own_vmas();
-	for (i = 0; i < nr_libraries; i++)
-		used += LIBRARY_PAGES + HAS_BSS(i);
-	if (used > nr)
-		errx(2, "program and libraries alone have %zu mappings", used);
-	for (i = 0; i < nr_libraries; i++) {
-		map_library(i);
-		for (; made < (i + 1) * (nr - used) / nr_libraries; made++)
-			map(NULL, 1, made % 2 ? PROT_READ : PROT_NONE,
-			    MAP_ANONYMOUS, -1, 0);
-	}
-}
-
-/* Start a target of @nr mappings. It waits for a signal. */
-static pid_t start_target(size_t nr)
-{
-	int ends[2];
-	char byte;
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC))
-		err(2, "pipe");
-	pid = fork();
-	if (pid < 0)
-		err(2, "fork");
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		become_target(nr);
-		if (write(ends[1], "", 1) != 1)
-			_exit(2);
-		for (;;)
-			pause();
-	}
-	close(ends[1]);
-	if (read(ends[0], &byte, 1) != 1)
-		errx(2, "cannot make a process with %zu mappings", nr);
-	close(ends[0]);
-	return pid;
-}
 
 enum method { BY_QUERY, BY_SCAN, BY_TEXT, NR_METHODS };
 
@@ -316,10 +72,8 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
 
 /**
  * struct bench - what a work needs
- * @pid: the process whose mappings it reads.
+ * @target: the process whose mappings it reads.
  * @fd: its opened maps file.
- * @lines: the lines of its text, with the build IDs that its files have.
- * @nr_vmas: number of @lines, and so of its mappings.
  * @addrs: for lookups: addresses of mappings all over the process.
  * @nr_long: number of mappings with a path of PATH_LONG bytes.
  * @pass: addresses of a symbolizer's pass.
@@ -334,10 +88,8 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
  * @queries: average number of ioctls per unit.
  */
 struct bench {
-	pid_t pid;
+	struct target target;
 	int fd;
-	struct procmap_mapping *lines;
-	size_t nr_vmas;
 	uint64_t addrs[NR_PLACES][NR_ADDRS];
 	size_t nr_long;
 	uint64_t pass[PASS_ADDRS];
@@ -372,11 +124,6 @@ struct work {
 	bool headline;
 };
 
-static bool is_file(const struct procmap_mapping *line)
-{
-	return line->inode || line->dev_major || line->dev_minor;
-}
-
 static bool is_returned(const struct procmap_mapping *line, enum which which)
 {
 	switch (which) {
@@ -392,41 +139,10 @@ static bool is_returned(const struct procmap_mapping *line, enum which which)
 /* The first line from @i on that a walk returns. */
 static size_t next_line(const struct bench *bench, size_t i, enum which which)
 {
-	while (i < bench->nr_vmas && !is_returned(&bench->lines[i], which))
+	while (i < bench->target.nr_vmas &&
+	       !is_returned(&bench->target.lines[i], which))
 		i++;
 	return i;
-}
-
-static const struct procmap_mapping *line_at(const struct bench *bench,
-					     uint64_t addr)
-{
-	size_t i;
-
-	for (i = 0; i < bench->nr_vmas; i++)
-		if (addr >= bench->lines[i].start && addr < bench->lines[i].end)
-			return &bench->lines[i];
-	return NULL;
-}
-
-/* The text says nothing of page sizes: all are PAGE. 0 is "not known". */
-static bool is_same(const struct procmap_mapping *line,
-		    const struct procmap_mapping *answer)
-{
-	return answer->start == line->start && answer->end == line->end &&
-	       answer->offset == line->offset && answer->inode == line->inode &&
-	       (!answer->page_size || answer->page_size == PAGE) &&
-	       answer->flags == line->flags &&
-	       answer->dev_major == line->dev_major &&
-	       answer->dev_minor == line->dev_minor &&
-	       answer->name_len == line->name_len &&
-	       !memcmp(answer->name, line->name, line->name_len);
-}
-
-static bool is_same_id(const struct procmap_mapping *line,
-		       const unsigned char *id, size_t size)
-{
-	return size == (size_t)line->build_id_size &&
-	       !memcmp(id, line->build_id, size);
 }
 
 static char name[PATH_MAX];
@@ -517,7 +233,7 @@ static bool lookups_agree(struct bench *bench)
 
 		if (bench->work->run(bench))
 			return false;
-		line = line_at(bench, the_query.query_addr);
+		line = line_at(&bench->target, the_query.query_addr);
 		if (!line || !is_answer(line))
 			return false;
 	}
@@ -531,7 +247,7 @@ static int lookup_miss(struct bench *bench)
 
 static bool miss_agrees(struct bench *bench)
 {
-	return !lookup_miss(bench) && !line_at(bench, bench->hole);
+	return !lookup_miss(bench) && !line_at(&bench->target, bench->hole);
 }
 
 /*
@@ -540,7 +256,7 @@ static bool miss_agrees(struct bench *bench)
  */
 static int walked(struct bench *bench, size_t ioctls, bool complete)
 {
-	bench->units = bench->nr_vmas;
+	bench->units = bench->target.nr_vmas;
 	bench->queries = (double)ioctls / bench->units;
 	return complete ? 0 : EIO;
 }
@@ -575,10 +291,10 @@ static bool query_walk_agrees(struct bench *bench)
 	uint64_t addr = 0;
 	size_t i;
 
-	for (i = next_line(bench, 0, work->which); i < bench->nr_vmas;
+	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
 	     i = next_line(bench, i + 1, work->which)) {
 		if (query(bench, addr, flags, true, work->build_ids) ||
-		    !is_answer(&bench->lines[i]))
+		    !is_answer(&bench->target.lines[i]))
 			return false;
 		addr = the_query.vma_end;
 	}
@@ -652,9 +368,9 @@ static bool scan_walk_agrees(struct bench *bench)
 
 	if (scan_walk(bench))
 		return false;
-	for (i = next_line(bench, 0, work->which); i < bench->nr_vmas;
+	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
 	     i = next_line(bench, i + 1, work->which))
-		if (!is_record(&bench->lines[i], &scan_vmas[nr++],
+		if (!is_record(&bench->target.lines[i], &scan_vmas[nr++],
 			       work->build_ids))
 			return false;
 	return true;
@@ -681,11 +397,11 @@ static bool text_walk_agrees(struct bench *bench)
 	uint64_t cursor = 0;
 	size_t i;
 
-	for (i = next_line(bench, 0, which); i < bench->nr_vmas;
+	for (i = next_line(bench, 0, which); i < bench->target.nr_vmas;
 	     i = next_line(bench, i + 1, which))
 		if (procmap_next(bench->procmaps[BY_TEXT], &cursor,
 				 text_filters[which], &answer) ||
-		    !is_same(&bench->lines[i], answer))
+		    !is_same(&bench->target.lines[i], answer))
 			return false;
 	return !text_walk(bench);
 }
@@ -723,7 +439,7 @@ static bool text_lookup_agrees(struct bench *bench)
 		const uint64_t addr = text_address(bench, i);
 
 		if (procmap_find(bench->procmaps[BY_TEXT], addr, 0, &answer) ||
-		    !is_same(line_at(bench, addr), answer))
+		    !is_same(line_at(&bench->target, addr), answer))
 			return false;
 	}
 	return true;
@@ -753,8 +469,8 @@ static bool location_agrees(const struct bench *bench, size_t i,
 			    const struct procmap_resolved *resolved)
 {
 	const struct procmap_location *const location = &resolved->locations[i];
-	const struct procmap_mapping *const line = line_at(bench,
-							   bench->pass[i]);
+	const struct procmap_mapping *const line =
+		line_at(&bench->target, bench->pass[i]);
 
 	return location->mapping < resolved->nr_mappings &&
 	       location->offset == line->offset + bench->pass[i] - line->start &&
@@ -830,23 +546,15 @@ static const struct work the_floor = {
 	"floor", BY_QUERY, .run = floor_of_ioctl, .agrees = always,
 };
 
-/* The CPU time of this thread: early in a boot, other tasks run as well. */
-static uint64_t now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
-
 static void fail(const struct bench *bench, const char *how)
 {
 	errx(2, "%s by %s, %zu VMAs: %s", bench->work->name,
-	     method_names[bench->work->method], bench->nr_vmas, how);
+	     method_names[bench->work->method], bench->target.nr_vmas, how);
 }
 
-static void do_work(struct bench *bench)
+static void do_work(void *context)
 {
+	struct bench *const bench = context;
 	const int error = bench->work->run(bench);
 
 	if (error)
@@ -860,8 +568,9 @@ static void begin_work(struct bench *bench, const struct work *work)
 
 	bench->work = work;
 	bench->expected = 0;
-	for (i = 0; i < bench->nr_vmas; i++)
-		bench->expected += is_returned(&bench->lines[i], work->which);
+	for (i = 0; i < bench->target.nr_vmas; i++)
+		bench->expected += is_returned(&bench->target.lines[i],
+					       work->which);
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
@@ -870,105 +579,14 @@ static void begin_work(struct bench *bench, const struct work *work)
 	bench->run = 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Return the median cost of a unit over NR_BATCHES batches. */
+/* Return the cost of a unit. */
 static double cost_of(const struct work *work, struct bench *bench)
 {
-	double costs[NR_BATCHES];
-	uint64_t begin, once;
-	size_t i, j, runs;
+	double cost;
 
 	begin_work(bench, work);
-	do_work(bench);
-	begin = now();
-	do_work(bench);
-	once = now() - begin;
-	runs = BATCH_COST / (once + 1) + 1;
-	for (i = 0; i < NR_BATCHES; i++) {
-		begin = now();
-		for (j = 0; j < runs; j++)
-			do_work(bench);
-		costs[i] = (double)(now() - begin) / runs / bench->units;
-	}
-	qsort(costs, NR_BATCHES, sizeof(*costs), by_number);
-	return costs[NR_BATCHES / 2];
-}
-
-static bool parse_line(char *text, struct procmap_mapping *line)
-{
-	unsigned long long start, end, offset, inode;
-	unsigned int dev_major, dev_minor;
-	char perms[5];
-	int name = 0;
-
-	text[strcspn(text, "\n")] = '\0';
-	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end,
-		   perms, &offset, &dev_major, &dev_minor, &inode, &name) < 7 ||
-	    !name)
-		return false;
-	*line = (struct procmap_mapping) {
-		.start = start,
-		.end = end,
-		.offset = offset,
-		.inode = inode,
-		.name = strdup(text + name),
-		.name_len = strlen(text + name),
-		.flags = (perms[0] == 'r' ? PROCMAP_READABLE : 0) |
-			 (perms[1] == 'w' ? PROCMAP_WRITABLE : 0) |
-			 (perms[2] == 'x' ? PROCMAP_EXECUTABLE : 0) |
-			 (perms[3] == 's' ? PROCMAP_SHARED : 0),
-		.dev_major = dev_major,
-		.dev_minor = dev_minor,
-	};
-	return line->name;
-}
-
-/* The text does not show build IDs, but who has made the files knows them. */
-static void add_build_id(struct procmap_mapping *line)
-{
-	const long nr = number_of(line->name);
-
-	if (!is_file(line))
-		return;
-	line->build_id_size = PROCMAP_BUILD_ID_MAX;
-	if (nr < 0)
-		memcpy(line->build_id, program_id, PROCMAP_BUILD_ID_MAX);
-	else
-		make_build_id(line->build_id, nr);
-}
-
-/* Read @nr lines of the text, without that of the vsyscall page, which is no VMA. */
-static void read_text(struct bench *bench, const char *path, size_t nr)
-{
-	FILE *const file = fopen(path, "re");
-	char *text = NULL;
-	size_t size = 0;
-
-	bench->lines = calloc(nr, sizeof(*bench->lines));
-	if (!file || !bench->lines)
-		err(2, "%s", path);
-	while (getline(&text, &size, file) > 0) {
-		struct procmap_mapping line;
-
-		if (!parse_line(text, &line))
-			errx(2, "%s: %s", path, text);
-		if (!strcmp(line.name, "[vsyscall]"))
-			continue;
-		if (bench->nr_vmas == nr)
-			errx(2, "%s has more than %zu mappings", path, nr);
-		add_build_id(&line);
-		bench->lines[bench->nr_vmas++] = line;
-	}
-	if (bench->nr_vmas != nr)
-		errx(2, "%s has %zu mappings, not %zu", path, bench->nr_vmas, nr);
-	free(text);
-	fclose(file);
+	cost = cost_of_run(do_work, bench);
+	return cost / bench->units;
 }
 
 static bool is_at(const struct procmap_mapping *line, enum places places)
@@ -991,59 +609,40 @@ static bool is_at(const struct procmap_mapping *line, enum places places)
  */
 static size_t spread(struct bench *bench, enum places places)
 {
-	uint64_t *const starts = calloc(bench->nr_vmas, sizeof(*starts));
+	uint64_t *const starts = calloc(bench->target.nr_vmas, sizeof(*starts));
 	size_t nr = 0, i;
 
 	if (!starts)
 		err(2, "calloc");
-	for (i = 0; i < bench->nr_vmas; i++)
-		if (is_at(&bench->lines[i], places))
-			starts[nr++] = bench->lines[i].start;
+	for (i = 0; i < bench->target.nr_vmas; i++)
+		if (is_at(&bench->target.lines[i], places))
+			starts[nr++] = bench->target.lines[i].start;
 	for (i = 0; i < NR_ADDRS && nr; i++)
 		bench->addrs[places][i] = starts[i * 7919 % nr];
 	free(starts);
 	return nr;
 }
 
-/* Spread the addresses of the pass over the code of the libraries. */
-static void spread_pass(struct bench *bench)
-{
-	uint64_t *const starts = calloc(bench->nr_vmas, sizeof(*starts));
-	size_t nr = 0, pass, i;
-
-	if (!starts)
-		err(2, "calloc");
-	for (i = 0; i < bench->nr_vmas; i++)
-		if (number_of(bench->lines[i].name) >= 0 &&
-		    is_returned(&bench->lines[i], EXECUTABLE))
-			starts[nr++] = bench->lines[i].start;
-	pass = nr < PASS_VMAS ? nr : PASS_VMAS;
-	for (i = 0; i < PASS_ADDRS; i++)
-		bench->pass[i] = starts[i * 7919 % pass * (nr / pass)] +
-				 i * 31 % PAGE;
-	free(starts);
-}
-
 static void find_special(struct bench *bench)
 {
 	size_t i;
 
-	for (i = 0; i < bench->nr_vmas; i++)
-		if (!strcmp(bench->lines[i].name, "[stack]"))
-			bench->stack = bench->lines[i].start;
-	bench->hole = bench->lines[bench->nr_vmas - 1].start - PAGE;
-	if (!bench->stack || line_at(bench, bench->hole))
+	for (i = 0; i < bench->target.nr_vmas; i++)
+		if (!strcmp(bench->target.lines[i].name, "[stack]"))
+			bench->stack = bench->target.lines[i].start;
+	bench->hole = bench->target.lines[bench->target.nr_vmas - 1].start - PAGE;
+	if (!bench->stack || line_at(&bench->target, bench->hole))
 		errx(2, "the target has no stack, or no hole below its end");
 }
 
-/* Start a target of @nr mappings, open its maps file, and read its text. */
+/* Start a target of @nr mappings, and open its maps file. */
 static void open_bench(struct bench *bench, size_t nr)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
 
 	memset(bench, 0, sizeof(*bench));
-	bench->pid = start_target(nr);
-	snprintf(path, sizeof(path), "/proc/%d/maps", bench->pid);
+	start_target(&bench->target, nr);
+	snprintf(path, sizeof(path), "/proc/%d/maps", bench->target.pid);
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
@@ -1052,12 +651,11 @@ static void open_bench(struct bench *bench, size_t nr)
 	    procmap_open_fd(bench->fd, PROCMAP_BY_TEXT,
 			    &bench->procmaps[BY_TEXT]))
 		errx(2, "this kernel has no PROCMAP_QUERY");
-	read_text(bench, path, nr);
 	find_special(bench);
 	spread(bench, EVERYWHERE);
 	spread(bench, SHORT_PATHS);
 	bench->nr_long = spread(bench, LONG_PATHS);
-	spread_pass(bench);
+	spread_pass(&bench->target, PASS_VMAS, bench->pass, PASS_ADDRS);
 }
 
 static void close_bench(struct bench *bench)
@@ -1065,11 +663,7 @@ static void close_bench(struct bench *bench)
 	procmap_close(bench->procmaps[BY_QUERY]);
 	procmap_close(bench->procmaps[BY_TEXT]);
 	close(bench->fd);
-	while (bench->nr_vmas)
-		free((char *)bench->lines[--bench->nr_vmas].name);
-	free(bench->lines);
-	kill(bench->pid, SIGKILL);
-	waitpid(bench->pid, NULL, 0);
+	stop_target(&bench->target);
 }
 
 static bool can_be_done(const struct work *work, const struct bench *bench)
@@ -1096,7 +690,7 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 		cost = cost_of(work, bench);
 		printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
 		       kernel, method_names[work->method], work->name,
-		       bench->nr_vmas, cost,
+		       bench->target.nr_vmas, cost,
 		       work->method == BY_TEXT ? 0 : floor * bench->queries);
 		fflush(stdout);
 	}
@@ -1150,7 +744,6 @@ int main(int argc, char **argv)
 	    strcmp(argv[1], method_names[BY_TEXT]))
 		method_names[BY_QUERY] = argv[1];
 	uname(&host);
-	read_program();
 	if (is_profile) {
 		open_bench(&bench, strtoul(argv[3], NULL, 10));
 		profile(&bench, argv[1], argv[2], strtoul(argv[4], NULL, 10));

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What something costs, by the clock: in a guest whose clock counts instructions,
+ * the number of those.
+ */
+#ifndef BENCH_COST_H
+#define BENCH_COST_H
+
+#include <stdint.h>
+
+/* The CPU time of this thread: early in a boot, other tasks run as well. */
+uint64_t now(void);
+
+/*
+ * The cost of a run, once it is warm: the median over some batches of runs, or that
+ * of one run which costs as much as those.
+ */
+double cost_of_run(void (*run)(void *context), void *context);
+
+#endif /* BENCH_COST_H */

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Make the process whose mappings the benchmarks read, and read its text.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target.h"
+
+/*
+ * The libraries of the target: one for so many VMAs. Every fourth of them has a
+ * .bss. Their paths have PATH_SHORT to PATH_LONG bytes, in PATH_LENGTHS steps.
+ */
+#define VMAS_PER_LIBRARY	50
+#define LIBRARY_PAGES		4
+#define HAS_BSS(nr)		((nr) % 4 == 3)
+#define PATH_LENGTHS		10
+
+/*
+ * The build ID that bench/bench has the program linked with. Each library is the
+ * beginning of the program, with an ID of its own.
+ */
+static const unsigned char program_id[] = "procmap bench/bench.";
+static unsigned char program[LIBRARY_PAGES * PAGE];
+static unsigned char *id_in_program;
+
+static void read_program(void)
+{
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, program, sizeof(program)) != sizeof(program))
+		err(2, "/proc/self/exe");
+	close(fd);
+	id_in_program = memmem(program, sizeof(program), program_id,
+			       PROCMAP_BUILD_ID_MAX);
+	if (!id_in_program)
+		errx(2, "this program has another build ID");
+}
+
+static void make_build_id(unsigned char *id, uint32_t nr)
+{
+	memcpy(id, program_id, PROCMAP_BUILD_ID_MAX);
+	memcpy(id, &nr, sizeof(nr));
+}
+
+static size_t path_length(size_t nr)
+{
+	return PATH_SHORT + nr % PATH_LENGTHS * (PATH_LONG - PATH_SHORT) /
+	       (PATH_LENGTHS - 1);
+}
+
+/* The number of a library is in the last three bytes of its path. */
+#define NUMBER_SIZE	3
+#define NUMBER_BASE	26
+
+/* Make the path of a library below /opt. Its directories have 15-byte names. */
+static void make_path(char path[PATH_LONG + 1], size_t nr)
+{
+	const size_t len = path_length(nr);
+	size_t at;
+
+	memcpy(path, "/opt", 4);
+	for (at = 4; at < len; at++)
+		path[at] = at % 16 == 4 ? '/' : 'a' + at % 16;
+	path[len] = '\0';
+	for (at = len - 1; at >= len - NUMBER_SIZE; at--) {
+		path[at] = 'A' + nr % NUMBER_BASE;
+		nr /= NUMBER_BASE;
+	}
+}
+
+long number_of(const char *path)
+{
+	const size_t len = strlen(path);
+	size_t at, nr = 0;
+
+	if (strncmp(path, "/opt/", 5) || len < PATH_SHORT)
+		return -1;
+	for (at = len - NUMBER_SIZE; at < len; at++)
+		nr = nr * NUMBER_BASE + path[at] - 'A';
+	return nr;
+}
+
+static void make_directories(char *path)
+{
+	char *slash = path;
+
+	while ((slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		if (mkdir(path, 0755) && errno != EEXIST)
+			err(2, "%s", path);
+		*slash = '/';
+	}
+}
+
+/* Make the file of a library, and return it opened as the dynamic linker does. */
+static int make_library(size_t nr)
+{
+	char path[PATH_LONG + 1];
+	int fd;
+
+	make_path(path, nr);
+	make_directories(path);
+	make_build_id(id_in_program, nr);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	if (fd < 0 || write(fd, program, sizeof(program)) != sizeof(program))
+		err(2, "%s", path);
+	close(fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		err(2, "%s", path);
+	return fd;
+}
+
+static char *map(void *at, size_t pages, int prot, int flags, int fd,
+		 size_t page)
+{
+	char *const mapped = mmap(at, pages * PAGE, prot, MAP_PRIVATE | flags,
+				  fd, page * PAGE);
+
+	if (mapped == MAP_FAILED)
+		err(2, "mmap: raise vm.max_map_count");
+	return mapped;
+}
+
+/*
+ * Map a library as the dynamic linker does: the whole at an address that the
+ * kernel chooses, and over it one segment after the other. Returns the number of
+ * VMAs.
+ */
+static size_t map_library(size_t nr)
+{
+	const bool has_bss = HAS_BSS(nr);
+	const int fd = make_library(nr);
+	char *const at = map(NULL, LIBRARY_PAGES + has_bss, PROT_READ, 0, fd, 0);
+
+	map(at + PAGE, 1, PROT_READ | PROT_EXEC, MAP_FIXED, fd, 1);
+	map(at + 2 * PAGE, 1, PROT_READ, MAP_FIXED, fd, 2);
+	map(at + 3 * PAGE, 1, PROT_READ | PROT_WRITE, MAP_FIXED, fd, 3);
+	if (has_bss)
+		map(at + 4 * PAGE, 1, PROT_READ | PROT_WRITE,
+		    MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+	close(fd);
+	return LIBRARY_PAGES + has_bss;
+}
+
+size_t count_vmas(struct procmap *procmap, unsigned int filters)
+{
+	const struct procmap_mapping *vma;
+	uint64_t cursor = 0;
+	size_t nr = 0;
+	int error;
+
+	while (!(error = procmap_next(procmap, &cursor, filters, &vma)))
+		nr++;
+	if (error != -ENOENT)
+		errx(2, "cannot count mappings: %s", strerror(-error));
+	return nr;
+}
+
+static size_t count_own_vmas(void)
+{
+	struct procmap *procmap;
+	size_t nr;
+
+	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
+		errx(2, "no /proc/self/maps");
+	nr = count_vmas(procmap, 0);
+	procmap_close(procmap);
+	return nr;
+}
+
+/* Unmap [vvar] and [vdso]: a process that only waits does not need them. */
+static void unmap_vdso(void)
+{
+	const struct procmap_mapping *vma;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+
+	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
+		errx(2, "no /proc/self/maps");
+	while (!procmap_next(procmap, &cursor, 0, &vma))
+		if (!strncmp(vma->name, "[v", 2))
+			munmap((void *)vma->start, vma->end - vma->start);
+	procmap_close(procmap);
+}
+
+/*
+ * Become a process of @nr mappings: libraries, and as many anonymous mappings
+ * behind each. Every second of those is readable: neighbours with the same
+ * permissions would be merged.
+ */
+static void become_target(size_t nr)
+{
+	const size_t nr_libraries = (nr - 1) / VMAS_PER_LIBRARY + 1;
+	size_t used, made = 0, i;
+
+	unmap_vdso();
+	used = count_own_vmas();
+	for (i = 0; i < nr_libraries; i++)
+		used += LIBRARY_PAGES + HAS_BSS(i);
+	if (used > nr)
+		errx(2, "program and libraries alone have %zu mappings", used);
+	for (i = 0; i < nr_libraries; i++) {
+		map_library(i);
+		for (; made < (i + 1) * (nr - used) / nr_libraries; made++)
+			map(NULL, 1, made % 2 ? PROT_READ : PROT_NONE,
+			    MAP_ANONYMOUS, -1, 0);
+	}
+}
+
+/* Start a process of @nr mappings. It waits for a signal. */
+static pid_t start_process(size_t nr)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		err(2, "pipe");
+	pid = fork();
+	if (pid < 0)
+		err(2, "fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		become_target(nr);
+		if (write(ends[1], "", 1) != 1)
+			_exit(2);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) != 1)
+		errx(2, "cannot make a process with %zu mappings", nr);
+	close(ends[0]);
+	return pid;
+}
+
+bool is_file(const struct procmap_mapping *line)
+{
+	return line->inode || line->dev_major || line->dev_minor;
+}
+
+const struct procmap_mapping *line_at(const struct target *target, uint64_t addr)
+{
+	size_t from = 0, to = target->nr_vmas;
+
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+
+		if (target->lines[middle].end <= addr)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from < target->nr_vmas && target->lines[from].start <= addr ?
+	       &target->lines[from] : NULL;
+}
+
+/* The text says nothing of page sizes: all are PAGE. 0 is "not known". */
+bool is_same(const struct procmap_mapping *line,
+	     const struct procmap_mapping *answer)
+{
+	return answer->start == line->start && answer->end == line->end &&
+	       answer->offset == line->offset && answer->inode == line->inode &&
+	       (!answer->page_size || answer->page_size == PAGE) &&
+	       answer->flags == line->flags &&
+	       answer->dev_major == line->dev_major &&
+	       answer->dev_minor == line->dev_minor &&
+	       answer->name_len == line->name_len &&
+	       !memcmp(answer->name, line->name, line->name_len);
+}
+
+bool is_same_id(const struct procmap_mapping *line, const unsigned char *id,
+		size_t size)
+{
+	return size == (size_t)line->build_id_size &&
+	       !memcmp(id, line->build_id, size);
+}
+
+static bool parse_line(char *text, struct procmap_mapping *line)
+{
+	unsigned long long start, end, offset, inode;
+	unsigned int dev_major, dev_minor;
+	char perms[5];
+	int name = 0;
+
+	text[strcspn(text, "\n")] = '\0';
+	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end,
+		   perms, &offset, &dev_major, &dev_minor, &inode, &name) < 7 ||
+	    !name)
+		return false;
+	*line = (struct procmap_mapping) {
+		.start = start,
+		.end = end,
+		.offset = offset,
+		.inode = inode,
+		.name = strdup(text + name),
+		.name_len = strlen(text + name),
+		.flags = (perms[0] == 'r' ? PROCMAP_READABLE : 0) |
+			 (perms[1] == 'w' ? PROCMAP_WRITABLE : 0) |
+			 (perms[2] == 'x' ? PROCMAP_EXECUTABLE : 0) |
+			 (perms[3] == 's' ? PROCMAP_SHARED : 0),
+		.dev_major = dev_major,
+		.dev_minor = dev_minor,
+	};
+	return line->name;
+}
+
+/* The text does not show build IDs, but who has made the files knows them. */
+static void add_build_id(struct procmap_mapping *line)
+{
+	const long nr = number_of(line->name);
+
+	if (!is_file(line))
+		return;
+	line->build_id_size = PROCMAP_BUILD_ID_MAX;
+	if (nr < 0)
+		memcpy(line->build_id, program_id, PROCMAP_BUILD_ID_MAX);
+	else
+		make_build_id(line->build_id, nr);
+}
+
+/* Read @nr lines of the text, without that of the vsyscall page, which is no VMA. */
+static void read_text(struct target *target, const char *path, size_t nr)
+{
+	FILE *const file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+
+	target->lines = calloc(nr, sizeof(*target->lines));
+	if (!file || !target->lines)
+		err(2, "%s", path);
+	while (getline(&text, &size, file) > 0) {
+		struct procmap_mapping line;
+
+		if (!parse_line(text, &line))
+			errx(2, "%s: %s", path, text);
+		if (!strcmp(line.name, "[vsyscall]"))
+			continue;
+		if (target->nr_vmas == nr)
+			errx(2, "%s has more than %zu mappings", path, nr);
+		add_build_id(&line);
+		target->lines[target->nr_vmas++] = line;
+	}
+	if (target->nr_vmas != nr)
+		errx(2, "%s has %zu mappings, not %zu", path, target->nr_vmas, nr);
+	free(text);
+	fclose(file);
+}
+
+void start_target(struct target *target, size_t nr_vmas)
+{
+	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
+
+	read_program();
+	memset(target, 0, sizeof(*target));
+	target->pid = start_process(nr_vmas);
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->pid);
+	read_text(target, path, nr_vmas);
+}
+
+void stop_target(struct target *target)
+{
+	while (target->nr_vmas)
+		free((char *)target->lines[--target->nr_vmas].name);
+	free(target->lines);
+	kill(target->pid, SIGKILL);
+	waitpid(target->pid, NULL, 0);
+}
+
+void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
+		 size_t nr_addrs)
+{
+	uint64_t *const starts = calloc(target->nr_vmas, sizeof(*starts));
+	size_t nr = 0, pass, i;
+
+	if (!starts)
+		err(2, "calloc");
+	for (i = 0; i < target->nr_vmas; i++)
+		if (number_of(target->lines[i].name) >= 0 &&
+		    target->lines[i].flags & PROCMAP_EXECUTABLE)
+			starts[nr++] = target->lines[i].start;
+	pass = nr < nr_vmas ? nr : nr_vmas;
+	for (i = 0; i < nr_addrs; i++)
+		addrs[i] = starts[i * 7919 % pass * (nr / pass)] + i * 31 % PAGE;
+	free(starts);
+}

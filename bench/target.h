@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The process whose mappings the benchmarks read.
+ */
+#ifndef BENCH_TARGET_H
+#define BENCH_TARGET_H
+
+#include <procmap.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PAGE		4096
+
+/* The paths of the libraries have PATH_SHORT to PATH_LONG bytes. */
+#define PATH_SHORT	30
+#define PATH_LONG	200
+
+/**
+ * struct target - a process that waits
+ * @pid: its ID.
+ * @lines: the lines of its text, with the build IDs that its files have.
+ * @nr_vmas: number of @lines, and so of its mappings.
+ */
+struct target {
+	pid_t pid;
+	struct procmap_mapping *lines;
+	size_t nr_vmas;
+};
+
+/*
+ * Start a process of @nr_vmas mappings: libraries, and anonymous mappings behind
+ * each; and read its text. These functions exit on errors.
+ */
+void start_target(struct target *target, size_t nr_vmas);
+void stop_target(struct target *target);
+
+/* The number of mappings that pass the filters. */
+size_t count_vmas(struct procmap *procmap, unsigned int filters);
+
+/* Return the number of the library at a path, or -1 if it is another file. */
+long number_of(const char *path);
+
+/* The line of the mapping at an address, or NULL. */
+const struct procmap_mapping *line_at(const struct target *target, uint64_t addr);
+
+bool is_file(const struct procmap_mapping *line);
+
+/* Does an answer say what the line does? */
+bool is_same(const struct procmap_mapping *line,
+	     const struct procmap_mapping *answer);
+
+bool is_same_id(const struct procmap_mapping *line, const unsigned char *id,
+		size_t size);
+
+/* For a symbolizer's pass: addresses in the code of @nr_vmas libraries at most. */
+void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
+		 size_t nr_addrs);
+
+#endif /* BENCH_TARGET_H */
