@@ -197,9 +197,9 @@ static bool take_device(struct line *line, uint32_t *number)
 
 static bool take_permissions(struct line *line, uint32_t *flags)
 {
-	const char *const at = line->at;
+	const char *const at = line->at + 1;
 
-	if (line->end - at < 4)
+	if (!take_char(line, ' ') || line->end - at < 4)
 		return false;
 	if ((at[0] != 'r' && at[0] != '-') || (at[1] != 'w' && at[1] != '-') ||
 	    (at[2] != 'x' && at[2] != '-') || (at[3] != 's' && at[3] != 'p'))
@@ -218,11 +218,10 @@ static bool take_range(struct line *line, struct procmap_mapping *mapping)
 	       take_hex(line, &mapping->end) && mapping->start < mapping->end;
 }
 
-/* Take the fields between the range and the name. */
+/* Take the fields between the permissions and the name. */
 static bool take_fields(struct line *line, struct procmap_mapping *mapping)
 {
-	if (!take_char(line, ' ') || !take_permissions(line, &mapping->flags) ||
-	    !take_char(line, ' ') || !take_hex(line, &mapping->offset) ||
+	if (!take_char(line, ' ') || !take_hex(line, &mapping->offset) ||
 	    !take_char(line, ' ') || !take_device(line, &mapping->dev_major) ||
 	    !take_char(line, ':') || !take_device(line, &mapping->dev_minor) ||
 	    !take_char(line, ' ') || !take_decimal(line, &mapping->inode))
@@ -321,6 +320,10 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 		text->passed = mapping->end;
 		if (mapping->end <= addr)
 			continue;
+		if (!take_permissions(&line, &mapping->flags))
+			return -EBADMSG;
+		if (flags & PERMISSIONS & ~mapping->flags)
+			continue;
 		if (!take_fields(&line, mapping))
 			return -EBADMSG;
 		if (passes(mapping, flags) && !is_vsyscall(&line))
@@ -345,7 +348,9 @@ int text_probe(struct text *text)
 
 	text_restart(text);
 	err = take_line(text, &line);
-	if (!err && (!take_range(&line, &mapping) || !take_fields(&line, &mapping)))
+	if (!err && (!take_range(&line, &mapping) ||
+		     !take_permissions(&line, &mapping.flags) ||
+		     !take_fields(&line, &mapping)))
 		err = -EINVAL;
 	text_restart(text);
 	return err == -EBADMSG ? -EINVAL : err;
