@@ -140,20 +140,28 @@ static int start_text(struct procmap *procmap)
 	return err;
 }
 
+/* Every kernel that has the scan has the query, too, which also finds a process gone. */
+static int choose_ioctl(struct procmap *procmap, enum procmap_method method)
+{
+	int err;
+
+	procmap->method = PROCMAP_BY_QUERY;
+	err = probe_query(procmap->fd);
+	if (err || method == PROCMAP_BY_QUERY)
+		return err;
+	err = scan_probe(procmap->fd);
+	if (!err)
+		procmap->method = PROCMAP_BY_SCAN;
+	return procmap->any && is_unavailable(err) ? 0 : err;
+}
+
 static int choose_method(struct procmap *procmap, enum procmap_method method)
 {
 	int err;
 
 	procmap->any = method == PROCMAP_ANY_METHOD;
-	if (procmap->any || method == PROCMAP_BY_SCAN) {
-		procmap->method = PROCMAP_BY_SCAN;
-		err = scan_probe(procmap->fd);
-		if (!is_unavailable(err) || !procmap->any)
-			return err;
-	}
-	if (procmap->any || method == PROCMAP_BY_QUERY) {
-		procmap->method = PROCMAP_BY_QUERY;
-		err = probe_query(procmap->fd);
+	if (method != PROCMAP_BY_TEXT) {
+		err = choose_ioctl(procmap, method);
 		if (!is_unavailable(err) || !procmap->any)
 			return err;
 	}

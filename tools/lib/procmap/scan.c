@@ -48,22 +48,13 @@ static int do_scan(int fd, struct procmap_scan_arg *arg)
 	return nr < 0 ? -errno : nr;
 }
 
+/* A size of 0 is refused before the kernel has allocated what a scan needs. */
 int scan_probe(int fd)
 {
-	struct procmap_vma vma;
-	struct procmap_scan_arg any = {
-		.size = sizeof(any),
-		.end = UINT64_MAX,
-		.vec = (uintptr_t)&vma,
-		.vec_len = 1,
-		.vma_size = sizeof(vma),
-	};
-	int nr;
+	struct procmap_scan_arg any = { .size = 0 };
+	const int err = do_scan(fd, &any);
 
-	do {
-		nr = do_scan(fd, &any);
-	} while (nr == -EINTR);
-	return nr < 0 ? nr : 0;
+	return err < 0 && err != -EINVAL ? err : 0;
 }
 
 void scan_free(struct scan *scan)
