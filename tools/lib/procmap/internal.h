@@ -110,8 +110,7 @@ struct scan {
 /**
  * struct procmap - see procmap.h
  * @method: the method: PROCMAP_BY_SCAN, PROCMAP_BY_QUERY or PROCMAP_BY_TEXT.
- * @any: the caller leaves the method to the library, which walks by the text if
- *	@method is PROCMAP_BY_QUERY.
+ * @any: the caller leaves the method to the library.
  * @fd: the maps file; -1 for a saved text.
  * @own_fd: procmap_close() closes @fd.
  * @dir: the directory in /proc of the process, or of one of its threads if the

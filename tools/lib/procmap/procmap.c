@@ -738,16 +738,6 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	return 0;
 }
 
-/* Without PROCMAP_SCAN, the text is the fastest for all mappings. */
-static int walk_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		     struct procmap_mapping *mapping)
-{
-	if (procmap->any && procmap->method == PROCMAP_BY_QUERY &&
-	    !(flags & (FILTERS | PROCMAP_WANT_PAGE_SIZE)))
-		return find_in_text(procmap, addr, flags, mapping);
-	return find_from(procmap, addr, flags, mapping);
-}
-
 int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
 		 const struct procmap_mapping **mapping)
 {
@@ -757,7 +747,7 @@ int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
 	if (!procmap || !cursor || !mapping || (flags & ~WALK_FLAGS))
 		return -EINVAL;
 	found = &procmap->found;
-	err = walk_from(procmap, *cursor, flags, found);
+	err = find_from(procmap, *cursor, flags, found);
 	if (err)
 		return err == -ESRCH ? what_happened(procmap) : err;
 	if (found->start < *cursor) {

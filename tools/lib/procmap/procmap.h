@@ -37,9 +37,8 @@ struct procmap;
 
 /**
  * enum procmap_method - the interface of the kernel to use
- * @PROCMAP_ANY_METHOD: for each operation the one that is fastest of those that
- *	this kernel has: PROCMAP_BY_SCAN; without PROCMAP_SCAN, the text for a
- *	walk over all mappings, and PROCMAP_QUERY for everything else.
+ * @PROCMAP_ANY_METHOD: the fastest one that this kernel has: PROCMAP_BY_SCAN, or
+ *	else PROCMAP_BY_QUERY, or else PROCMAP_BY_TEXT.
  * @PROCMAP_BY_QUERY: PROCMAP_QUERY only.
  * @PROCMAP_BY_TEXT: only the text of maps, or smaps for page sizes.
  * @PROCMAP_BY_SCAN: PROCMAP_SCAN for many mappings at a time, PROCMAP_QUERY for
