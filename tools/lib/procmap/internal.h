@@ -202,6 +202,12 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
 		     struct procmap_mapping *mapping, struct name_buffer *name);
 
 /*
+ * Check that there is a text, by one byte: the kernel makes only one line for that.
+ * Returns 0, -ESRCH, or an error of read(2).
+ */
+hidden int text_is_there(const struct text *text);
+
+/*
  * Check by the first line that this is the text of a maps file. Returns 0,
  * -EINVAL if it is not, -ESRCH if it is empty, or an error of read(2).
  */

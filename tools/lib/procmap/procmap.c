@@ -169,7 +169,8 @@ static int choose_method(struct procmap *procmap, enum procmap_method method)
 	err = start_text(procmap);
 	if (err)
 		return err;
-	return text_probe(&procmap->maps);
+	return procmap->own_fd ? text_is_there(&procmap->maps) :
+				 text_probe(&procmap->maps);
 }
 
 static struct procmap *new_handle(void)

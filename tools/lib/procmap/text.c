@@ -340,6 +340,19 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 	return 0;
 }
 
+int text_is_there(const struct text *text)
+{
+	ssize_t len;
+	char byte;
+
+	do {
+		len = pread(text->fd, &byte, 1, 0);
+	} while (len < 0 && errno == EINTR);
+	if (len < 0)
+		return -errno;
+	return len ? 0 : -ESRCH;
+}
+
 int text_probe(struct text *text)
 {
 	struct procmap_mapping mapping;
