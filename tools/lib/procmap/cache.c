@@ -7,8 +7,8 @@
 
 #include "internal.h"
 
-/* More than there may be processes. */
-#define NR_HANDLES_MAX	(1 << 22)
+/* All are looked at to find one. */
+#define NR_HANDLES_MAX	4096
 
 /**
  * struct slot - a handle in the cache
@@ -78,21 +78,75 @@ static struct slot *slot_of(struct procmap_cache *cache, pid_t pid)
 	return oldest;
 }
 
+static struct slot *oldest_of(struct procmap_cache *cache)
+{
+	struct slot *oldest = NULL;
+	unsigned int i;
+
+	for (i = 0; i < cache->nr; i++) {
+		struct slot *const slot = &cache->slots[i];
+
+		if (slot->procmap && (!oldest || slot->used < oldest->used))
+			oldest = slot;
+	}
+	return oldest;
+}
+
+/* If the descriptors do not suffice, close the handles not used for longest. */
+static int open_slot(struct procmap_cache *cache, struct slot *slot, pid_t pid)
+{
+	struct slot *oldest;
+	int err;
+
+	empty(slot);
+	for (;;) {
+		err = procmap_open_pid(pid, cache->method, &slot->procmap);
+		oldest = err == -EMFILE || err == -ENFILE ? oldest_of(cache) : NULL;
+		if (!oldest)
+			return err == -ENOENT ? -ESRCH : err;
+		empty(oldest);
+	}
+}
+
 static int get(struct procmap_cache *cache, pid_t pid, struct slot **used)
 {
 	struct slot *const slot = slot_of(cache, pid);
 	int err;
 
 	if (slot->pid != pid) {
-		empty(slot);
-		err = procmap_open_pid(pid, cache->method, &slot->procmap);
+		err = open_slot(cache, slot, pid);
 		if (err)
-			return err == -ENOENT ? -ESRCH : err;
+			return err;
 		slot->pid = pid;
 	}
 	slot->used = ++cache->used;
 	*used = slot;
 	return 0;
+}
+
+int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
+		      struct procmap **procmap)
+{
+	struct slot *slot;
+	int err;
+
+	if (!cache || pid <= 0 || !procmap)
+		return -EINVAL;
+	err = get(cache, pid, &slot);
+	if (!err)
+		*procmap = slot->procmap;
+	return err;
+}
+
+void procmap_cache_forget(struct procmap_cache *cache, pid_t pid)
+{
+	struct slot *slot;
+
+	if (!cache || pid <= 0)
+		return;
+	slot = slot_of(cache, pid);
+	if (slot->pid == pid)
+		empty(slot);
 }
 
 /* It may execute a program, or exit, again and again. */

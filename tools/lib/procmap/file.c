@@ -82,17 +82,6 @@ static int open_below(const struct procmap *procmap, const char *path)
 	return fd;
 }
 
-static int open_map_file(struct procmap *procmap,
-			 const struct procmap_mapping *mapping)
-{
-	char path[sizeof("map_files/-") + 2 * 16];
-
-	snprintf(path, sizeof(path), "map_files/%llx-%llx",
-		 (unsigned long long)mapping->start,
-		 (unsigned long long)mapping->end);
-	return open_below(procmap, path);
-}
-
 static int open_path(struct procmap *procmap, const char *path,
 		     const struct procmap_mapping *mapping)
 {
@@ -103,6 +92,17 @@ static int open_path(struct procmap *procmap, const char *path,
 		fd = -ESTALE;
 	}
 	return fd;
+}
+
+static int open_map_file(struct procmap *procmap,
+			 const struct procmap_mapping *mapping)
+{
+	char path[sizeof("map_files/-") + 2 * 16];
+
+	snprintf(path, sizeof(path), "map_files/%llx-%llx",
+		 (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	return open_path(procmap, path, mapping);
 }
 
 /* Replace each \012 by a newline. Returns whether there was any. */

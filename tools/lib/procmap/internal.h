@@ -126,6 +126,7 @@ struct scan {
  *	ID and PROCMAP_DELETED if they are wanted; its inode is 0 if there is none.
  * @wanted: the caller's flags for @last.
  * @in_run: the two mappings that were returned last are of one file.
+ * @last_name: the name of the mapping of which PROCMAP_DELETED was found out last.
  * @part: part of a name, for procmap_find_name().
  * @programs: how often procmap_reopen() has found another program.
  */
@@ -145,6 +146,7 @@ struct procmap {
 	struct procmap_mapping last;
 	unsigned int wanted;
 	bool in_run;
+	struct name_buffer last_name;
 	struct name_buffer part;
 	unsigned int programs;
 };

@@ -59,13 +59,29 @@ int reopen(int fd)
 	return new < 0 ? -errno : new;
 }
 
-/* Open the directory in /proc of the process that the maps file belongs to. */
+/* Is this the directory in /proc that has the opened file as maps? */
+static bool is_dir_of(int dir, int fd)
+{
+	struct stat found, opened;
+	struct statfs fs;
+
+	return !fstatfs(dir, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
+	       !fstatat(dir, "maps", &found, 0) && !fstat(fd, &opened) &&
+	       found.st_dev == opened.st_dev && found.st_ino == opened.st_ino;
+}
+
+/*
+ * Open the directory in /proc of the process that the maps file belongs to. Its path may
+ * be that of another process: of one with the same ID by now, or if the file is from
+ * another procfs, or was bound elsewhere.
+ */
 static int open_dir_of(int fd)
 {
 	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 	static const char maps[] = "/maps";
 	char path[PATH_MAX];
 	ssize_t len;
+	int dir;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	len = readlink(link, path, sizeof(path) - 1);
@@ -76,7 +92,12 @@ static int open_dir_of(int fd)
 	if (strcmp(path + len, maps))
 		return -1;
 	path[len] = '\0';
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0 && !is_dir_of(dir, fd)) {
+		close(dir);
+		return -1;
+	}
+	return dir;
 }
 
 static int query(int fd, struct procmap_query *query)
@@ -117,6 +138,14 @@ static void end_text(struct procmap *procmap)
 	procmap->maps = (struct text) { .fd = -1 };
 }
 
+/* Does the address space still exist? */
+static bool is_there(const struct procmap *procmap)
+{
+	char byte;
+
+	return pread(procmap->fd, &byte, 1, 0) == 1;
+}
+
 /*
  * Read the text through the file of the handle: another one would have the mappings of
  * another program after an exec. The caller's file may be read by the caller, too, who
@@ -134,7 +163,10 @@ static int start_text(struct procmap *procmap)
 		procmap->maps.fd = fcntl(procmap->fd, F_DUPFD_CLOEXEC, 0);
 	if (procmap->maps.fd < 0)
 		return -errno;
-	err = procmap->method == PROCMAP_BY_TEXT ? 0 : probe_query(procmap->fd);
+	if (procmap->method == PROCMAP_BY_TEXT)
+		err = is_there(procmap) ? 0 : -ESRCH;
+	else
+		err = probe_query(procmap->fd);
 	if (err)
 		end_text(procmap);
 	return err;
@@ -224,9 +256,10 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	int err = -ESRCH;
 
 	if (!list) {
+		err = -errno;
 		if (tasks >= 0)
 			close(tasks);
-		return err;
+		return err == -ENOENT ? -ESRCH : err;
 	}
 	procmap->process = procmap->dir;
 	procmap->dir = -1;
@@ -258,22 +291,33 @@ static int open_maps(struct procmap *procmap, enum procmap_method method)
 }
 
 /* Open a handle by the process's directory in /proc, which the handle keeps. */
-static int open_dir(const char *path, enum procmap_method method,
-		    struct procmap **procmap)
+static int open_in(int dir, enum procmap_method method, struct procmap **procmap)
 {
-	struct procmap *const new = new_handle();
+	struct procmap *new;
 	int err;
 
-	if (!new)
+	if (dir < 0)
+		return -errno;
+	new = new_handle();
+	if (!new) {
+		close(dir);
 		return -ENOMEM;
-	new->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	err = new->dir < 0 ? -errno : open_maps(new, method);
+	}
+	new->dir = dir;
+	err = open_maps(new, method);
 	if (err) {
 		procmap_close(new);
 		return err;
 	}
 	*procmap = new;
 	return 0;
+}
+
+static int open_dir(const char *path, enum procmap_method method,
+		    struct procmap **procmap)
+{
+	return open_in(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), method,
+		       procmap);
 }
 
 int procmap_open_pid(pid_t pid, enum procmap_method method,
@@ -287,37 +331,48 @@ int procmap_open_pid(pid_t pid, enum procmap_method method,
 	return open_dir(path, method, procmap);
 }
 
-/* The process ID in the PID namespace of /proc; -1 if it has exited. */
-static int pid_of(int pidfd, pid_t *pid)
+/*
+ * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
+ * -ENOENT if there is no such line, or another error of open(2).
+ */
+static int read_number(int dir, const char *path, const char *label, int *number)
 {
-	char path[sizeof("/proc/self/fdinfo/") + 3 * sizeof(int)];
-	char text[512];
+	char text[4096];
 	const char *line;
 	ssize_t len;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? -EBADF : -errno;
+		return -errno;
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	if (len < 0)
 		return -errno;
 	text[len] = '\0';
-	line = strstr(text, "\nPid:\t");
+	line = strstr(text, label);
 	if (!line)
-		return -EBADF;
-	*pid = atoi(line + strlen("\nPid:\t"));
+		return -ENOENT;
+	*number = atoi(line + strlen(label));
 	return 0;
+}
+
+/* The process ID in the PID namespace of /proc; -1 if it has exited. */
+static int pid_of(int pidfd, int *pid)
+{
+	char path[sizeof("/proc/self/fdinfo/") + 3 * sizeof(int)];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	err = read_number(AT_FDCWD, path, "\nPid:\t", pid);
+	return err == -ENOENT ? -EBADF : err;
 }
 
 int procmap_open_pidfd(int pidfd, enum procmap_method method,
 		       struct procmap **procmap)
 {
 	struct procmap *new;
-	pid_t pid, still;
-	int err;
+	int pid, still, err;
 
 	if (!is_method(method) || !procmap)
 		return -EINVAL;
@@ -407,22 +462,17 @@ int procmap_reopen(struct procmap *procmap)
 
 	if (!procmap || !procmap->own_fd)
 		return -EINVAL;
-	new = new_handle();
-	if (!new)
-		return -ENOMEM;
-	new->dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
-			 F_DUPFD_CLOEXEC, 0);
-	err = new->dir < 0 ? -errno :
-	      open_maps(new, procmap->any ? PROCMAP_ANY_METHOD :
-					    procmap->method);
-	if (!err) {
-		old = *procmap;
-		new->programs = old.programs + 1;
-		*procmap = *new;
-		*new = old;
-	}
+	err = open_in(fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
+			    F_DUPFD_CLOEXEC, 0),
+		      procmap->any ? PROCMAP_ANY_METHOD : procmap->method, &new);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	old = *procmap;
+	new->programs = old.programs + 1;
+	*procmap = *new;
+	*new = old;
 	procmap_close(new);
-	return err == -ENOENT ? -ESRCH : err;
+	return 0;
 }
 
 void procmap_close(struct procmap *procmap)
@@ -434,6 +484,7 @@ void procmap_close(struct procmap *procmap)
 	scan_free(&procmap->scan);
 	free(procmap->name.bytes);
 	free(procmap->part.bytes);
+	free(procmap->last_name.bytes);
 	if (procmap->own_fd && procmap->fd >= 0)
 		close(procmap->fd);
 	if (procmap->dir >= 0)
@@ -446,14 +497,6 @@ void procmap_close(struct procmap *procmap)
 int procmap_get_method(const struct procmap *procmap)
 {
 	return procmap ? (int)procmap->method : -EINVAL;
-}
-
-/* Does the address space still exist? */
-static bool is_there(const struct procmap *procmap)
-{
-	char byte;
-
-	return pread(procmap->fd, &byte, 1, 0) == 1;
 }
 
 /* Open smaps, unless it is that of another program by now. */
@@ -480,11 +523,31 @@ static struct text *text_for(struct procmap *procmap, unsigned int flags)
 	return smaps->fd < 0 ? &procmap->maps : smaps;
 }
 
+/* A file may have several names, of which some were deleted. */
+static bool has_last_name(const struct procmap *procmap,
+			  const struct procmap_mapping *mapping)
+{
+	return procmap->last_name.bytes &&
+	       !strcmp(procmap->last_name.bytes, mapping->name);
+}
+
+static void keep_name(struct procmap *procmap,
+		      const struct procmap_mapping *mapping)
+{
+	struct name_buffer *const copy = &procmap->last_name;
+
+	if (!name_reserve(copy, mapping->name_len + 1))
+		memcpy(copy->bytes, mapping->name, mapping->name_len + 1);
+	else if (copy->bytes)
+		*copy->bytes = '\0';
+}
+
 void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 		struct procmap_mapping *mapping)
 {
 	struct procmap_mapping *const last = &procmap->last;
 	const bool is_file = has_file(mapping);
+	bool is_same;
 
 	if (!(flags & WANT_OF_FILE))
 		return;
@@ -500,9 +563,12 @@ void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 		}
 	}
 	if ((flags & PROCMAP_WANT_DELETED) && is_file) {
-		if (procmap->in_run ? last->flags & PROCMAP_DELETED :
-				      is_deleted(procmap, mapping))
+		is_same = procmap->in_run && has_last_name(procmap, mapping);
+		if (is_same ? last->flags & PROCMAP_DELETED :
+			      is_deleted(procmap, mapping))
 			mapping->flags |= PROCMAP_DELETED;
+		if (!is_same)
+			keep_name(procmap, mapping);
 	}
 	if (is_file) {
 		*last = *mapping;
@@ -530,6 +596,8 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	err = text_next(text, addr, flags, mapping, &procmap->name);
 	if (!err)
 		add_wanted(procmap, flags, false, mapping);
+	else
+		procmap->walk = NULL;	/* the end was found out by reading the start */
 	return err;
 }
 
@@ -706,15 +774,32 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 int what_happened(const struct procmap *procmap)
 {
 	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
-	const int fd = dir < 0 ? -1 : openat(dir, "maps", O_RDONLY | O_CLOEXEC);
-	ssize_t len = 0;
+	int nr_threads = 0;
+	ssize_t len;
 	char byte;
+	int fd;
 
-	if (fd >= 0) {
-		len = read(fd, &byte, 1);
-		close(fd);
+	fd = dir < 0 ? -1 : openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (dir >= 0 && fd < 0) {
+		switch (errno) {
+		case EACCES:
+		case EPERM:
+			return -ESTALE;
+		case EMFILE:
+		case ENFILE:
+		case ENOMEM:
+			return -errno;
+		}
 	}
-	return len == 1 ? -ESTALE : -ESRCH;
+	if (fd < 0)
+		return -ESRCH;
+	len = read(fd, &byte, 1);
+	close(fd);
+	if (len == 1)
+		return -ESTALE;
+	/* If the main thread has exited, there may be others. */
+	return !read_number(dir, "status", "\nThreads:\t", &nr_threads) &&
+	       nr_threads > 1 ? -ESTALE : -ESRCH;
 }
 
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,

@@ -551,7 +551,7 @@ struct procmap_cache;
 
 /**
  * procmap_cache_new() - get a cache of handles
- * @nr_handles: how many processes to keep open at most: 1 to 2^22. Each takes
+ * @nr_handles: how many processes to keep open at most: 1 to 4096. Each takes
  *	two file descriptors, and one more for each text that it reads.
  * @method: as in procmap_open_pid().
  * @cache: set to the cache. Free it with procmap_cache_free().
@@ -596,6 +596,32 @@ int procmap_cache_resolve(struct procmap_cache *cache, pid_t pid,
 			  const uint64_t *addrs, size_t nr_addrs,
 			  unsigned int flags,
 			  const struct procmap_resolved **resolved);
+
+/**
+ * procmap_cache_get() - get the handle on a process
+ * @cache: the cache.
+ * @pid: the process.
+ * @procmap: set to the handle, which belongs to the cache: it is valid until the next
+ *	call with that cache.
+ *
+ * For procmap_open_file() and procmap_elf_address() with what procmap_cache_find()
+ * has found. The handle may be on a program that is gone by now.
+ *
+ * Return: as procmap_open_pid(); -ESRCH means that there is no such process.
+ */
+int procmap_cache_get(struct procmap_cache *cache, pid_t pid,
+		      struct procmap **procmap);
+
+/**
+ * procmap_cache_forget() - close the handle on a process
+ * @cache: the cache.
+ * @pid: the process. Nothing happens if it is not in the cache.
+ *
+ * For whoever knows that the process has executed another program or exited. Without
+ * that, this is found out by the next lookup, unless another process has the old
+ * address space, too, as after vfork(2).
+ */
+void procmap_cache_forget(struct procmap_cache *cache, pid_t pid);
 
 /**
  * procmap_cache_free() - free a cache, and close its handles

@@ -41,7 +41,10 @@ struct question {
 	size_t index;
 };
 
-/* Mappings have whole pages, so the order within a page does not matter. */
+/*
+ * Mappings have whole pages, so the order within a page does not matter; but for those
+ * that only a saved text has.
+ */
 #define PAGE_BITS	12
 
 /* Up to this number, insertion sort is faster than sorting by byte. */
@@ -79,22 +82,21 @@ static void sort_by_byte(const struct question *from, struct question *to,
 }
 
 /*
- * Radix sort: sort @nr questions by page, one byte at a time from the lowest,
+ * Radix sort: sort @nr questions from bit @shift on, one byte at a time from the lowest,
  * skipping bytes that are the same in all addresses (no bit in @differing).
  * @questions has room for 2 * @nr. A comparison sort would cost several times
  * as much as the lookups. Returns the half of @questions that has the result.
  */
 static struct question *sort(struct question *questions, size_t nr,
-			     uint64_t differing)
+			     uint64_t differing, unsigned int shift)
 {
 	struct question *from = questions, *to = questions + nr, *other;
-	unsigned int shift;
 
 	if (nr <= FEW) {
 		sort_few(questions, nr);
 		return questions;
 	}
-	for (shift = PAGE_BITS; shift < 64; shift += 8) {
+	for (; shift < 64; shift += 8) {
 		if (!(differing >> shift & 0xff))
 			continue;
 		sort_by_byte(from, to, nr, shift);
@@ -116,8 +118,9 @@ static bool rise(const uint64_t *addrs, size_t nr)
 	return true;
 }
 
-/* The addresses, sorted by page; @questions has room for 2 * @nr_addrs. */
+/* The addresses, sorted from bit @shift on; @questions has room for 2 * @nr_addrs. */
 static const struct question *questions_on(const uint64_t *addrs, size_t nr_addrs,
+					   unsigned int shift,
 					   struct question *questions)
 {
 	uint64_t differing = 0;
@@ -128,7 +131,7 @@ static const struct question *questions_on(const uint64_t *addrs, size_t nr_addr
 		differing |= addrs[i] ^ addrs[0];
 	}
 	return rise(addrs, nr_addrs) ? questions :
-				       sort(questions, nr_addrs, differing);
+				       sort(questions, nr_addrs, differing, shift);
 }
 
 /*
@@ -219,8 +222,7 @@ static struct resolution *lay_out(void *memory, size_t size, size_t nr_addrs)
 	struct resolution *new;
 	size_t size_locations, size_questions;
 
-	if (nr_addrs >= PROCMAP_NOT_MAPPED ||
-	    nr_addrs >= SIZE_MAX / (sizeof(*new->locations) +
+	if (nr_addrs >= SIZE_MAX / (sizeof(*new->locations) +
 				    2 * sizeof(*new->questions)) - sizeof(*new))
 		return NULL;
 	size_locations = nr_addrs * sizeof(*new->locations);
@@ -247,18 +249,20 @@ int procmap_resolve_into(struct procmap *procmap, const uint64_t *addrs,
 			 size_t size, const struct procmap_resolved **resolved)
 {
 	const struct procmap_mapping **pointers;
+	const struct question *questions;
 	struct resolution *new;
 	size_t i;
 	int err;
 
-	if (!procmap || !addrs || !nr_addrs || (flags & ~WALK_FLAGS) ||
-	    !memory || !resolved)
+	if (!procmap || !addrs || !nr_addrs || nr_addrs >= PROCMAP_NOT_MAPPED ||
+	    (flags & ~WALK_FLAGS) || !memory || !resolved)
 		return -EINVAL;
 	new = lay_out(memory, size, nr_addrs);
 	if (!new)
 		return -ENOSPC;
-	err = resolve(procmap, questions_on(addrs, nr_addrs, new->questions),
-		      flags, new);
+	questions = questions_on(addrs, nr_addrs, procmap->fd < 0 ? 0 : PAGE_BITS,
+				 new->questions);
+	err = resolve(procmap, questions, flags, new);
 	if (err)
 		return err;
 	pointers = (const struct procmap_mapping **)new->questions;
@@ -277,10 +281,12 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 	void *memory;
 	int err;
 
-	if (nr_addrs >= PROCMAP_NOT_MAPPED || size / 384 < nr_addrs)
+	if (nr_addrs >= PROCMAP_NOT_MAPPED)
+		return -EINVAL;
+	if (size / 384 < nr_addrs)
 		return -ENOMEM;
 	for (;; size *= 2) {
-		memory = malloc(size);
+		memory = size <= PTRDIFF_MAX ? malloc(size) : NULL;
 		if (!memory)
 			return -ENOMEM;
 		err = procmap_resolve_into(procmap, addrs, nr_addrs, flags,

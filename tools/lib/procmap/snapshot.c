@@ -290,27 +290,32 @@ int procmap_snapshot_refresh(struct procmap_snapshot *snapshot,
 
 int procmap_snapshot_is_consistent(const struct procmap_snapshot *snapshot)
 {
-	return !!snapshot->generation;
+	return snapshot && snapshot->generation;
 }
 
 size_t procmap_snapshot_count(const struct procmap_snapshot *snapshot)
 {
-	return snapshot->nr;
+	return snapshot ? snapshot->nr : 0;
 }
 
 const struct procmap_mapping *
 procmap_snapshot_at(const struct procmap_snapshot *snapshot, size_t index)
 {
-	return index < snapshot->nr ? &snapshot->mappings[index] : NULL;
+	return snapshot && index < snapshot->nr ? &snapshot->mappings[index] : NULL;
 }
 
 const struct procmap_mapping *
 procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr)
 {
-	const struct procmap_mapping *const mappings = snapshot->mappings;
-	const uint64_t slot = (addr - snapshot->base) >> snapshot->shift;
-	size_t from = 0, to = snapshot->nr;
+	const struct procmap_mapping *mappings;
+	size_t from = 0, to;
+	uint64_t slot;
 
+	if (!snapshot)
+		return NULL;
+	mappings = snapshot->mappings;
+	to = snapshot->nr;
+	slot = (addr - snapshot->base) >> snapshot->shift;
 	if (slot < snapshot->nr_slots) {
 		from = snapshot->below[slot];
 		to = snapshot->below[slot + 1];

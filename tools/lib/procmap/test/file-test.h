@@ -325,12 +325,85 @@ static int first_wrong(struct procmap *procmap, const struct fate *fates, int nr
 	return -1;
 }
 
+/* The same in one walk. */
+static int first_wrong_in_walk(struct procmap *procmap, const struct fate *fates,
+			       int nr)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = (uintptr_t)fates[0].map;
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (procmap_next(procmap, &cursor, PROCMAP_WANT_DELETED, &found) ||
+		    found->start != (uintptr_t)fates[i].map ||
+		    !(found->flags & PROCMAP_DELETED) == fates[i].is_deleted)
+			return i;
+	return -1;
+}
+
 TEST_F(files, that_were_deleted_or_replaced)
 {
 	struct fate fates[NR_FATES];
 
 	ASSERT_TRUE(make_fates(self->dir, fates));
 	EXPECT_EQ(-1, first_wrong(self->procmap, fates, NR_FATES));
+}
+
+/* A file of two names, of which one is deleted, in a run of its mappings. */
+TEST_F(files, that_have_two_names)
+{
+	char *const area = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+	char path[2][64];
+	int i, deleted;
+
+	for (deleted = 0; deleted < 2; deleted++) {
+		struct fate fates[2];
+
+		ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
+		snprintf(path[0], sizeof(path[0]), "%s/one", self->dir);
+		snprintf(path[1], sizeof(path[1]), "%s/two", self->dir);
+		ASSERT_EQ(0, link(path[0], path[1]));
+		for (i = 0; i < 2; i++) {
+			const int fd = open(path[i], O_RDONLY | O_CLOEXEC);
+
+			fates[i].map = mmap(area + i * PAGE, PAGE, PROT_READ,
+					    MAP_PRIVATE | MAP_FIXED, fd, 0);
+			fates[i].is_deleted = i == deleted;
+			ASSERT_TRUE(fates[i].map != MAP_FAILED);
+			close(fd);
+		}
+		ASSERT_EQ(0, unlink(path[deleted]));
+		EXPECT_EQ(-1, first_wrong_in_walk(self->procmap, fates, 2));
+		ASSERT_EQ(0, unlink(path[!deleted]));
+	}
+}
+
+/* Another file is mapped where the mapping was. */
+TEST_F(files, that_are_not_mapped_any_more)
+{
+	char *const map = map_file(self->dir, "one", NULL);
+	const struct procmap_mapping *found;
+	struct procmap_mapping old;
+	char name[64], path[64];
+	struct stat one, opened;
+	int fd;
+
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	old = *found;
+	old.name = strcpy(name, found->name);
+	ASSERT_TRUE(map_file(self->dir, "two", &fd) != MAP_FAILED);
+	ASSERT_TRUE(mmap(map, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == map);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/one", self->dir);
+	ASSERT_EQ(0, stat(path, &one));
+	fd = procmap_open_file(self->procmap, &old);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fstat(fd, &opened));
+	EXPECT_EQ(one.st_ino, opened.st_ino);
+	close(fd);
+	ASSERT_EQ(0, unlink(path));
+	EXPECT_EQ(-ENOENT, procmap_open_file(self->procmap, &old));
 }
 
 static int wait_in_chroot(int control, void *dir)

@@ -77,10 +77,12 @@ TEST_F(scene, resolve_into_bad_arguments_are_refused)
 						sizeof(memory), &resolved));
 	EXPECT_EQ(-EINVAL, procmap_resolve_into(self->procmap, &addr, 1, 0, memory,
 						sizeof(memory), NULL));
-	EXPECT_EQ(-ENOSPC, procmap_resolve_into(self->procmap, &addr, SIZE_MAX / 32,
+	EXPECT_EQ(-EINVAL, procmap_resolve_into(self->procmap, &addr, UINT32_MAX, 0,
+						memory, sizeof(memory), &resolved));
+	EXPECT_EQ(-ENOSPC, procmap_resolve_into(self->procmap, &addr, UINT32_MAX - 1,
 						0, memory, sizeof(memory),
 						&resolved));
-	EXPECT_EQ(-ENOMEM, procmap_resolve(self->procmap, &addr, SIZE_MAX / 32, 0,
+	EXPECT_EQ(-EINVAL, procmap_resolve(self->procmap, &addr, UINT32_MAX, 0,
 					   &resolved));
 }
 

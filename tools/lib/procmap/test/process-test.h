@@ -521,6 +521,49 @@ TEST_F(cache, the_one_not_used_for_longest_is_closed)
 	}
 }
 
+TEST_F(cache, handle_of_a_process)
+{
+	const pid_t pid = self->children[0].pid;
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+	int fd;
+
+	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, (uintptr_t)keep_still, 0,
+					&found));
+	calls.opened = 0;
+	ASSERT_EQ(0, procmap_cache_get(self->cache, pid, &procmap));
+	EXPECT_EQ(0, calls.opened);
+	fd = procmap_open_file(procmap, found);
+	EXPECT_LE(0, fd);
+	close(fd);
+	procmap_cache_forget(self->cache, pid);
+	EXPECT_EQ(self->fds, count_fds());
+	procmap_cache_forget(self->cache, pid);
+	procmap_cache_forget(self->cache, 0);
+	procmap_cache_forget(NULL, pid);
+	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, 0, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_cache_get(NULL, pid, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, pid, NULL));
+	ASSERT_EQ(0, procmap_cache_get(self->cache, pid, &procmap));
+	EXPECT_EQ(self->fds + 2, count_fds());
+}
+
+/* What is in the cache is closed for what is not. */
+TEST_F(cache, with_few_descriptors)
+{
+	const struct procmap_mapping *found;
+	struct rlimit limit;
+	int i, err[NR_CHILDREN];
+
+	ASSERT_TRUE(limit_files(4, &limit));
+	for (i = 0; i < NR_CHILDREN; i++)
+		err[i] = procmap_cache_find(self->cache, self->children[i].pid,
+					    (uintptr_t)&calls, 0, &found);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	for (i = 0; i < NR_CHILDREN; i++)
+		EXPECT_EQ(0, err[i]);
+}
+
 TEST_F(cache, process_that_executes_and_exits)
 {
 	struct child *const child = &self->children[0];
@@ -624,7 +667,7 @@ TEST_F(cache, bad_arguments_are_refused)
 	uint64_t addr = 0;
 
 	EXPECT_EQ(-EINVAL, procmap_cache_new(0, variant->method, &cache));
-	EXPECT_EQ(-EINVAL, procmap_cache_new((1 << 22) + 1, variant->method,
+	EXPECT_EQ(-EINVAL, procmap_cache_new(4096 + 1, variant->method,
 					     &cache));
 	EXPECT_EQ(-EINVAL, procmap_cache_new(1, 4, &cache));
 	EXPECT_EQ(-EINVAL, procmap_cache_new(1, variant->method, NULL));

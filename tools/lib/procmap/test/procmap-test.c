@@ -1394,6 +1394,37 @@ TEST(other_files_are_not_opened)
 	}
 }
 
+/* The directory that the path of the file is in is not that of its process. */
+TEST(maps_bound_elsewhere)
+{
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+	char dir[] = "/tmp/procmap-test-XXXXXX";
+	char maps[64], smaps[64];
+	int fd;
+
+	if (geteuid() || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		SKIP(return, "only root can mount");
+	ASSERT_TRUE(!!mkdtemp(dir));
+	snprintf(maps, sizeof(maps), "%s/maps", dir);
+	snprintf(smaps, sizeof(smaps), "%s/smaps", dir);
+	close(open(maps, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	ASSERT_EQ(0, mkfifo(smaps, 0600));
+	ASSERT_EQ(0, mount("/proc/self/maps", maps, NULL, MS_BIND, NULL));
+	fd = open(maps, O_RDONLY | O_CLOEXEC);
+	ASSERT_EQ(0, procmap_open_fd(fd, PROCMAP_BY_TEXT, &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, PROCMAP_WANT_PAGE_SIZE,
+				  &found));
+	EXPECT_EQ(-ENODEV, procmap_open_file(procmap, found));
+	procmap_close(procmap);
+	close(fd);
+	umount2(maps, MNT_DETACH);
+	unlink(maps);
+	unlink(smaps);
+	rmdir(dir);
+}
+
 TEST(kernel_thread_has_no_mappings)
 {
 	struct procmap *procmap;
@@ -1549,6 +1580,30 @@ static int walk_text(const char *text, size_t size, int *nr)
 	}
 	procmap_close(procmap);
 	return err;
+}
+
+/* Nobody else has mappings of parts of a page. */
+TEST(saved_text_of_parts_of_pages)
+{
+	static const char text[] = "1000-1800 r--p 0 0:1 1 /a\n"
+				   "1800-2000 r--p 0 0:1 2 /b\n";
+	const struct procmap_resolved *resolved;
+	struct procmap *procmap;
+	uint64_t addrs[40];
+	size_t i;
+
+	for (i = 0; i < 40; i++)
+		addrs[i] = i % 2 ? 0x1700 - i : 0x1900 + i;
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_resolve(procmap, addrs, 40, 0, &resolved));
+	ASSERT_EQ(2, resolved->nr_mappings);
+	for (i = 0; i < 40; i++) {
+		EXPECT_EQ(!(i % 2), resolved->locations[i].mapping);
+		EXPECT_EQ(addrs[i] - (i % 2 ? 0x1000 : 0x1800),
+			  resolved->locations[i].offset);
+	}
+	procmap_free_resolved(resolved);
+	procmap_close(procmap);
 }
 
 TEST(saved_text)

@@ -317,6 +317,15 @@ TEST(snapshots_with_other_fields)
 }
 
 /* No mapping passes the filter. */
+TEST(snapshot_that_is_none)
+{
+	EXPECT_EQ(0, procmap_snapshot_is_consistent(NULL));
+	EXPECT_EQ(0, procmap_snapshot_count(NULL));
+	EXPECT_EQ(NULL, procmap_snapshot_at(NULL, 0));
+	EXPECT_EQ(NULL, procmap_snapshot_find(NULL, 0));
+	procmap_snapshot_free(NULL);
+}
+
 TEST(snapshot_of_nothing)
 {
 	static const char text[] = "1000-2000 r--p 0 08:01 1 /a\n";
