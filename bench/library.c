@@ -19,6 +19,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/prctl.h>
 #include <malloc.h>
 #include <procmap.h>
@@ -49,6 +50,9 @@ static const size_t sizes[] = { 10000, 50000 };
 /* A symbolizer's pass: so many addresses in so many mappings. */
 #define PASS_ADDRS	1000
 #define PASS_VMAS	50
+
+/* The largest threshold that malloc(3) takes, in bytes. */
+#define KEPT_MEMORY	(32 << 20)
 
 /* So many mappings are named, and one more by what is looked for. */
 #define NR_NAMED	65536
@@ -587,8 +591,9 @@ int main(int argc, char **argv)
 
 	if (argc != 1 && !names)
 		errx(2, "usage: library [names]");
-	/* Memory costs the same each time, whatever was freed before. */
-	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	/* Memory that was freed is not given back: page faults are not measured. */
+	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	uname(&host);
 	kernel = host.release;
 	if (names)
