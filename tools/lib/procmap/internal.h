@@ -109,7 +109,7 @@ struct scan {
 
 /**
  * struct procmap - see procmap.h
- * @method: the method: PROCMAP_BY_SCAN, PROCMAP_BY_QUERY or PROCMAP_BY_TEXT.
+ * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
  * @any: the caller leaves the method to the library.
  * @fd: the maps file; -1 for a saved text.
  * @own_fd: procmap_close() closes @fd.
@@ -188,6 +188,12 @@ hidden int name_reserve(struct name_buffer *name, size_t size);
 hidden int escape_name(struct name_buffer *name, size_t *len);
 
 hidden bool is_method(enum procmap_method method);
+
+/*
+ * The method of walks. If any may be used, whether the kernel has the scan is found out
+ * when one begins.
+ */
+hidden enum procmap_method method_of(struct procmap *procmap);
 
 /* Go back to the first line. */
 hidden void text_restart(struct text *text);

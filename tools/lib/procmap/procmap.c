@@ -172,19 +172,24 @@ static int start_text(struct procmap *procmap)
 	return err;
 }
 
-/* Every kernel that has the scan has the query, too, which also finds a process gone. */
+/*
+ * Every kernel that has the scan has the query, too, which also finds a process gone, and
+ * is all that procmap_find() needs.
+ */
 static int choose_ioctl(struct procmap *procmap, enum procmap_method method)
 {
-	int err;
+	const int err = probe_query(procmap->fd);
 
-	procmap->method = PROCMAP_BY_QUERY;
-	err = probe_query(procmap->fd);
-	if (err || method == PROCMAP_BY_QUERY)
-		return err;
-	err = scan_probe(procmap->fd);
-	if (!err)
-		procmap->method = PROCMAP_BY_SCAN;
-	return procmap->any && is_unavailable(err) ? 0 : err;
+	procmap->method = method;
+	return err || method != PROCMAP_BY_SCAN ? err : scan_probe(procmap->fd);
+}
+
+enum procmap_method method_of(struct procmap *procmap)
+{
+	if (procmap->method == PROCMAP_ANY_METHOD)
+		procmap->method = scan_probe(procmap->fd) ? PROCMAP_BY_QUERY :
+							    PROCMAP_BY_SCAN;
+	return procmap->method;
 }
 
 static int choose_method(struct procmap *procmap, enum procmap_method method)
@@ -494,9 +499,10 @@ void procmap_close(struct procmap *procmap)
 	free(procmap);
 }
 
+/* What is found out about the kernel changes no handle for its caller. */
 int procmap_get_method(const struct procmap *procmap)
 {
-	return procmap ? (int)procmap->method : -EINVAL;
+	return procmap ? (int)method_of((struct procmap *)procmap) : -EINVAL;
 }
 
 /* Open smaps, unless it is that of another program by now. */
@@ -761,7 +767,7 @@ static int find_next_by_query(struct procmap *procmap, uint64_t addr,
 int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	      struct procmap_mapping *mapping)
 {
-	switch (procmap->method) {
+	switch (method_of(procmap)) {
 	case PROCMAP_BY_SCAN:
 		return scan_find(procmap, addr, flags, mapping);
 	case PROCMAP_BY_QUERY:

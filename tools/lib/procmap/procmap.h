@@ -92,7 +92,8 @@ enum procmap_flags {
  * struct procmap_mapping - a mapping
  *
  * Functions hand it out by pointer. It belongs to the handle, and is valid until
- * the next call with that handle.
+ * the next call with that handle, other than procmap_open_file(),
+ * procmap_elf_address() and procmap_get_method().
  *
  * @start: first address.
  * @end: first address past the mapping.
@@ -109,9 +110,9 @@ enum procmap_flags {
  *	PROCMAP_DELETED.
  * @dev_major: major number of the file's device; 0 without a file.
  * @dev_minor: minor number of the file's device; 0 without a file.
- * @build_id_size: size of @build_id in bytes; 0 if there is none or it is not
- *	wanted; with the text method, a negative errno if the file could not be
- *	opened.
+ * @build_id_size: size of @build_id in bytes; 0 if there is none of up to 20 bytes,
+ *	which is what the kernel finds, or it is not wanted; a negative errno if
+ *	the kernel cannot be asked and the file could not be opened.
  * @build_id: the build ID: that of the file, or of ``[vdso]``, which is read from
  *	the memory of the process, if that may be read.
  */
@@ -139,12 +140,16 @@ unsigned int procmap_version(void);
 
 /**
  * procmap_open_pid() - get a handle on the mappings of a process
- * @pid: the process, or one of its threads.
- * @method: the method to use. PROCMAP_ANY_METHOD tries each ioctl once, in this
- *	call, and goes on to the next method on ENOTTY, and also on EACCES, EPERM
- *	and ENOSYS: a security module or seccomp filter may return these for an
- *	ioctl although it allows reading.
+ * @pid: the process, as in the PID namespace of /proc; or one of its threads: the
+ *	handle is of use as long as that thread lives.
+ * @method: the method to use. PROCMAP_ANY_METHOD tries PROCMAP_QUERY in this call
+ *	and PROCMAP_SCAN in the first that may use it, and goes on to the next
+ *	method on ENOTTY, and also on EACCES, EPERM and ENOSYS: a security module
+ *	or seccomp filter may return these for an ioctl although it allows reading.
  * @procmap: set to the handle. Free it with procmap_close().
+ *
+ * The handle is on an address space. If another process has the same one, as after
+ * vfork(2), the handle stays on it when this process executes a program.
  *
  * If the main thread has exited, the handle is on the mappings of another thread.
  *
@@ -172,7 +177,7 @@ int procmap_open_pid(pid_t pid, enum procmap_method method,
  * Unlike a process ID, the descriptor cannot have become another process.
  *
  * Return: as procmap_open_pid(), and
- * * -EBADF: @pidfd is no descriptor of a process.
+ * * -EBADF: @pidfd is no descriptor of a process, or /proc is not mounted.
  * * -ESRCH: the process has exited, or is not in the PID namespace of /proc.
  */
 int procmap_open_pidfd(int pidfd, enum procmap_method method,
@@ -258,8 +263,10 @@ int procmap_get_method(const struct procmap *procmap);
  * Return: 0, or
  * * -ENOENT: no mapping matches.
  * * -EINVAL: a pointer is NULL, or @flags has an unknown bit.
- * * -ESTALE: the process has executed another program; see procmap_reopen().
+ * * -ESTALE: the process has executed another program, or the thread has exited
+ *	whose mappings the handle is on; see procmap_reopen().
  * * -ESRCH: the process has exited.
+ * * -EMFILE, -ENFILE: one of these two, but no descriptor is left to find out which.
  * * -EBADMSG: the text is not that of a maps file, or is cut in the middle of a
  *   line.
  * * -EPROTO: the ioctl returned an invalid result, such as a mapping below
@@ -297,7 +304,7 @@ int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
  * enum procmap_match - how procmap_find_name() compares
  * @PROCMAP_EXACT: the name is equal to the pattern.
  * @PROCMAP_GLOB: the name matches the pattern as by fnmatch(3), in which ``*``
- *	matches slashes, too.
+ *	matches slashes, too. ``[heap]`` is one of four letters there.
  */
 enum procmap_match {
 	PROCMAP_EXACT,
@@ -369,7 +376,8 @@ struct procmap_resolved {
  * many mappings at a time where most of them are needed.
  *
  * Return: 0, also if no address is mapped; or
- * * -EINVAL: a pointer is NULL, @nr_addrs is 0, or @flags has an unknown bit.
+ * * -EINVAL: a pointer is NULL, @nr_addrs is 0 or more than 2^32 - 2, or @flags has
+ *	an unknown bit.
  * * another error of procmap_find(), except -ENOENT.
  */
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,

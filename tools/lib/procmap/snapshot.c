@@ -164,7 +164,7 @@ static int generation_of(struct procmap *procmap, uint64_t *generation)
 {
 	int err = 0;
 
-	if (procmap->method == PROCMAP_BY_SCAN)
+	if (method_of(procmap) == PROCMAP_BY_SCAN)
 		err = scan_generation(procmap, generation);
 	return err == -ESRCH ? what_happened(procmap) : err;
 }
