@@ -6,6 +6,10 @@
  * The namespace is libprocmap, since struct procmap has the other name. What owns
  * something can be moved, not copied. A function of <procmap.h> that is not here takes
  * what get() returns.
+ *
+ * Mappings, walks and iterators are valid only as long as their owner. Functions that
+ * return one are deleted for temporary owners: before C++23, a range-based for loop
+ * over handle::open_self().mappings() would use a handle that is already closed.
  */
 #ifndef PROCMAP_HPP
 #define PROCMAP_HPP
@@ -19,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,7 +100,8 @@ public:
 	{
 	}
 
-	iterator begin() const { return iterator(*this); }
+	iterator begin() const & { return iterator(*this); }
+	iterator begin() const && = delete;
 	sentinel end() const { return {}; }
 
 private:
@@ -120,15 +126,40 @@ private:
 	procmap_match match_ = PROCMAP_EXACT;
 };
 
-struct free_resolved {
-	void operator()(const procmap_resolved *resolved) const
+/* The result of handle::resolve(). It is empty by default, and after a move. */
+class resolved {
+public:
+	/* Own a result of procmap_resolve(). */
+	explicit resolved(const procmap_resolved *result = nullptr)
+		: resolved_(result)
 	{
-		procmap_free_resolved(resolved);
 	}
-};
 
-/* The result of handle::resolve(). */
-using resolved = std::unique_ptr<const procmap_resolved, free_resolved>;
+	/* Never nullptr. */
+	const procmap_resolved *get() const &
+	{
+		static const procmap_resolved empty = {};
+
+		return resolved_ ? resolved_.get() : &empty;
+	}
+
+	const procmap_resolved *operator->() const & { return get(); }
+	const procmap_resolved &operator*() const & { return *get(); }
+
+	const procmap_resolved *get() const && = delete;
+	const procmap_resolved *operator->() const && = delete;
+	const procmap_resolved &operator*() const && = delete;
+
+private:
+	struct free {
+		void operator()(const procmap_resolved *resolved) const
+		{
+			procmap_free_resolved(resolved);
+		}
+	};
+
+	std::unique_ptr<const procmap_resolved, free> resolved_;
+};
 
 /* A handle on the mappings of a process: see procmap_open_pid(3). */
 class handle {
@@ -179,6 +210,10 @@ public:
 		return handle(opened);
 	}
 
+	template <typename Text, typename = std::enable_if_t<
+			std::is_same_v<std::remove_const_t<Text>, std::string>>>
+	static handle open_text(Text &&text) = delete;
+
 	/* Own a handle of the C interface. */
 	explicit handle(::procmap *procmap) : procmap_(procmap)
 	{
@@ -199,7 +234,7 @@ public:
 	 * The mapping at an address, or nullptr. It is valid until the next call with
 	 * this handle.
 	 */
-	const procmap_mapping *find(std::uint64_t addr, unsigned int flags = 0)
+	const procmap_mapping *find(std::uint64_t addr, unsigned int flags = 0) &
 	{
 		const procmap_mapping *found;
 		const int ret = procmap_find(get(), addr, flags, &found);
@@ -210,21 +245,30 @@ public:
 		return found;
 	}
 
+	const procmap_mapping *find(std::uint64_t, unsigned int = 0) && = delete;
+
 	/* All mappings that pass the filters, in rising order. */
-	walk mappings(unsigned int flags = 0) { return walk(get(), flags); }
+	walk mappings(unsigned int flags = 0) & { return walk(get(), flags); }
+	walk mappings(unsigned int = 0) && = delete;
 
 	/* Those of them with a name: see procmap_find_name(3). */
 	walk find_name(std::string pattern, procmap_match match = PROCMAP_EXACT,
-		       unsigned int flags = 0)
+		       unsigned int flags = 0) &
 	{
 		return walk(get(), std::move(pattern), match, flags);
 	}
 
+	walk find_name(std::string, procmap_match = PROCMAP_EXACT,
+		       unsigned int = 0) && = delete;
+
+	/* Without addresses, the result is empty. */
 	resolved resolve(const std::vector<std::uint64_t> &addrs,
 			 unsigned int flags = 0)
 	{
 		const procmap_resolved *result;
 
+		if (addrs.empty())
+			return resolved();
 		check(procmap_resolve(get(), addrs.data(), addrs.size(), flags,
 				      &result), "procmap_resolve");
 		return resolved(result);
@@ -258,7 +302,10 @@ private:
 	std::unique_ptr<::procmap, close> procmap_;
 };
 
-/* All mappings of a process at one time: see procmap_snapshot_take(3). */
+/*
+ * All mappings of a process at one time: see procmap_snapshot_take(3). After a move,
+ * there are none.
+ */
 class snapshot {
 public:
 	class iterator {
@@ -329,25 +376,33 @@ public:
 
 	bool is_consistent() const
 	{
-		return procmap_snapshot_is_consistent(get());
+		return get() && procmap_snapshot_is_consistent(get());
 	}
 
-	std::size_t size() const { return procmap_snapshot_count(get()); }
+	std::size_t size() const
+	{
+		return get() ? procmap_snapshot_count(get()) : 0;
+	}
 
 	/* @index is less than size(). */
-	const procmap_mapping &operator[](std::size_t index) const
+	const procmap_mapping &operator[](std::size_t index) const &
 	{
 		return *procmap_snapshot_at(get(), index);
 	}
 
-	iterator begin() const { return iterator(*this, 0); }
-	iterator end() const { return iterator(*this, size()); }
+	iterator begin() const & { return iterator(*this, 0); }
+	iterator end() const & { return iterator(*this, size()); }
 
 	/* The mapping at an address, or nullptr. */
-	const procmap_mapping *find(std::uint64_t addr) const
+	const procmap_mapping *find(std::uint64_t addr) const &
 	{
-		return procmap_snapshot_find(get(), addr);
+		return get() ? procmap_snapshot_find(get(), addr) : nullptr;
 	}
+
+	const procmap_mapping &operator[](std::size_t) const && = delete;
+	iterator begin() const && = delete;
+	iterator end() const && = delete;
+	const procmap_mapping *find(std::uint64_t) const && = delete;
 
 	/*
 	 * Call @changed(was, is) for each difference to a later snapshot; one of the
@@ -362,7 +417,7 @@ public:
 			std::exception_ptr thrown;
 		} call = { changed, nullptr };
 
-		procmap_snapshot_compare(
+		const int ret = procmap_snapshot_compare(
 			get(), after.get(),
 			[](void *context, const procmap_mapping *was,
 			   const procmap_mapping *is) {
@@ -378,6 +433,7 @@ public:
 			&call);
 		if (call.thrown)
 			std::rethrow_exception(call.thrown);
+		check(ret, "procmap_snapshot_compare");
 	}
 
 private:

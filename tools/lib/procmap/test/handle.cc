@@ -9,6 +9,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <dlfcn.h>
@@ -19,7 +20,9 @@
 #include <procmap.hpp>
 
 using libprocmap::handle;
+using libprocmap::resolved;
 using libprocmap::snapshot;
+using libprocmap::walk;
 
 #define EXPECT(x)							\
 	do {								\
@@ -128,7 +131,11 @@ static void throws_the_error()
 	EXPECT(error_of([] { handle::open_pidfd(-1); }) == EBADF);
 	EXPECT(error_of([] { handle::open_fd(-1); }) == EBADF);
 	EXPECT(error_of([] { handle::open_text(""); }) == EINVAL);
-	EXPECT(error_of([] { handle::open_text("no maps\n").find(0); }) == EBADMSG);
+	EXPECT(error_of([] {
+		auto saved = handle::open_text("no maps\n");
+
+		saved.find(0);
+	}) == EBADMSG);
 	EXPECT(error_of([] { handle::open_text("no maps\n").reopen(); }) == EINVAL);
 	try {
 		handle::open_pid(0);
@@ -184,8 +191,80 @@ static void keeps_and_compares_snapshots()
 	static_cast<void>(before.is_consistent());
 }
 
+static void is_empty_after_a_move()
+{
+	auto own = handle::open_self();
+	snapshot moved(own);
+	auto result = own.resolve({ address_of_main() });
+	const auto taken = std::move(moved);
+	const auto other = std::move(result);
+
+	EXPECT(taken.size() && other->nr_locations == 1);
+	EXPECT(!moved.size() && moved.begin() == moved.end());
+	EXPECT(!moved.find(address_of_main()) && !moved.is_consistent());
+	EXPECT(error_of([&] { moved.refresh(own); }) == EINVAL);
+	EXPECT(error_of([&] {
+		moved.compare(taken, [](const auto *, const auto *) {});
+	}) == EINVAL);
+	EXPECT(!result->nr_locations && !(*result).nr_mappings);
+}
+
+static void resolves_no_address()
+{
+	auto own = handle::open_self();
+	const auto result = own.resolve({});
+
+	EXPECT(!result->nr_locations && !result->nr_mappings);
+}
+
+template <typename Argument, typename Use>
+static constexpr bool accepts(Use &&)
+{
+	return std::is_invocable_v<Use, Argument>;
+}
+
+/* Does @expression compile, with x a @type? */
+#define ACCEPTS(type, expression)					\
+	accepts<type>([](auto &&x) -> decltype(				\
+		static_cast<void>(expression)) {})
+
+static void refuses_what_a_temporary_owns()
+{
+	static_assert(ACCEPTS(handle &, x.find(0)));
+	static_assert(!ACCEPTS(handle, std::move(x).find(0)));
+	static_assert(ACCEPTS(handle &, x.mappings()));
+	static_assert(!ACCEPTS(handle, std::move(x).mappings()));
+	static_assert(ACCEPTS(handle &, x.find_name("")));
+	static_assert(!ACCEPTS(handle, std::move(x).find_name("")));
+	static_assert(ACCEPTS(handle, std::move(x).resolve({})));
+	static_assert(ACCEPTS(walk &, x.begin()));
+	static_assert(!ACCEPTS(walk, std::move(x).begin()));
+	static_assert(ACCEPTS(const resolved &, x->locations));
+	static_assert(!ACCEPTS(resolved, std::move(x)->locations));
+	static_assert(ACCEPTS(const resolved &, (*x).locations));
+	static_assert(!ACCEPTS(resolved, (*std::move(x)).locations));
+	static_assert(ACCEPTS(const resolved &, x.get()));
+	static_assert(!ACCEPTS(resolved, std::move(x).get()));
+	static_assert(ACCEPTS(const snapshot &, x[0]));
+	static_assert(!ACCEPTS(snapshot, std::move(x)[0]));
+	static_assert(ACCEPTS(const snapshot &, x.find(0)));
+	static_assert(!ACCEPTS(snapshot, std::move(x).find(0)));
+	static_assert(ACCEPTS(const snapshot &, (x.begin(), x.end())));
+	static_assert(!ACCEPTS(snapshot, std::move(x).begin()));
+	static_assert(!ACCEPTS(snapshot, std::move(x).end()));
+	static_assert(ACCEPTS(const char *, handle::open_text(x)));
+	static_assert(ACCEPTS(std::string_view, handle::open_text(x)));
+	static_assert(ACCEPTS(const std::string &, handle::open_text(x)));
+	static_assert(ACCEPTS(std::string &, handle::open_text(x)));
+	static_assert(!ACCEPTS(std::string, handle::open_text(std::move(x))));
+	static_assert(!ACCEPTS(const std::string, handle::open_text(std::move(x))));
+}
+
 int main()
 {
+	refuses_what_a_temporary_owns();
+	is_empty_after_a_move();
+	resolves_no_address();
 	finds_what_the_text_shows();
 	walks_by_flags_and_name();
 	resolves_to_elf_addresses();
