@@ -450,8 +450,15 @@ class Snapshot(_Owner):
         differences = []
 
         def changed(_context, was, now):
-            differences.append((_copy(was), _copy(now)))
-            return 0
+            try:
+                differences.append((_copy(was), _copy(now)))
+            except BaseException as error:
+                raised.append(error)
+            return len(raised)
 
         _snapshot_compare(self._pointer, after._pointer, _Changed(changed), None)
         return differences
+        raised = []
+        # ctypes prints what is raised here, a KeyboardInterrupt for one, and goes on.
+        if raised:
+            raise raised.pop()

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 
+from unittest import mock
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
@@ -350,3 +351,13 @@ class Snapshots(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_compare_ends_at_an_exception(self):
+        with Procmap() as maps, Child() as pid, Procmap(pid) as others:
+            with maps.snapshot() as before, others.snapshot() as after:
+                self.assertGreater(len(before.compare(after)), 1)
+                for error in KeyboardInterrupt, MemoryError:
+                    with mock.patch("procmap._copy", side_effect=error) as copy:
+                        with self.assertRaises(error):
+                            before.compare(after)
+                    copy.assert_called_once()
+
