@@ -6,11 +6,15 @@
 
 Procmap is a handle on the mappings of one process, and Snapshot keeps all of its
 mappings. Both may be used by one thread at a time. Errors are OSError, or the
-subclass for the number, such as PermissionError. procmap(7) describes the library,
+subclass for the number, such as PermissionError. An integer that does not fit into
+the argument of the library raises OverflowError. procmap(7) describes the library,
 and its manual has a page for each function.
 """
+import array
 import ctypes
 import enum
+import functools
+import operator
 import os
 from typing import NamedTuple, Optional
 
@@ -124,6 +128,39 @@ _EXACT, _GLOB = 0, 1
 _library = ctypes.CDLL("libprocmap.so.1")
 
 
+def _range_of(integer):
+    """The first and last value of an integer type of C."""
+    bits = 8 * ctypes.sizeof(integer)
+    if integer(-1).value < 0:
+        return -1 << bits - 1, (1 << bits - 1) - 1
+    return 0, (1 << bits) - 1
+
+
+_RANGES = {
+    integer: _range_of(integer)
+    for integer in (
+        ctypes.c_int, ctypes.c_uint, ctypes.c_int32, ctypes.c_uint32,
+        ctypes.c_uint64, ctypes.c_size_t,
+    )
+}
+
+
+def _in_range(value, first, last):
+    """The integer, which ctypes would cut to the size of its type."""
+    value = operator.index(value)
+    if not first <= value <= last:
+        raise OverflowError(f"{value:#x} is not from {first:#x} to {last:#x}")
+    return value
+
+
+def _without_nul(string):
+    """The bytes of a string, which would end at a NUL in C."""
+    string = os.fsencode(string)
+    if b"\0" in string:
+        raise ValueError("embedded null byte")
+    return string
+
+
 def _check(result, function, _arguments):
     if result < 0:
         raise OSError(-result, os.strerror(-result), function.__name__)
@@ -136,7 +173,18 @@ def _declare(name, *argtypes, restype=ctypes.c_int):
     function.restype = restype
     if restype is ctypes.c_int:
         function.errcheck = _check
-    return function
+    ranges = [(i, *_RANGES[t]) for i, t in enumerate(argtypes) if t in _RANGES]
+    if not ranges:
+        return function
+
+    @functools.wraps(function, updated=())
+    def checked(*arguments):
+        arguments = list(arguments)
+        for i, first, last in ranges:
+            arguments[i] = _in_range(arguments[i], first, last)
+        return function(*arguments)
+
+    return checked
 
 
 _pointer = ctypes.c_void_p
@@ -223,21 +271,13 @@ def _copy(pointer):
 
 def _reference(mapping):
     """A mapping for the library, which uses its fields from start to dev_minor."""
-    name = os.fsencode(mapping.name)
-    return ctypes.byref(
-        _Mapping(
-            mapping.start,
-            mapping.end,
-            mapping.offset,
-            mapping.inode,
-            mapping.page_size,
-            name,
-            len(name),
-            mapping.flags,
-            mapping.dev_major,
-            mapping.dev_minor,
-        )
-    )
+    name = _without_nul(mapping.name)
+    reference = _Mapping(name=name, name_len=len(name))
+    for field, integer in _Mapping._fields_[:10]:
+        if not field.startswith("name"):
+            value = _in_range(getattr(mapping, field), *_RANGES[integer])
+            setattr(reference, field, value)
+    return ctypes.byref(reference)
 
 
 def version():
@@ -357,17 +397,19 @@ class Procmap(_Owner):
     def find_name(self, pattern, flags=0, glob=False):
         """Walk over the mappings with a name: see procmap_find_name(3)."""
         return self._walk(
-            _find_name, os.fsencode(pattern), _GLOB if glob else _EXACT, flags
+            _find_name, _without_nul(pattern), _GLOB if glob else _EXACT, flags
         )
 
     def resolve(self, addresses, flags=0):
         """The locations of many addresses, in their order."""
-        addresses = list(addresses)
-        if not addresses:
+        pointer = self._pointer
+        addresses = array.array("Q", addresses)
+        number = len(addresses)
+        if not number:
             return []
-        array = (ctypes.c_uint64 * len(addresses))(*addresses)
+        values = (ctypes.c_uint64 * number).from_buffer(addresses)
         resolved = _ResolvedPointer()
-        _resolve(self._pointer, array, len(array), flags, ctypes.byref(resolved))
+        _resolve(pointer, values, number, flags, ctypes.byref(resolved))
         try:
             result = resolved.contents
             mappings = [_copy(result.mappings[i]) for i in range(result.nr_mappings)]
@@ -448,7 +490,9 @@ class Snapshot(_Owner):
         One of the two is None for a mapping that has appeared or vanished.
         """
         differences = []
+        raised = []
 
+        # ctypes prints what is raised here, a KeyboardInterrupt for one, and goes on.
         def changed(_context, was, now):
             try:
                 differences.append((_copy(was), _copy(now)))
@@ -457,8 +501,6 @@ class Snapshot(_Owner):
             return len(raised)
 
         _snapshot_compare(self._pointer, after._pointer, _Changed(changed), None)
-        return differences
-        raised = []
-        # ctypes prints what is raised here, a KeyboardInterrupt for one, and goes on.
         if raised:
             raise raised.pop()
+        return differences

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
-
 from unittest import mock
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
@@ -285,6 +285,49 @@ class Handles(unittest.TestCase):
         for fd in stdin, to_child, from_child, stdout:
             os.close(fd)
 
+    def test_integers_that_do_not_fit(self):
+        address = address_of(LIBC.printf)
+        with Procmap() as maps, maps.snapshot() as snapshot:
+            found = maps.find(address)
+            fd = os.open("/proc/self/maps", os.O_RDONLY)
+            calls = [
+                (maps.find, 2**64 + address),
+                (maps.find, address - 2**64),
+                (maps.find, address, 2**32),
+                (maps.find, address, -1),
+                (next, maps.mappings(2**32)),
+                (next, maps.find_name("*", 2**32, glob=True)),
+                (maps.resolve, [address, 2**64 + address]),
+                (maps.resolve, [-1]),
+                (maps.resolve, [address], 2**32),
+                (maps.snapshot, 2**32),
+                (snapshot.find, 2**64 + address),
+                (maps.elf_address, found, 2**64 + found.offset),
+                (maps.open_file, found._replace(inode=2**64 + found.inode)),
+                (maps.open_file, found._replace(dev_major=2**32 + found.dev_major)),
+                (Procmap, 2**32 + os.getpid()),
+                (Procmap, os.getpid() - 2**32),
+                (Procmap, os.getpid(), 2**32),
+                (Procmap, None, 2**32),
+                (Procmap.from_fd, 2**32 + fd),
+                (Procmap.from_pidfd, 2**32 + fd),
+            ]
+            for function, *arguments in calls:
+                with self.subTest(function=function, arguments=arguments):
+                    with self.assertRaises(OverflowError):
+                        function(*arguments)
+            for last in maps.find(2**64 - 1), snapshot.find(2**64 - 1):
+                self.assertIsNone(last)
+            os.close(fd)
+
+    def test_names_that_do_not_fit(self):
+        with Procmap() as maps:
+            found = maps.find(address_of(LIBC.printf))
+            with self.assertRaises(ValueError):
+                next(maps.find_name(found.name + "\0*"))
+            with self.assertRaises(ValueError):
+                maps.open_file(found._replace(name=found.name + "\0"))
+
     def test_closed(self):
         maps = Procmap()
         walk = iter(maps)
@@ -297,6 +340,8 @@ class Handles(unittest.TestCase):
             next(walk)
         with self.assertRaises(ValueError):
             Snapshot(maps)
+        with self.assertRaises(ValueError):
+            maps.resolve([])
 
     def test_files_are_closed(self):
         before = os.listdir("/proc/self/fd")
@@ -342,15 +387,6 @@ class Snapshots(unittest.TestCase):
                 self.assertEqual(before.compare(after), [])
                 self.assertEqual(len(mapped), 4096)
 
-    def test_closed(self):
-        with Procmap() as maps, maps.snapshot() as snapshot:
-            pass
-        with self.assertRaises(ValueError):
-            snapshot.find(0)
-
-
-if __name__ == "__main__":
-    unittest.main()
     def test_compare_ends_at_an_exception(self):
         with Procmap() as maps, Child() as pid, Procmap(pid) as others:
             with maps.snapshot() as before, others.snapshot() as after:
@@ -361,3 +397,12 @@ if __name__ == "__main__":
                             before.compare(after)
                     copy.assert_called_once()
 
+    def test_closed(self):
+        with Procmap() as maps, maps.snapshot() as snapshot:
+            pass
+        with self.assertRaises(ValueError):
+            snapshot.find(0)
+
+
+if __name__ == "__main__":
+    unittest.main()
