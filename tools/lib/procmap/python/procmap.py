@@ -11,6 +11,7 @@ the argument of the library raises OverflowError. procmap(7) describes the libra
 and its manual has a page for each function.
 """
 import array
+import collections.abc
 import ctypes
 import enum
 import functools
@@ -444,8 +445,11 @@ class Procmap(_Owner):
         return Snapshot(self, flags)
 
 
-class Snapshot(_Owner):
-    """All mappings of a process at one time: a sequence, in rising order."""
+class Snapshot(_Owner, collections.abc.Sequence):
+    """All mappings of a process at one time: a sequence, in rising order.
+
+    A slice is a list.
+    """
 
     _free = staticmethod(_snapshot_free)
 
@@ -470,15 +474,15 @@ class Snapshot(_Owner):
         return _snapshot_count(self._pointer)
 
     def __getitem__(self, index):
-        if index < 0:
-            index += len(self)
-        mapping = _copy(_snapshot_at(self._pointer, index)) if index >= 0 else None
-        if mapping is None:
+        number = len(self)
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(number))]
+        at = operator.index(index)
+        if at < 0:
+            at += number
+        if not 0 <= at < number:
             raise IndexError(index)
-        return mapping
-
-    def __iter__(self):
-        return (self[index] for index in range(len(self)))
+        return _copy(_snapshot_at(self._pointer, at))
 
     def find(self, address):
         """The mapping at an address, or None."""

@@ -4,6 +4,7 @@
 
 Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
 """
+import collections.abc
 import ctypes
 import errno
 import mmap
@@ -363,9 +364,22 @@ class Snapshots(unittest.TestCase):
         self.assertEqual([fields(m) for m in snapshot], lines)
         self.assertEqual(len(snapshot), len(lines))
         self.assertEqual(fields(snapshot[-1]), lines[-1])
-        for index in len(lines), -len(lines) - 1:
+        for index in len(lines), -len(lines) - 1, 2**64, -2**64:
             with self.assertRaises(IndexError):
                 snapshot[index]
+        self.assertIsInstance(snapshot, collections.abc.Sequence)
+        for part in (slice(None), slice(2), slice(-2, None), slice(None, None, -2),
+                     slice(1, 2**70), slice(5, 2)):
+            self.assertEqual([fields(m) for m in snapshot[part]], lines[part])
+        self.assertEqual([fields(m) for m in reversed(snapshot)], lines[::-1])
+        self.assertEqual(snapshot.index(snapshot[2]), 2)
+        self.assertEqual(snapshot.count(snapshot[2]), 1)
+        self.assertIn(snapshot[2], snapshot)
+        self.assertNotIn(snapshot[2]._replace(start=0), snapshot)
+        with self.assertRaises(ValueError):
+            snapshot.index(None)
+        with self.assertRaises(TypeError):
+            snapshot[1.0]
         self.assertIn(snapshot.is_consistent, (False, True))
 
     def test_find(self):
