@@ -84,6 +84,7 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
  * @work: what is being done.
  * @expected: number of mappings that a walk has to return.
  * @run: number of runs so far, for lookups that take addresses in turn.
+ * @generation: of the address space, for scans that know it.
  * @units: number of lookups, or of mappings walked over, in one run.
  * @queries: average number of ioctls per unit.
  */
@@ -99,6 +100,7 @@ struct bench {
 	const struct work *work;
 	size_t expected;
 	size_t run;
+	uint64_t generation;
 	size_t units;
 	double queries;
 };
@@ -334,6 +336,45 @@ static int scan_walk(struct bench *bench)
 				(size_t)ret == bench->expected);
 }
 
+/* Scan one mapping, unless the address space is of this generation. */
+static int scan_since(const struct bench *bench, uint64_t *generation)
+{
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg),
+		.known_generation = *generation,
+		.end = UINT64_MAX,
+		.vec = (uintptr_t)scan_vmas,
+		.vec_len = 1,
+		.vma_size = sizeof(*scan_vmas),
+	};
+	const int nr = ioctl(bench->fd, PROCMAP_SCAN, &arg);
+
+	*generation = arg.generation;
+	return nr;
+}
+
+static int unchanged_scan(struct bench *bench)
+{
+	uint64_t generation = bench->generation;
+
+	return scan_since(bench, &generation) ? EPROTO : 0;
+}
+
+/* One that does not know the generation finds a mapping. */
+static bool unchanged_scan_agrees(struct bench *bench)
+{
+	bench->generation = 0;
+	return scan_since(bench, &bench->generation) == 1 && bench->generation &&
+	       !unchanged_scan(bench);
+}
+
+static bool has_generations(const struct bench *bench)
+{
+	uint64_t generation = 0;
+
+	return scan_since(bench, &generation) == 1 && generation;
+}
+
 static bool is_record(const struct procmap_mapping *line,
 		      const struct procmap_vma *vma, bool build_ids)
 {
@@ -515,6 +556,8 @@ static const struct work works[] = {
 	  .run = scan_walk, .agrees = scan_walk_agrees, .headline = true },
 	{ "walk, per VMA", BY_TEXT,
 	  .run = text_walk, .agrees = text_walk_agrees },
+	{ "unchanged scan", BY_SCAN,
+	  .run = unchanged_scan, .agrees = unchanged_scan_agrees },
 	{ "executable walk, per VMA", BY_QUERY,
 	  .run = query_walk, .agrees = query_walk_agrees, .which = EXECUTABLE },
 	{ "executable walk, per VMA", BY_SCAN,
@@ -671,6 +714,8 @@ static bool can_be_done(const struct work *work, const struct bench *bench)
 	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
 		return false;
+	if (work->run == unchanged_scan)
+		return has_generations(bench);
 	return work->run != lookup_long || bench->nr_long;
 }
 
