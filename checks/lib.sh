@@ -1,5 +1,5 @@
 #!/bin/bash
-# lib: the library, on the host, and the manuals.
+# lib: the library and the tool, on the host, and the manuals.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -345,6 +345,8 @@ check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
 	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
 done
+# Guests run programs in a chroot, where some of these are skipped.
+take_guest host-tool "$programs/procmap/procfs_query_test.py"
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers
 check "fuzzed" lib_is_fuzzed

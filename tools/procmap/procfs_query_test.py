@@ -89,6 +89,17 @@ needs_scan = unittest.skipUnless(HAS_SCAN, "this kernel has no PROCMAP_SCAN")
 needs_root = unittest.skipUnless(os.geteuid() == 0, "not root")
 
 
+def is_in_chroot():
+    """Whether names in another mount namespace begin above the root of this process."""
+    try:
+        return not os.path.samestat(os.stat("/proc/1/root/"), os.stat("/"))
+    except PermissionError:
+        return False
+
+
+not_in_chroot = unittest.skipIf(is_in_chroot(), "in a chroot")
+
+
 def needs(program):
     return unittest.skipUnless(shutil.which(program), f"no {program}")
 
@@ -1771,6 +1782,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(outdated, set(found))
 
     @needs_root
+    @not_in_chroot
     @needs("unshare")
     def test_deleted_looks_below_the_root_of_each_process(self):
         private = ("unshare", "--mount", "--propagation", "private")
@@ -1818,6 +1830,7 @@ class ProcfsQueryTest(unittest.TestCase):
         return row, self.valid(out)
 
     @needs_root
+    @not_in_chroot
     @needs("unshare")
     def test_deleted_has_user_unit_container_and_program(self):
         top = f"{self.tmp}/owner"
@@ -1988,6 +2001,7 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(paths, sorted(paths))
 
     @needs_root
+    @not_in_chroot
     @needs("readelf")
     @needs("unshare")
     def test_build_ids_of_one_path_in_two_containers(self):

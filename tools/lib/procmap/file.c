@@ -23,8 +23,11 @@
  * On btrfs and overlayfs, stat(2) returns another device or inode than the maps
  * file shows. So map the file and look it up in our own maps file.
  */
-static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
+static bool is_seen_as(const struct procmap *procmap, int fd,
+		       const struct procmap_mapping *mapping)
 {
+	const enum procmap_method method = procmap->method == PROCMAP_BY_TEXT ?
+					   PROCMAP_BY_TEXT : PROCMAP_ANY_METHOD;
 	const struct procmap_mapping *mapped;
 	struct procmap *self;
 	bool same = false;
@@ -33,7 +36,7 @@ static bool is_seen_as(int fd, const struct procmap_mapping *mapping)
 	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
 		return false;
-	if (!procmap_open_self(PROCMAP_ANY_METHOD, &self)) {
+	if (!procmap_open_self(method, &self)) {
 		same = !procmap_find(self, (uintptr_t)page, 0, &mapped) &&
 		       same_file(mapped, mapping);
 		procmap_close(self);
@@ -50,13 +53,14 @@ static bool is_stat_of(const struct stat *stat,
 	       minor(stat->st_dev) == mapping->dev_minor;
 }
 
-static bool is_file_of(int fd, const struct procmap_mapping *mapping)
+static bool is_file_of(const struct procmap *procmap, int fd,
+		       const struct procmap_mapping *mapping)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat))
 		return false;
-	return is_stat_of(&stat, mapping) || is_seen_as(fd, mapping);
+	return is_stat_of(&stat, mapping) || is_seen_as(procmap, fd, mapping);
 }
 
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */
@@ -87,7 +91,7 @@ static int open_path(struct procmap *procmap, const char *path,
 {
 	int fd = open_below(procmap, path);
 
-	if (fd >= 0 && !is_file_of(fd, mapping)) {
+	if (fd >= 0 && !is_file_of(procmap, fd, mapping)) {
 		close(fd);
 		fd = -ESTALE;
 	}
