@@ -13,7 +13,7 @@ tool_finds_no_scan() {
 		out=$("$1" -p self --list --scan 2>&1) || status=$?
 		echo "$status: $out"
 		[ $status -eq 2 ] &&
-		[[ $out == *"the kernel does not have the ioctl"* ]]' tool \
+		[[ $out == *"the kernel lacks the ioctl"* ]]' tool \
 		"$programs/procmap/procfs_query"
 }
 

@@ -190,7 +190,7 @@ static const struct argp_option argp_options[] = {
 	{ .name = "maps-file", .key = 'm', .arg = "PATH",
 	  .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
 	{ .name = "file", .key = 'f', .arg = "FILE",
-	  .doc = "Read addresses from FILE, one a line; - is standard input, # starts a comment. With - or a FIFO, each line is answered at once" },
+	  .doc = "Read addresses, one a line; # begins a comment; - is answered line by line" },
 	{ .name = "sort", .key = KEY_SORT,
 	  .doc = "Print addresses in rising order, not in the order given" },
 	{ .name = "list", .key = 'l',
@@ -228,7 +228,7 @@ static const struct argp_option argp_options[] = {
 	{ .name = "build-id", .key = 'B',
 	  .doc = "Print build IDs; with -T they are read from the files" },
 	{ .name = "rss", .key = 'r',
-	  .doc = "With --list or --name: print how many KiB of each mapping are resident, which is slow" },
+	  .doc = "With --list or --name: print the resident KiB of each mapping, which is slow" },
 	{ .name = "json", .key = 'j', .doc = "Print JSON" },
 
 	{ .doc = "Comparing and measuring the methods, instead of printing:" },
@@ -417,7 +417,7 @@ static void check_maps_file(const struct options *options)
 	     options->runs || options->deleted || options->build_ids ||
 	     (options->method != PROCMAP_ANY_METHOD &&
 	      options->method != PROCMAP_BY_TEXT)))
-		fail("--maps-file has only a text: leave out -Q, -S, -B, --deleted, --build-ids, --interval, --compare and --bench");
+		fail("--maps-file is a text: only addresses, --list, --name and --sum work");
 }
 
 static void check_process(const struct options *options)
@@ -454,7 +454,7 @@ static void check_options(const struct options *options)
 	check_process(options);
 	if (options->list + !!options->name + options->sum + options->deleted +
 	    options->build_ids + !!options->file + !!options->nr_addrs != 1)
-		fail("give either addresses, or -f FILE, --list, --name NAME, --sum, --deleted or --build-ids");
+		fail("give addresses, -f FILE, --list, --name, --sum, --deleted or --build-ids");
 	if (options->sort && !options->file && !options->nr_addrs)
 		fail("--sort is for addresses: use it with them, or with -f FILE");
 	if (options->compare && options->runs)
@@ -465,7 +465,7 @@ static void check_options(const struct options *options)
 		fail("--interval excludes --compare and --bench: use one of them");
 	if (options->rss && (!prints_mappings(options) || options->interval ||
 			     options->compare || options->runs))
-		fail("--rss is of mappings that are listed: use it with only --list or --name NAME");
+		fail("--rss is of listed mappings: use it with --list or --name only");
 	if (options->name && options->compare)
 		fail("--name excludes --compare: use --list");
 	if (options->sum && (options->compare || options->runs))

@@ -59,7 +59,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[-+]\d\d:\d\d"
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
-NO_IOCTL = "the kernel does not have the ioctl: leave out -Q, -S, --compare, --bench, --scale"
+NO_IOCTL = "the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
 # With --all; a security module may hide processes even from root.
 SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
@@ -743,8 +743,8 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
 
     def test_there_has_to_be_one_thing_to_do(self):
-        message = ("give either addresses, or -f FILE, --list, --name NAME, --sum, "
-                   "--deleted or --build-ids")
+        message = ("give addresses, -f FILE, --list, --name, --sum, --deleted or "
+                   "--build-ids")
         for args in ((), ("--list", "400000"), ("--list", "--name", "x"),
                      ("--list", "-f", self.addresses),
                      ("-f", self.addresses, "400000")):
@@ -1570,9 +1570,8 @@ class ProcfsQueryTest(unittest.TestCase):
                      of=None)
         for option in (("-Q",), ("-S",), ("-B",), ("-i1",), ("--compare",),
                        ("--bench", "2"), ("--deleted",), ("--build-ids",)):
-            self.refused("--maps-file has only a text: leave out -Q, -S, -B, "
-                         "--deleted, --build-ids, --interval, --compare and --bench",
-                         "-m", bad, "--list", *option, of=None)
+            self.refused("--maps-file is a text: only addresses, --list, --name and "
+                         "--sum work", "-m", bad, "--list", *option, of=None)
 
     def resident(self, pid):
         """The KiB of each mapping that are resident, by its first address."""
@@ -1608,8 +1607,8 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_rss_is_for_lists(self):
         for args in (("1",), ("--sum",), ("--list", "-i1"), ("--list", "--compare"),
                      ("--list", "--bench", "2")):
-            self.refused("--rss is of mappings that are listed: use it with only "
-                         "--list or --name NAME", "--rss", *args)
+            self.refused("--rss is of listed mappings: use it with --list or --name "
+                         "only", "--rss", *args)
 
     def test_exe_is_a_name_or_a_path(self):
         for name in "cat", self.cat:

@@ -255,11 +255,12 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 {
 	const int tasks = openat(procmap->dir, "task",
 				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *const list = tasks < 0 ? NULL : fdopendir(tasks);
+	DIR *list;
 	bool is_main = true;
 	struct dirent *task;
 	int err = -ESRCH;
 
+	list = tasks < 0 ? NULL : fdopendir(tasks);
 	if (!list) {
 		err = -errno;
 		if (tasks >= 0)

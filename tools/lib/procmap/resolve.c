@@ -23,7 +23,7 @@
  */
 struct resolution {
 	/* Where pointers are smaller than what follows needs, round the size up. */
-	_Alignas(struct procmap_mapping) struct procmap_resolved public;
+	struct procmap_resolved public __attribute__((aligned(sizeof(uint64_t))));
 	struct procmap_location *locations;
 	struct procmap_mapping *mappings;
 	char *names;

@@ -586,24 +586,26 @@ static size_t align_note(size_t size)
 /* The build ID in the memory of the vdso, or NULL. */
 static const uint8_t *id_of_vdso(const char *image, size_t *size)
 {
-	const ElfW(Ehdr) *const ehdr = (const void *)image;
-	const ElfW(Phdr) *const phdrs = (const void *)(image + ehdr->e_phoff);
+	const char *note, *end, *name, *desc;
+	ElfW(Ehdr) ehdr;
+	ElfW(Phdr) phdr;
+	ElfW(Nhdr) nhdr;
 	int i;
 
-	for (i = 0; i < ehdr->e_phnum; i++) {
-		const char *note = image + phdrs[i].p_offset;
-		const char *const end = note + phdrs[i].p_filesz;
-
-		while (phdrs[i].p_type == PT_NOTE && note < end) {
-			const ElfW(Nhdr) *const nhdr = (const void *)note;
-			const char *const name = (const void *)(nhdr + 1);
-			const char *const desc = name + align_note(nhdr->n_namesz);
-
-			if (nhdr->n_type == NT_GNU_BUILD_ID && !strcmp(name, "GNU")) {
-				*size = nhdr->n_descsz;
+	memcpy(&ehdr, image, sizeof(ehdr));
+	for (i = 0; i < ehdr.e_phnum; i++) {
+		memcpy(&phdr, image + ehdr.e_phoff + i * sizeof(phdr), sizeof(phdr));
+		note = image + phdr.p_offset;
+		end = note + phdr.p_filesz;
+		while (phdr.p_type == PT_NOTE && note < end) {
+			memcpy(&nhdr, note, sizeof(nhdr));
+			name = note + sizeof(nhdr);
+			desc = name + align_note(nhdr.n_namesz);
+			if (nhdr.n_type == NT_GNU_BUILD_ID && !strcmp(name, "GNU")) {
+				*size = nhdr.n_descsz;
 				return (const uint8_t *)desc;
 			}
-			note = desc + align_note(nhdr->n_descsz);
+			note = desc + align_note(nhdr.n_descsz);
 		}
 	}
 	return NULL;
@@ -685,16 +687,16 @@ static int compare_addresses(struct dl_phdr_info *info, size_t size, void *arg)
 	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
 		return 0;
 	for (i = 0; i < info->dlpi_phnum && addresses->nr >= 0; i++) {
-		const ElfW(Phdr) *const phdr = &info->dlpi_phdr[i];
+		const ElfW(Phdr) phdr = info->dlpi_phdr[i];
 		const char *const begin = (const char *)info->dlpi_addr +
-					  phdr->p_vaddr;
-		const char *const bss = begin + phdr->p_filesz;
+					  phdr.p_vaddr;
+		const char *const bss = begin + phdr.p_filesz;
 
-		if (phdr->p_type != PT_LOAD || !phdr->p_filesz)
+		if (phdr.p_type != PT_LOAD || !phdr.p_filesz)
 			continue;
 		if (!is_as_linked(addresses->procmap, begin, info->dlpi_addr) ||
 		    !is_as_linked(addresses->procmap, bss - 1, info->dlpi_addr) ||
-		    (phdr->p_memsz > phdr->p_filesz && (uintptr_t)bss % PAGE &&
+		    (phdr.p_memsz > phdr.p_filesz && (uintptr_t)bss % PAGE &&
 		     !is_as_linked(addresses->procmap, bss, info->dlpi_addr)))
 			addresses->nr = -1;
 		else

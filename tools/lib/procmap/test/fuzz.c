@@ -13,7 +13,7 @@
 #include "internal.h"
 
 #define NR_ADDRS	64
-#define IMAGE		(1 << 20)
+#define IMAGE		0x100000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

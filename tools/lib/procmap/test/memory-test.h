@@ -274,8 +274,8 @@ static struct {
 	struct procmap_snapshot *snapshot;
 	uint64_t addr;
 	uint64_t start;
-	volatile sig_atomic_t nr;
-	volatile sig_atomic_t nr_wrong;
+	int nr;
+	int nr_wrong;
 } handler;
 
 static void find_in_handler(int signal)
@@ -290,7 +290,7 @@ static void find_in_handler(int signal)
 	found = procmap_snapshot_find(handler.snapshot, handler.addr);
 	if (!found || found->start != handler.start)
 		handler.nr_wrong++;
-	handler.nr++;
+	__atomic_fetch_add(&handler.nr, 1, __ATOMIC_RELAXED);
 }
 
 /* While malloc(3) holds its locks, a handler that allocates would wait for ever. */
@@ -316,7 +316,7 @@ TEST_F(scene, finds_in_a_signal_handler)
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &handler.snapshot));
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
-	while (handler.nr < 500) {
+	while (__atomic_load_n(&handler.nr, __ATOMIC_RELAXED) < 500) {
 		const uint64_t random = next_random(&seed);
 
 		free(blocks[random % 64]);
