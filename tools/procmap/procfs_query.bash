@@ -2,6 +2,17 @@
 # shellcheck shell=bash
 # bash completion for procfs_query(1)
 
+# Take the words, one a line, that go on from what is typed. They are names that other
+# users have chosen: nothing may expand them, now or when the line is run.
+_procfs_query_names()
+{
+	local word
+	while IFS= read -r word; do
+		[[ $word == "$cur"* && $word =~ ^[A-Za-z0-9._@:+-]+$ ]] &&
+			COMPREPLY+=("$word")
+	done
+}
+
 _procfs_query()
 {
 	# shellcheck disable=SC2034	# _init_completion sets them
@@ -15,8 +26,8 @@ _procfs_query()
 		return
 		;;
 	-e | --exe)
-		mapfile -t COMPREPLY < <(compgen -W \
-			"$(readlink /proc/[0-9]*/exe | sed 's|.*/||')" -- "$cur")
+		_procfs_query_names < <(readlink /proc/[0-9]*/exe 2>/dev/null |
+			sed 's|.*/||; s/ (deleted)$//' | sort -u)
 		return
 		;;
 	-u | --user)
@@ -24,9 +35,8 @@ _procfs_query()
 		return
 		;;
 	--unit)
-		mapfile -t COMPREPLY < <(compgen -W \
-			"$(cat /proc/[0-9]*/cgroup 2>/dev/null | tr / '\n' |
-				grep -E '\.(service|scope|slice)$' | sort -u)" -- "$cur")
+		_procfs_query_names < <(cat /proc/[0-9]*/cgroup 2>/dev/null | tr / '\n' |
+			grep -E '\.(service|scope|slice)$' | sort -u)
 		return
 		;;
 	-f | --file | -m | --maps-file)

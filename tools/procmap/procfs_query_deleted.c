@@ -391,11 +391,13 @@ static void print_row(FILE *out, pid_t pid, const struct owner *owner,
 	char *const program = escape(owner->program ? owner->program : "?");
 	char *const path = path_of(file);
 	size_t column = fprintf(out, "%7d ", pid);
+	size_t width;
 
-	if (owner->user)
-		column += fprintf(out, "%-*s ", USER_WIDTH, owner->user);
-	else
-		column += fprintf(out, "%-*u ", USER_WIDTH, owner->uid);
+	width = owner->user ? print_name(out, owner->user, column) :
+			      (size_t)fprintf(out, "%u", owner->uid);
+	column += width;
+	column += fprintf(out, "%*s ",
+			  width < USER_WIDTH ? (int)(USER_WIDTH - width) : 0, "");
 	column += print_group(out, owner);
 	/* Leave room for the path. */
 	column += print_name(out, program, column + NAME_WIDTH_MIN + 2);

@@ -125,7 +125,10 @@ static bool json_bytes(struct json *json, const char *key, const char *bytes,
 		size_t n = *s < 0x80 ? 1 : utf8_len(s, len);
 		const uint32_t c = n ? utf8_decode(s, n) : *s;
 
-		if (!n || is_control(c)) {
+		if (c > 0xffff && is_control(c)) {
+			fprintf(json->out, "\\u%04x\\u%04x",
+				0xd800 + ((c - 0x10000) >> 10), 0xdc00 + (c & 0x3ff));
+		} else if (!n || is_control(c)) {
 			fprintf(json->out, "\\u%04x", c);
 		} else {
 			if (c == '"' || c == '\\')

@@ -33,10 +33,10 @@ void look_at_terminal(void)
 	const char *const term = getenv("TERM");
 	struct winsize size = {};
 
+	/* mbrtowc() and wcwidth() need it, and fnmatch(3) for what one character is. */
+	setlocale(LC_CTYPE, "");
 	if (!isatty(STDOUT_FILENO))
 		return;
-	/* mbrtowc() and wcwidth() need it. */
-	setlocale(LC_CTYPE, "");
 	if (columns && atoi(columns) > 0)
 		terminal.width = atoi(columns);
 	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
@@ -57,11 +57,16 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 	return strlen(text);
 }
 
-/* What a terminal obeys, or what changes the order in which it shows the rest. */
+/*
+ * What a terminal obeys, what changes the order in which it shows the rest, what ends a
+ * line, and what is not seen.
+ */
 bool is_control(uint32_t c)
 {
-	return c < ' ' || (c >= 0x7f && c <= 0x9f) ||
-	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	return c < ' ' || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
+	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff ||
+	       (c >= 0xe0000 && c <= 0xe007f);
 }
 
 /*

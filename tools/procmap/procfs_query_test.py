@@ -2316,6 +2316,17 @@ class ProcfsQueryTest(unittest.TestCase):
         for option in "--interval", "--name":
             self.assertEqual(self.completions(option, ""), [])
 
+    @unittest.skipUnless(os.path.exists(BASH_COMPLETION), "no bash-completion")
+    def test_bash_runs_nothing_of_what_it_completes(self):
+        mark = f"{self.tmp}/mark"
+        os.chdir(self.tmp)
+        for name in "$(>mark)", "`>mark`", "a b", "plain-1.0_x":
+            self.start(shutil.copy(self.cat, f"{self.tmp}/{name}"))
+        found = self.completions("--exe", "")
+        self.assertIn("plain-1.0_x", found)
+        self.assertFalse({"$(>mark)", "`>mark`", "a", "b"} & set(found))
+        self.assertFalse(os.path.exists(mark))
+
 
 def comment(text):
     """Print a diagnostic, which may have any bytes in it."""

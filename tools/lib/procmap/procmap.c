@@ -288,12 +288,56 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	return err;
 }
 
+/*
+ * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
+ * -ENOENT if there is no such line, or another error of open(2).
+ */
+static int read_number(int dir, const char *path, const char *label, int *number)
+{
+	char text[4096];
+	const char *line;
+	ssize_t len;
+	int fd;
+
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -errno;
+	text[len] = '\0';
+	line = strstr(text, label);
+	if (!line)
+		return -ENOENT;
+	*number = atoi(line + strlen(label));
+	return 0;
+}
+
+/* Has the process, by its directory in /proc, an address space? */
+static bool has_memory(int dir)
+{
+	int kilobytes;
+
+	return !read_number(dir, "status", "\nVmSize:\t", &kilobytes);
+}
+
+/* More than any process executes programs in a row. */
+#define OPEN_TRIES	10
+
 /* Open the mappings of the process whose directory in /proc the handle has. */
 static int open_maps(struct procmap *procmap, enum procmap_method method)
 {
-	const int err = open_maps_of(procmap, method);
+	unsigned int tries;
+	int err = -ESRCH;
 
-	return err == -ESRCH ? open_thread(procmap, method) : err;
+	/* Between the opening and the first call, it may execute a program. */
+	for (tries = 0; tries < OPEN_TRIES && err == -ESRCH; tries++) {
+		err = open_maps_of(procmap, method);
+		if (err == -ESRCH && !has_memory(procmap->dir))
+			return open_thread(procmap, method);
+	}
+	return err;
 }
 
 /* Open a handle by the process's directory in /proc, which the handle keeps. */
@@ -335,32 +379,6 @@ int procmap_open_pid(pid_t pid, enum procmap_method method,
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	return open_dir(path, method, procmap);
-}
-
-/*
- * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
- * -ENOENT if there is no such line, or another error of open(2).
- */
-static int read_number(int dir, const char *path, const char *label, int *number)
-{
-	char text[4096];
-	const char *line;
-	ssize_t len;
-	int fd;
-
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len < 0)
-		return -errno;
-	text[len] = '\0';
-	line = strstr(text, label);
-	if (!line)
-		return -ENOENT;
-	*number = atoi(line + strlen(label));
-	return 0;
 }
 
 /* The process ID in the PID namespace of /proc; -1 if it has exited. */
@@ -802,7 +820,8 @@ int what_happened(const struct procmap *procmap)
 		return -ESRCH;
 	len = read(fd, &byte, 1);
 	close(fd);
-	if (len == 1)
+	/* It may execute another program at this moment. */
+	if (len == 1 || has_memory(dir))
 		return -ESTALE;
 	/* If the main thread has exited, there may be others. */
 	return !read_number(dir, "status", "\nThreads:\t", &nr_threads) &&

@@ -122,7 +122,7 @@ static int make_slots(struct procmap_snapshot *snapshot)
 	find_close(snapshot, &first, &last);
 	snapshot->base = snapshot->mappings[first].start;
 	span = snapshot->mappings[last].end - snapshot->base;
-	while ((span - 1) >> snapshot->shift >= snapshot->nr)
+	while (snapshot->shift < 63 && (span - 1) >> snapshot->shift >= snapshot->nr)
 		snapshot->shift++;
 	snapshot->nr_slots = ((span - 1) >> snapshot->shift) + 1;
 
@@ -130,7 +130,7 @@ static int make_slots(struct procmap_snapshot *snapshot)
 				 sizeof(*snapshot->below));
 	if (!snapshot->below)
 		return -ENOMEM;
-	for (slot = 0, i = first; slot <= snapshot->nr_slots; slot++) {
+	for (slot = 0, i = first; slot < snapshot->nr_slots; slot++) {
 		const uint64_t offset = (uint64_t)slot << snapshot->shift;
 
 		while (i <= last &&
@@ -138,6 +138,7 @@ static int make_slots(struct procmap_snapshot *snapshot)
 			i++;
 		snapshot->below[slot] = i;
 	}
+	snapshot->below[slot] = last + 1;
 	return 0;
 }
 

@@ -317,6 +317,33 @@ TEST(snapshots_with_other_fields)
 }
 
 /* No mapping passes the filter. */
+TEST(snapshot_of_all_addresses)
+{
+	static const char *const texts[] = {
+		"0-ffffffffffffffff rw-p 0 0:0 0\n",
+		"0-8000000000000002 rw-p 0 0:0 0\n",
+		"0-1000 rw-p 0 0:0 0\n1000-ffffffffffffffff rw-p 0 0:0 0\n",
+	};
+	struct procmap_snapshot *snapshot;
+	const struct procmap_mapping *last;
+	struct procmap *procmap;
+	size_t i, nr;
+
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		ASSERT_EQ(0, procmap_open_text(texts[i], strlen(texts[i]), &procmap));
+		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
+		nr = procmap_snapshot_count(snapshot);
+		last = procmap_snapshot_at(snapshot, nr - 1);
+		EXPECT_EQ(last, procmap_snapshot_find(snapshot, last->start));
+		EXPECT_EQ(last, procmap_snapshot_find(snapshot, last->end - 1));
+		EXPECT_EQ(procmap_snapshot_at(snapshot, 0),
+			  procmap_snapshot_find(snapshot, 0xfff));
+		EXPECT_EQ(NULL, procmap_snapshot_find(snapshot, UINT64_MAX));
+		procmap_snapshot_free(snapshot);
+		procmap_close(procmap);
+	}
+}
+
 TEST(snapshot_that_is_none)
 {
 	EXPECT_EQ(0, procmap_snapshot_is_consistent(NULL));
