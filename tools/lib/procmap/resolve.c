@@ -13,6 +13,7 @@
 /**
  * struct resolution - a result, with which its memory begins
  * @public: the part that the caller sees.
+ * @alignment: where pointers are smaller than what follows needs, rounds the size up.
  * @locations: the locations, behind this structure.
  * @mappings: the mappings, behind the locations.
  * @names: the names, which grow down towards the mappings. The most recent one is
@@ -22,8 +23,10 @@
  *	mappings, when the addresses are no longer needed.
  */
 struct resolution {
-	/* Where pointers are smaller than what follows needs, round the size up. */
-	struct procmap_resolved public __attribute__((aligned(sizeof(uint64_t))));
+	union {
+		struct procmap_resolved public;
+		uint64_t alignment;
+	};
 	struct procmap_location *locations;
 	struct procmap_mapping *mappings;
 	char *names;

@@ -586,10 +586,10 @@ static size_t align_note(size_t size)
 /* The build ID in the memory of the vdso, or NULL. */
 static const uint8_t *id_of_vdso(const char *image, size_t *size)
 {
-	const char *note, *end, *name, *desc;
 	ElfW(Ehdr) ehdr;
 	ElfW(Phdr) phdr;
 	ElfW(Nhdr) nhdr;
+	const char *note, *end, *name, *desc;
 	int i;
 
 	memcpy(&ehdr, image, sizeof(ehdr));
