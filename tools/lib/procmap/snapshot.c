@@ -317,7 +317,7 @@ procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr)
 	mappings = snapshot->mappings;
 	to = snapshot->nr;
 	slot = (addr - snapshot->base) >> snapshot->shift;
-	if (slot < snapshot->nr_slots) {
+	if (addr >= snapshot->base && slot < snapshot->nr_slots) {
 		from = snapshot->below[slot];
 		to = snapshot->below[slot + 1];
 	}

@@ -1402,18 +1402,23 @@ TEST(maps_bound_elsewhere)
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
 	char dir[] = "/tmp/procmap-test-XXXXXX";
-	char maps[64], smaps[64];
+	char source[64], maps[64], smaps[64];
+	struct child child;
 	int fd;
 
 	if (geteuid() || unshare(CLONE_NEWNS) ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL))
 		SKIP(return, "only root can mount");
 	ASSERT_TRUE(!!mkdtemp(dir));
 	snprintf(maps, sizeof(maps), "%s/maps", dir);
 	snprintf(smaps, sizeof(smaps), "%s/smaps", dir);
 	close(open(maps, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	ASSERT_EQ(0, mkfifo(smaps, 0600));
-	ASSERT_EQ(0, mount("/proc/self/maps", maps, NULL, MS_BIND, NULL));
+	/* Valgrind has a /proc/self/maps of its own. */
+	ASSERT_TRUE(start_child(&child, keep_still, NULL));
+	ASSERT_TRUE(await(child.control));
+	snprintf(source, sizeof(source), "/proc/%d/maps", child.pid);
+	ASSERT_EQ(0, mount(source, maps, "none", MS_BIND, NULL));
 	fd = open(maps, O_RDONLY | O_CLOEXEC);
 	ASSERT_EQ(0, procmap_open_fd(fd, PROCMAP_BY_TEXT, &procmap));
 	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, PROCMAP_WANT_PAGE_SIZE,
@@ -1421,6 +1426,7 @@ TEST(maps_bound_elsewhere)
 	EXPECT_EQ(-ENODEV, procmap_open_file(procmap, found));
 	procmap_close(procmap);
 	close(fd);
+	stop_child(&child);
 	umount2(maps, MNT_DETACH);
 	unlink(maps);
 	unlink(smaps);

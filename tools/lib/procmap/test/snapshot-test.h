@@ -323,6 +323,7 @@ TEST(snapshot_of_all_addresses)
 		"0-ffffffffffffffff rw-p 0 0:0 0\n",
 		"0-8000000000000002 rw-p 0 0:0 0\n",
 		"0-1000 rw-p 0 0:0 0\n1000-ffffffffffffffff rw-p 0 0:0 0\n",
+		"0-1000 rw-p 0 0:0 0\nfffefffffff00000-ffffffffffff0000 rw-p 0 0:0 0\n",
 	};
 	struct procmap_snapshot *snapshot;
 	const struct procmap_mapping *last;
