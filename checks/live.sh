@@ -134,7 +134,7 @@ other_kernels_module_is_refused() {
 main_job() {
 	"$ROOT/scripts/run" | tee "$tmp/run"
 	grep -q '^differences  *0$' "$tmp/run"
-	grep -q '^ioctl .* 300$' "$tmp/run"
+	grep -q '^query .* 300$' "$tmp/run"
 }
 
 kernel_is_built debug
