@@ -98,15 +98,17 @@ static int open_path(struct procmap *procmap, const char *path,
 	return fd;
 }
 
+/* If it @is_new, the mapping was found a moment ago: it need not be compared. */
 static int open_map_file(struct procmap *procmap,
-			 const struct procmap_mapping *mapping)
+			 const struct procmap_mapping *mapping, bool is_new)
 {
 	char path[sizeof("map_files/-") + 2 * 16];
 
 	snprintf(path, sizeof(path), "map_files/%llx-%llx",
 		 (unsigned long long)mapping->start,
 		 (unsigned long long)mapping->end);
-	return open_path(procmap, path, mapping);
+	return is_new ? open_below(procmap, path) :
+			open_path(procmap, path, mapping);
 }
 
 /* Replace each \012 by a newline. Returns whether there was any. */
@@ -179,19 +181,23 @@ static int open_by_name(struct procmap *procmap,
 	return other >= 0 ? other : fd;
 }
 
-int procmap_open_file(struct procmap *procmap,
-		      const struct procmap_mapping *mapping)
+static int open_mapped(struct procmap *procmap,
+		       const struct procmap_mapping *mapping, bool is_new)
 {
 	int fd;
 
-	if (!procmap || !mapping)
-		return -EINVAL;
 	if (!has_file(mapping) || procmap->dir < 0)
 		return -ENODEV;
-	fd = open_map_file(procmap, mapping);
+	fd = open_map_file(procmap, mapping, is_new);
 	if (fd < 0 && fd != -ENODEV)
 		fd = open_by_name(procmap, mapping);
 	return fd;
+}
+
+int procmap_open_file(struct procmap *procmap,
+		      const struct procmap_mapping *mapping)
+{
+	return procmap && mapping ? open_mapped(procmap, mapping, false) : -EINVAL;
 }
 
 /* As in the kernel, only files that use the page cache have a build ID. */
@@ -213,7 +219,7 @@ static void read_build_id_of_file(struct procmap *procmap,
 	struct stat stat;
 	int fd;
 
-	fd = procmap->fd < 0 ? -ENODEV : procmap_open_file(procmap, mapping);
+	fd = procmap->fd < 0 ? -ENODEV : open_mapped(procmap, mapping, true);
 	if (fd == -ENODEV && procmap->fd >= 0 && procmap->dir >= 0) {
 		mapping->build_id_size = 0;	/* not a regular file */
 	} else if (fd < 0) {
