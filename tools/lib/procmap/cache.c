@@ -61,24 +61,22 @@ static void empty(struct slot *slot)
 	slot->used = 0;
 }
 
-/* The slot of the process; or else an empty one, or the one not used for longest. */
+/* The slot of the process, or NULL. */
 static struct slot *slot_of(struct procmap_cache *cache, pid_t pid)
 {
-	struct slot *oldest = cache->slots;
 	unsigned int i;
 
-	for (i = 0; i < cache->nr; i++) {
-		struct slot *const slot = &cache->slots[i];
-
-		if (slot->pid == pid)
-			return slot;
-		if (slot->used < oldest->used)
-			oldest = slot;
-	}
-	return oldest;
+	for (i = 0; i < cache->nr; i++)
+		if (cache->slots[i].pid == pid)
+			return &cache->slots[i];
+	return NULL;
 }
 
-static struct slot *oldest_of(struct procmap_cache *cache)
+/*
+ * The slot that was not used for longest, of those that have a handle if it @is_open; else
+ * an empty one is the oldest.
+ */
+static struct slot *oldest_of(struct procmap_cache *cache, bool is_open)
 {
 	struct slot *oldest = NULL;
 	unsigned int i;
@@ -86,7 +84,9 @@ static struct slot *oldest_of(struct procmap_cache *cache)
 	for (i = 0; i < cache->nr; i++) {
 		struct slot *const slot = &cache->slots[i];
 
-		if (slot->procmap && (!oldest || slot->used < oldest->used))
+		if (is_open && !slot->procmap)
+			continue;
+		if (!oldest || slot->used < oldest->used)
 			oldest = slot;
 	}
 	return oldest;
@@ -101,23 +101,27 @@ static int open_slot(struct procmap_cache *cache, struct slot *slot, pid_t pid)
 	empty(slot);
 	for (;;) {
 		err = procmap_open_pid(pid, cache->method, &slot->procmap);
-		oldest = err == -EMFILE || err == -ENFILE ? oldest_of(cache) : NULL;
+		oldest = err == -EMFILE || err == -ENFILE ?
+			 oldest_of(cache, true) : NULL;
 		if (!oldest)
-			return err == -ENOENT ? -ESRCH : err;
+			break;
 		empty(oldest);
 	}
+	if (!err)
+		slot->pid = pid;
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 static int get(struct procmap_cache *cache, pid_t pid, struct slot **used)
 {
-	struct slot *const slot = slot_of(cache, pid);
+	struct slot *slot = slot_of(cache, pid);
 	int err;
 
-	if (slot->pid != pid) {
+	if (!slot) {
+		slot = oldest_of(cache, false);
 		err = open_slot(cache, slot, pid);
 		if (err)
 			return err;
-		slot->pid = pid;
 	}
 	slot->used = ++cache->used;
 	*used = slot;
@@ -145,41 +149,57 @@ void procmap_cache_forget(struct procmap_cache *cache, pid_t pid)
 	if (!cache || pid <= 0)
 		return;
 	slot = slot_of(cache, pid);
-	if (slot->pid == pid)
+	if (slot)
 		empty(slot);
 }
 
 /* It may execute a program, or exit, again and again. */
 #define TRIES	3
 
-/* Does this error mean that the handle is not on what the process runs? */
-static bool is_outdated(struct slot *slot, int err)
+/**
+ * struct attempts - attempts at a lookup in a process
+ * @nr: the number of attempts so far.
+ * @slot: the handle to use.
+ * @err: what the last attempt returned, and in the end the result.
+ */
+struct attempts {
+	unsigned int nr;
+	struct slot *slot;
+	int err;
+};
+
+/*
+ * Get a handle for the next attempt. Returns false if there is none to be made: the last
+ * one was on what the process runs, or no handle can be had.
+ */
+static bool try_again(struct procmap_cache *cache, pid_t pid,
+		      struct attempts *attempts)
 {
-	if (err != -ESTALE && err != -ESRCH)
-		return false;
-	empty(slot);
-	return true;
+	if (attempts->nr) {
+		if (attempts->err != -ESTALE && attempts->err != -ESRCH)
+			return false;
+		empty(attempts->slot);
+	}
+	if (!cache || pid <= 0)
+		attempts->err = -EINVAL;
+	else if (attempts->nr == TRIES)
+		attempts->err = -ESRCH;
+	else
+		attempts->err = get(cache, pid, &attempts->slot);
+	attempts->nr++;
+	return !attempts->err;
 }
 
 int procmap_cache_find(struct procmap_cache *cache, pid_t pid, uint64_t addr,
 		       unsigned int flags,
 		       const struct procmap_mapping **mapping)
 {
-	unsigned int tries;
-	struct slot *slot;
-	int err;
+	struct attempts attempts = { .nr = 0 };
 
-	if (!cache || pid <= 0)
-		return -EINVAL;
-	for (tries = 0; tries < TRIES; tries++) {
-		err = get(cache, pid, &slot);
-		if (err)
-			return err;
-		err = procmap_find(slot->procmap, addr, flags, mapping);
-		if (!is_outdated(slot, err))
-			return err;
-	}
-	return -ESRCH;
+	while (try_again(cache, pid, &attempts))
+		attempts.err = procmap_find(attempts.slot->procmap, addr, flags,
+					    mapping);
+	return attempts.err;
 }
 
 int procmap_cache_resolve(struct procmap_cache *cache, pid_t pid,
@@ -187,22 +207,12 @@ int procmap_cache_resolve(struct procmap_cache *cache, pid_t pid,
 			  unsigned int flags,
 			  const struct procmap_resolved **resolved)
 {
-	unsigned int tries;
-	struct slot *slot;
-	int err;
+	struct attempts attempts = { .nr = 0 };
 
-	if (!cache || pid <= 0)
-		return -EINVAL;
-	for (tries = 0; tries < TRIES; tries++) {
-		err = get(cache, pid, &slot);
-		if (err)
-			return err;
-		err = procmap_resolve(slot->procmap, addrs, nr_addrs, flags,
-				      resolved);
-		if (!is_outdated(slot, err))
-			return err;
-	}
-	return -ESRCH;
+	while (try_again(cache, pid, &attempts))
+		attempts.err = procmap_resolve(attempts.slot->procmap, addrs,
+					       nr_addrs, flags, resolved);
+	return attempts.err;
 }
 
 void procmap_cache_free(struct procmap_cache *cache)

@@ -131,20 +131,26 @@ static bool unescape(char *path)
 	return any;
 }
 
-/* A name is looked up below the root of the process, and then below that of the reader. */
-static const char *const roots[] = { "root", "" };
-
-/*
- * A name is relative to the root of the reader if the file is below that, and the process
- * may be in a chroot. In another mount namespace, the root of the reader has other files.
- */
-static bool is_root_of_use(const struct procmap *procmap, size_t i)
+static bool has_our_mounts(const struct procmap *procmap)
 {
 	struct stat theirs, ours;
 
-	return !i || (!fstatat(procmap->dir, "ns/mnt", &theirs, 0) &&
-		      !stat("/proc/self/ns/mnt", &ours) &&
-		      theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
+	return !fstatat(procmap->dir, "ns/mnt", &theirs, 0) &&
+	       !stat("/proc/self/ns/mnt", &ours) &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/*
+ * A name is looked up below the root of the process, and then below that of the reader:
+ * it is relative to that if the file is there, and the process may be in a chroot. In
+ * another mount namespace, the root of the reader has other files. Returns the root to
+ * try after @root, which is NULL at first; NULL after the last.
+ */
+static const char *next_root(const struct procmap *procmap, const char *root)
+{
+	if (!root)
+		return "root";
+	return *root && has_our_mounts(procmap) ? "" : NULL;
 }
 
 /*
@@ -170,15 +176,19 @@ static int open_below_root(struct procmap *procmap, const char *root,
 static int open_by_name(struct procmap *procmap,
 			const struct procmap_mapping *mapping)
 {
-	int fd, other;
+	const char *root = NULL;
+	int fd, err = 0;
 
 	if (!mapping->name || *mapping->name != '/')
 		return -ENODEV;
-	fd = open_below_root(procmap, roots[0], mapping);
-	if (fd >= 0 || !is_root_of_use(procmap, 1))
-		return fd;
-	other = open_below_root(procmap, roots[1], mapping);
-	return other >= 0 ? other : fd;
+	while ((root = next_root(procmap, root))) {
+		fd = open_below_root(procmap, root, mapping);
+		if (fd >= 0)
+			return fd;
+		if (!err)
+			err = fd;
+	}
+	return err;
 }
 
 static int open_mapped(struct procmap *procmap,
@@ -262,15 +272,13 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 static bool stat_agrees(struct procmap *procmap,
 			const struct procmap_mapping *mapping)
 {
+	const char *root = NULL;
 	bool agrees = false;
 	struct stat stat;
 	char *path;
-	size_t i;
 
-	for (i = 0; i < sizeof(roots) / sizeof(*roots) && !agrees; i++) {
-		if (!is_root_of_use(procmap, i))
-			return false;
-		if (asprintf(&path, "%s%s", roots[i], mapping->name) < 0)
+	while (!agrees && (root = next_root(procmap, root))) {
+		if (asprintf(&path, "%s%s", root, mapping->name) < 0)
 			return false;
 		agrees = !fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) &&
 			 is_stat_of(&stat, mapping);

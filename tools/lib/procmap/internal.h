@@ -210,10 +210,11 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
 		     struct procmap_mapping *mapping, struct name_buffer *name);
 
 /*
- * Check that there is a text, by one byte: the kernel makes only one line for that.
- * Returns 0, -ESRCH, or an error of read(2).
+ * Check that a maps file has a text, that is, that its address space still exists. By
+ * one byte: the kernel makes only one line for that. Returns 0, -ESRCH, or an error of
+ * read(2).
  */
-hidden int text_is_there(const struct text *text);
+hidden int text_is_there(int fd);
 
 /*
  * Check by the first line that this is the text of a maps file. Returns 0,
@@ -228,8 +229,11 @@ hidden int text_probe(struct text *text);
 hidden void add_wanted(struct procmap *procmap, unsigned int flags,
 		       bool has_build_id, struct procmap_mapping *mapping);
 
-/* The error if the address space is gone: exited, or another program? */
-hidden int what_happened(const struct procmap *procmap);
+/*
+ * The error to return for one of a lookup: -ESRCH, that the address space is gone, may
+ * be due to an exec, too.
+ */
+hidden int lookup_error(const struct procmap *procmap, int err);
 
 /* Begin a new series of calls: use nothing that an earlier one has returned. */
 hidden void start_over(struct procmap *procmap);
@@ -251,6 +255,10 @@ hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
  */
 hidden int find_by_query(struct procmap *procmap, uint64_t addr,
 			 unsigned int flags, struct procmap_mapping *mapping);
+
+/* find_from() by PROCMAP_QUERY. */
+hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
+			      unsigned int flags, struct procmap_mapping *mapping);
 
 /*
  * Replace @mapping, which an ioctl returned without its name, by the first
@@ -294,7 +302,7 @@ static inline void scan_start_over(struct scan *scan)
 static inline int scan_find(struct procmap *procmap, uint64_t addr,
 			    unsigned int flags, struct procmap_mapping *mapping)
 {
-	return find_by_query(procmap, addr, flags, mapping);
+	return find_next_by_query(procmap, addr, flags, mapping);
 }
 
 static inline int scan_generation(struct procmap *procmap, uint64_t *generation)

@@ -138,14 +138,6 @@ static void end_text(struct procmap *procmap)
 	procmap->maps = (struct text) { .fd = -1 };
 }
 
-/* Does the address space still exist? */
-static bool is_there(const struct procmap *procmap)
-{
-	char byte;
-
-	return pread(procmap->fd, &byte, 1, 0) == 1;
-}
-
 /*
  * Read the text through the file of the handle: another one would have the mappings of
  * another program after an exec. The caller's file may be read by the caller, too, who
@@ -163,10 +155,8 @@ static int start_text(struct procmap *procmap)
 		procmap->maps.fd = fcntl(procmap->fd, F_DUPFD_CLOEXEC, 0);
 	if (procmap->maps.fd < 0)
 		return -errno;
-	if (procmap->method == PROCMAP_BY_TEXT)
-		err = is_there(procmap) ? 0 : -ESRCH;
-	else
-		err = probe_query(procmap->fd);
+	err = procmap->method == PROCMAP_BY_TEXT ? text_is_there(procmap->fd) :
+						   probe_query(procmap->fd);
 	if (err)
 		end_text(procmap);
 	return err;
@@ -206,7 +196,7 @@ static int choose_method(struct procmap *procmap, enum procmap_method method)
 	err = start_text(procmap);
 	if (err)
 		return err;
-	return procmap->own_fd ? text_is_there(&procmap->maps) :
+	return procmap->own_fd ? text_is_there(procmap->maps.fd) :
 				 text_probe(&procmap->maps);
 }
 
@@ -530,7 +520,7 @@ static void start_smaps(struct procmap *procmap)
 	struct text *const smaps = &procmap->smaps;
 
 	smaps->fd = openat(procmap->dir, "smaps", O_RDONLY | O_CLOEXEC);
-	if (smaps->fd < 0 || is_there(procmap))
+	if (smaps->fd < 0 || !text_is_there(procmap->fd))
 		return;
 	close(smaps->fd);
 	smaps->fd = -1;
@@ -607,11 +597,6 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	struct text *const text = text_for(procmap, flags);
 	int err;
 
-	if (text == &procmap->maps && text->fd < 0 && procmap->fd >= 0) {
-		err = start_text(procmap);
-		if (err)
-			return err;
-	}
 	/* Positions in maps and smaps are unrelated, so a switch restarts. */
 	if (procmap->walk != text || addr < text->passed) {
 		text_restart(text);
@@ -772,8 +757,8 @@ void start_over(struct procmap *procmap)
 }
 
 /* By query, the kernel would pass many mappings for one that is not needed. */
-static int find_next_by_query(struct procmap *procmap, uint64_t addr,
-			      unsigned int flags, struct procmap_mapping *mapping)
+int find_next_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		       struct procmap_mapping *mapping)
 {
 	if (flags & PROCMAP_UNFILTERED)
 		flags &= ~FILTERS;
@@ -796,16 +781,16 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	}
 }
 
-int what_happened(const struct procmap *procmap)
+/* The address space is gone: has the process exited, or executed a program? */
+static int what_happened(const struct procmap *procmap)
 {
 	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
-	int nr_threads = 0;
-	ssize_t len;
-	char byte;
-	int fd;
+	int fd, is_gone, nr_threads = 0;
 
-	fd = dir < 0 ? -1 : openat(dir, "maps", O_RDONLY | O_CLOEXEC);
-	if (dir >= 0 && fd < 0) {
+	if (dir < 0)
+		return -ESRCH;
+	fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
 		switch (errno) {
 		case EACCES:
 		case EPERM:
@@ -814,18 +799,23 @@ int what_happened(const struct procmap *procmap)
 		case ENFILE:
 		case ENOMEM:
 			return -errno;
+		default:
+			return -ESRCH;
 		}
 	}
-	if (fd < 0)
-		return -ESRCH;
-	len = read(fd, &byte, 1);
+	is_gone = text_is_there(fd);
 	close(fd);
 	/* It may execute another program at this moment. */
-	if (len == 1 || has_memory(dir))
+	if (!is_gone || has_memory(dir))
 		return -ESTALE;
 	/* If the main thread has exited, there may be others. */
 	return !read_number(dir, "status", "\nThreads:\t", &nr_threads) &&
 	       nr_threads > 1 ? -ESTALE : -ESRCH;
+}
+
+int lookup_error(const struct procmap *procmap, int err)
+{
+	return err == -ESRCH ? what_happened(procmap) : err;
 }
 
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
@@ -843,7 +833,7 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	      find_in_text(procmap, addr, flags, found) :
 	      find_by_query(procmap, addr, flags, found);
 	if (err)
-		return err == -ESRCH ? what_happened(procmap) : err;
+		return lookup_error(procmap, err);
 	if (found->start > addr && !(flags & PROCMAP_COVERING_OR_NEXT))
 		return -ENOENT;
 	*mapping = found;
@@ -861,7 +851,7 @@ int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
 	found = &procmap->found;
 	err = find_from(procmap, *cursor, flags, found);
 	if (err)
-		return err == -ESRCH ? what_happened(procmap) : err;
+		return lookup_error(procmap, err);
 	if (found->start < *cursor) {
 		if (has_file(found))
 			found->offset += *cursor - found->start;

@@ -183,7 +183,7 @@ static int resolve(struct procmap *procmap, const struct question *question,
 		if (err == -ENOENT)
 			break;
 		if (err)
-			return err == -ESRCH ? what_happened(procmap) : err;
+			return lookup_error(procmap, err);
 		while (question != end && question->addr < found->start)
 			locations[question++->index].mapping = PROCMAP_NOT_MAPPED;
 		if (question == end || question->addr >= found->end)

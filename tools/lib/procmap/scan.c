@@ -246,17 +246,12 @@ static bool batch_is_better(struct scan *scan)
 	return false;
 }
 
-/* By query, the kernel would pass many mappings for one that is not needed. */
 static int find_one(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		    struct procmap_mapping *mapping)
 {
 	struct scan *const scan = &procmap->scan;
-	int err;
+	const int err = find_next_by_query(procmap, addr, flags, mapping);
 
-	if (flags & PROCMAP_UNFILTERED)
-		flags &= ~FILTERS;
-	err = find_by_query(procmap, addr, flags | PROCMAP_COVERING_OR_NEXT,
-			    mapping);
 	scan->queries++;
 	scan->batch = 0;
 	drop_batch(scan, err ? 0 : mapping->end);

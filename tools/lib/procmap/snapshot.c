@@ -167,7 +167,7 @@ static int generation_of(struct procmap *procmap, uint64_t *generation)
 
 	if (method_of(procmap) == PROCMAP_BY_SCAN)
 		err = scan_generation(procmap, generation);
-	return err == -ESRCH ? what_happened(procmap) : err;
+	return lookup_error(procmap, err);
 }
 
 static int read_all(struct procmap *procmap, struct procmap_snapshot *snapshot)

@@ -98,12 +98,9 @@ static ssize_t read_more(struct text *text)
  */
 static int at_end(const struct text *text)
 {
-	char byte;
-
 	if (is_saved(text))
 		return -ENOENT;
-	return text->seen_line && pread(text->fd, &byte, 1, 0) == 1 ? -ENOENT :
-								      -ESRCH;
+	return text->seen_line && !text_is_there(text->fd) ? -ENOENT : -ESRCH;
 }
 
 /* Take the next line, which is valid until the next call. */
@@ -340,13 +337,13 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 	return 0;
 }
 
-int text_is_there(const struct text *text)
+int text_is_there(int fd)
 {
 	ssize_t len;
 	char byte;
 
 	do {
-		len = pread(text->fd, &byte, 1, 0);
+		len = pread(fd, &byte, 1, 0);
 	} while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -errno;
