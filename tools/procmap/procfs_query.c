@@ -27,6 +27,18 @@ void *need(void *memory)
 	return memory;
 }
 
+/*
+ * An array of @nr elements, with room for one more. @room is the number that it has room
+ * for, and @size that of the bytes of one.
+ */
+void *room_for_one(void *elements, size_t nr, size_t *room, size_t size)
+{
+	if (nr < *room)
+		return elements;
+	*room = *room * 2 + 16;
+	return need(reallocarray(elements, *room, size));
+}
+
 /* Whether there may be several processes, so that each needs a heading. */
 bool is_of_many(const struct options *options)
 {
@@ -80,9 +92,10 @@ bool prints_mappings(const struct options *options)
 }
 
 static int next_mapping(struct procmap *procmap, const struct options *options,
-			unsigned int flags, uint64_t *cursor,
-			const struct procmap_mapping **vma)
+			uint64_t *cursor, const struct procmap_mapping **vma)
 {
+	const unsigned int flags = flags_of(options);
+
 	return options->name ?
 	       procmap_find_name(procmap, options->name, options->match, cursor,
 				 flags, vma) :
@@ -97,27 +110,27 @@ int open_mappings(const struct options *options, struct procmap **procmap)
 }
 
 static int visit_mappings(struct procmap *procmap, const struct options *options,
-			  unsigned int flags, visit_fn visit, void *context)
+			  visit_fn visit, void *context)
 {
 	const struct procmap_mapping *vma;
 	uint64_t cursor = 0;
 	int err;
 
-	while (!(err = next_mapping(procmap, options, flags, &cursor, &vma)))
+	while (!(err = next_mapping(procmap, options, &cursor, &vma)))
 		visit(context, vma->start, vma);
 	return err == -ENOENT ? 0 : err;
 }
 
 static int visit_addresses(struct procmap *procmap,
-			   const struct options *options, unsigned int flags,
-			   visit_fn visit, void *context)
+			   const struct options *options, visit_fn visit,
+			   void *context)
 {
 	const struct procmap_resolved *resolved;
 	size_t i;
 	int err;
 
-	err = procmap_resolve(procmap, options->addrs, options->nr_addrs, flags,
-			      &resolved);
+	err = procmap_resolve(procmap, options->addrs, options->nr_addrs,
+			      flags_of(options), &resolved);
 	if (err)
 		return err;
 	for (i = 0; i < options->nr_addrs; i++) {
@@ -136,11 +149,11 @@ static int visit_addresses(struct procmap *procmap,
  * covers it, or NULL; or, without addresses, each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
-	  unsigned int flags, visit_fn visit_one, void *context)
+	  visit_fn visit_one, void *context)
 {
 	return options->nr_addrs ?
-	       visit_addresses(procmap, options, flags, visit_one, context) :
-	       visit_mappings(procmap, options, flags, visit_one, context);
+	       visit_addresses(procmap, options, visit_one, context) :
+	       visit_mappings(procmap, options, visit_one, context);
 }
 
 int by_number(const void *a, const void *b)
@@ -335,12 +348,8 @@ static void set_method(struct options *options, enum procmap_method method)
 
 static void add_address(struct options *options, uint64_t addr)
 {
-	if (options->nr_addrs == options->size_addrs) {
-		options->size_addrs = options->size_addrs * 2 + 64;
-		options->addrs = need(reallocarray(options->addrs,
-						   options->size_addrs,
-						   sizeof(addr)));
-	}
+	options->addrs = room_for_one(options->addrs, options->nr_addrs,
+				      &options->size_addrs, sizeof(addr));
 	options->addrs[options->nr_addrs++] = addr;
 }
 

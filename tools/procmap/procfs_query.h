@@ -20,6 +20,9 @@
 
 #define EXIT_TROUBLE		2
 
+/* What the kernel appends to the path of a file that was deleted. */
+#define DELETED			" (deleted)"
+
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 /* The methods: query, scan, text. */
@@ -95,6 +98,7 @@ struct options {
 /* procfs_query.c */
 
 void *need(void *memory);
+void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool is_of_many(const struct options *options);
 bool prints_mappings(const struct options *options);
 const char *method_name(enum procmap_method method);
@@ -107,7 +111,7 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 			 const struct procmap_mapping *vma);
 
 int visit(struct procmap *procmap, const struct options *options,
-	  unsigned int flags, visit_fn visit_one, void *context);
+	  visit_fn visit_one, void *context);
 
 /* procfs_query_processes.c */
 
@@ -123,6 +127,8 @@ struct processes {
 
 void add_process(struct processes *processes, pid_t pid);
 void find_processes(const struct options *options, struct processes *processes);
+bool find_uid(pid_t pid, uid_t *uid);
+void cut_deleted(char *path);
 char *program_of(pid_t pid);
 int by_pid(const void *a, const void *b);
 char *read_all(FILE *file, size_t *len);

@@ -50,8 +50,7 @@ static int run(const struct options *options, enum procmap_method method,
 	*nr_found = 0;
 	err = procmap_open_pid(options->pid, method, &procmap);
 	if (!err) {
-		err = visit(procmap, options, flags_of(options), count_found,
-			    nr_found);
+		err = visit(procmap, options, count_found, nr_found);
 		procmap_close(procmap);
 	}
 	return err;

@@ -11,8 +11,6 @@
 #include <search.h>
 #include <sys/stat.h>
 
-static const char deleted_suffix[] = " (deleted)";
-
 /* Containers are named by so many hexadecimal digits, and shown by the first. */
 #define CONTAINER_ID_LEN	64
 #define CONTAINER_ID_SHOWN	12
@@ -97,14 +95,6 @@ static struct file *file_of(struct process *process,
 	return new;
 }
 
-static bool ends_with_deleted(const char *name)
-{
-	const size_t len = strlen(name);
-
-	return len >= strlen(deleted_suffix) &&
-	       !strcmp(name + len - strlen(deleted_suffix), deleted_suffix);
-}
-
 static bool begins_with(const char *name, const char *prefix)
 {
 	return !strncmp(name, prefix, strlen(prefix));
@@ -125,11 +115,11 @@ static bool never_had_path(const char *name)
 	if (begins_with(name, sysv)) {
 		name += strlen(sysv);
 		return strspn(name, "0123456789abcdef") == SYSV_KEY_LEN &&
-		       !strcmp(name + SYSV_KEY_LEN, deleted_suffix);
+		       !strcmp(name + SYSV_KEY_LEN, DELETED);
 	}
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (begins_with(name, names[i]))
-			return !strcmp(name + strlen(names[i]), deleted_suffix);
+			return !strcmp(name + strlen(names[i]), DELETED);
 	}
 	return false;
 }
@@ -154,11 +144,8 @@ static bool visit_file(void *context, const struct procmap_mapping *vma)
 		file->is_known = true;
 	if (file->is_known && !file->is_deleted)
 		return false;
-	if (process->nr == process->room) {
-		process->room = process->room * 2 + 16;
-		process->files = need(reallocarray(process->files, process->room,
-						   sizeof(*process->files)));
-	}
+	process->files = room_for_one(process->files, process->nr, &process->room,
+				      sizeof(*process->files));
 	process->files[process->nr++] = file;
 	return !file->is_known;
 }
@@ -200,20 +187,13 @@ struct owner {
 	char *program;
 };
 
-/*
- * The directory in /proc is root's if the process is not dumpable. Returns whether
- * the process is still there.
- */
+/* Returns whether the process is still there. */
 static bool find_user(struct owner *owner, pid_t pid)
 {
-	char *const status = read_proc(pid, "status", NULL);
-	const char *const uids = status ? strstr(status, "\nUid:") : NULL;
-	const bool is_there = uids && sscanf(uids, "\nUid: %*u %u",
-					     &owner->uid) == 1;
+	const bool is_there = find_uid(pid, &owner->uid);
 	const struct passwd *const entry = is_there ? getpwuid(owner->uid) :
 						      NULL;
 
-	free(status);
 	if (entry)
 		owner->user = need(strdup(entry->pw_name));
 	return is_there;
@@ -325,8 +305,7 @@ static char *path_of(const struct file *file)
 {
 	char *const path = need(strdup(file->first.name));
 
-	if (ends_with_deleted(path))
-		path[strlen(path) - strlen(deleted_suffix)] = '\0';
+	cut_deleted(path);
 	return path;
 }
 

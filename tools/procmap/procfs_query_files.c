@@ -37,11 +37,8 @@ static void visit_mapping(void *context, uint64_t addr,
 
 	if (!walk->visitor->visit(walk->visitor->context, vma))
 		return;
-	if (walk->nr == walk->room) {
-		walk->room = walk->room * 2 + 64;
-		walk->starts = need(reallocarray(walk->starts, walk->room,
-						 sizeof(addr)));
-	}
+	walk->starts = room_for_one(walk->starts, walk->nr, &walk->room,
+				    sizeof(addr));
 	walk->starts[walk->nr++] = addr;
 }
 
@@ -80,8 +77,7 @@ int visit_files(const struct options *options, const struct file_visitor *visito
 	do {
 		walk.nr = 0;
 		visitor->begin(visitor->context);
-		err = visit(procmap, options, flags_of(options), visit_mapping,
-			    &walk);
+		err = visit(procmap, options, visit_mapping, &walk);
 		if (!err)
 			err = learn(procmap, options, &walk);
 	} while (err == -ESTALE && !(err = procmap_reopen(procmap)));

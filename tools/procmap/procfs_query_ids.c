@@ -128,11 +128,8 @@ static void add_pid(struct file *file, pid_t pid)
 {
 	if (file->nr_pids && file->pids[file->nr_pids - 1] == pid)
 		return;
-	if (file->nr_pids == file->room) {
-		file->room = file->room * 2 + 4;
-		file->pids = need(reallocarray(file->pids, file->room,
-					       sizeof(pid)));
-	}
+	file->pids = room_for_one(file->pids, file->nr_pids, &file->room,
+				  sizeof(pid));
 	file->pids[file->nr_pids++] = pid;
 }
 

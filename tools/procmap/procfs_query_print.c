@@ -376,19 +376,6 @@ static void print_found(void *context, uint64_t addr,
 	}
 }
 
-/*
- * JSON has the page size, unless that takes smaps, which is slow. With it, the
- * library does not read the text for a walk where it has PROCMAP_QUERY.
- */
-static unsigned int flags_to_show(const struct procmap *procmap,
-				  const struct options *options)
-{
-	const bool by_text = procmap_get_method(procmap) == PROCMAP_BY_TEXT;
-
-	return flags_of(options) |
-	       (options->json && !by_text ? PROCMAP_WANT_PAGE_SIZE : 0);
-}
-
 int show(const struct options *options, FILE *out)
 {
 	struct printer printer = {
@@ -416,8 +403,7 @@ int show(const struct options *options, FILE *out)
 	if (options->rss)
 		err = read_rss(options, &printer.format.rss);
 	if (!err)
-		err = visit(procmap, options, flags_to_show(procmap, options),
-			    print_found, &printer);
+		err = visit(procmap, options, print_found, &printer);
 	procmap_close(procmap);
 	free_rss(printer.format.rss);
 	if (err)
@@ -483,7 +469,7 @@ int answer(const struct options *options, struct input *input)
 	if (err)
 		return err;
 	method = method_name(procmap_get_method(procmap));
-	flags = flags_to_show(procmap, options);
+	flags = flags_of(options);
 	while (!err && next_address(input, &addr)) {
 		err = find_now(procmap, addr, flags, &vma);
 		if (!err)

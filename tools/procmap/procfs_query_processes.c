@@ -58,10 +58,18 @@ char *read_proc(pid_t pid, const char *name, size_t *len)
 	return text;
 }
 
+/* Cut off what the kernel has appended to the path of a deleted file. */
+void cut_deleted(char *path)
+{
+	const size_t len = strlen(path);
+
+	if (len > strlen(DELETED) && !strcmp(path + len - strlen(DELETED), DELETED))
+		path[len - strlen(DELETED)] = '\0';
+}
+
 /* The path of the program that a process runs, or NULL; the caller frees it. */
 char *program_of(pid_t pid)
 {
-	static const char deleted[] = " (deleted)";
 	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
 	char *const program = need(malloc(PATH_MAX));
 	ssize_t len;
@@ -73,9 +81,7 @@ char *program_of(pid_t pid)
 		return NULL;
 	}
 	program[len] = '\0';
-	len -= strlen(deleted);
-	if (len > 0 && !strcmp(program + len, deleted))
-		program[len] = '\0';
+	cut_deleted(program);
 	return program;
 }
 
@@ -95,18 +101,26 @@ static bool runs(pid_t pid, const char *name)
 	return is_match;
 }
 
-/* As ps(1) and pgrep(1) do, compare the effective user ID. */
-static bool has_user(pid_t pid, uid_t uid)
+/*
+ * Find the effective user ID, which ps(1) and pgrep(1) take, too. The directory in /proc
+ * is root's if the process is not dumpable. Returns false if the process is gone.
+ */
+bool find_uid(pid_t pid, uid_t *uid)
 {
 	char *const status = read_proc(pid, "status", NULL);
 	const char *const line = status ? strstr(status, "\nUid:\t") : NULL;
-	unsigned int effective;
-	bool is_match;
+	const bool is_there = line &&
+			      sscanf(line, "\nUid:\t%*u\t%u", uid) == 1;
 
-	is_match = line && sscanf(line, "\nUid:\t%*u\t%u", &effective) == 1 &&
-		   effective == uid;
 	free(status);
-	return is_match;
+	return is_there;
+}
+
+static bool has_user(pid_t pid, uid_t uid)
+{
+	uid_t effective;
+
+	return find_uid(pid, &effective) && effective == uid;
 }
 
 /* A process is also in the slices and units around its control group. */

@@ -28,11 +28,7 @@ struct rss {
 
 static void add_resident(struct rss *rss, const struct resident *resident)
 {
-	if (rss->nr == rss->size) {
-		rss->size = rss->size * 2 + 64;
-		rss->of = need(reallocarray(rss->of, rss->size,
-					    sizeof(*rss->of)));
-	}
+	rss->of = room_for_one(rss->of, rss->nr, &rss->size, sizeof(*rss->of));
 	rss->of[rss->nr++] = *resident;
 }
 

@@ -28,14 +28,9 @@ static int by_file(const void *a, const void *b)
 {
 	const struct procmap_mapping *const x = &((const struct sum *)a)->first;
 	const struct procmap_mapping *const y = &((const struct sum *)b)->first;
+	const int order = by_inode(x, y);
 
-	if (x->inode != y->inode)
-		return x->inode < y->inode ? -1 : 1;
-	if (x->dev_major != y->dev_major)
-		return x->dev_major < y->dev_major ? -1 : 1;
-	if (x->dev_minor != y->dev_minor)
-		return x->dev_minor < y->dev_minor ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return order ? order : strcmp(x->name, y->name);
 }
 
 /* The largest first. */
