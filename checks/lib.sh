@@ -33,19 +33,14 @@ header_is_portable() {
 		}
 	END
 	cp "$tmp/header.c" "$tmp/header.cc"
-	for cc in gcc clang; do
-		for std in c99 c11 c17; do
-			$cc -std=$std -pedantic -Wall -Wextra -Wconversion -Werror \
-				-I "$lib" -o "$tmp/header" "$tmp/header.c" \
-				"$tmp/lib-$cc-64/libprocmap.a"
-			"$tmp/header"
-		done
-	done
-	for cc in g++ clang++; do
-		for std in c++11 c++20; do
-			$cc -std=$std -pedantic -Wall -Wextra -Wconversion -Werror \
-				-I "$lib" -o "$tmp/header" "$tmp/header.cc" \
-				"$tmp/lib-gcc-64/libprocmap.a"
+	for cc in gcc clang g++ clang++; do
+		local source=header.c archive=$tmp/lib-$cc-64 stds=(c99 c11 c17)
+		[[ $cc != *++ ]] ||
+			source=header.cc archive=$tmp/lib-gcc-64 stds=(c++11 c++20)
+		for std in "${stds[@]}"; do
+			$cc -std="$std" -pedantic -Wall -Wextra -Wconversion -Werror \
+				-I "$lib" -o "$tmp/header" "$tmp/$source" \
+				"$archive/libprocmap.a"
 			"$tmp/header"
 		done
 	done

@@ -50,19 +50,22 @@ inline std::uint64_t offset_of(const procmap_mapping &mapping, std::uint64_t add
 	return mapping.offset + (addr - mapping.start);
 }
 
+/* What std::iterator_traits wants to know of an iterator. */
+struct iterates_mappings {
+	using iterator_category = std::input_iterator_tag;
+	using value_type = procmap_mapping;
+	using difference_type = std::ptrdiff_t;
+	using pointer = const procmap_mapping *;
+	using reference = const procmap_mapping &;
+};
+
 /* For a range-based for loop: see handle::mappings() and handle::find_name(). */
 class walk {
 public:
 	struct sentinel {};
 
-	class iterator {
+	class iterator : public iterates_mappings {
 	public:
-		using iterator_category = std::input_iterator_tag;
-		using value_type = procmap_mapping;
-		using difference_type = std::ptrdiff_t;
-		using pointer = const procmap_mapping *;
-		using reference = const procmap_mapping &;
-
 		explicit iterator(const walk &walk) : walk_(&walk)
 		{
 			++*this;
@@ -308,14 +311,8 @@ private:
  */
 class snapshot {
 public:
-	class iterator {
+	class iterator : public iterates_mappings {
 	public:
-		using iterator_category = std::input_iterator_tag;
-		using value_type = procmap_mapping;
-		using difference_type = std::ptrdiff_t;
-		using pointer = const procmap_mapping *;
-		using reference = const procmap_mapping &;
-
 		iterator(const snapshot &snapshot, std::size_t index)
 			: snapshot_(&snapshot), index_(index)
 		{
