@@ -48,6 +48,8 @@ bool is_of_many(const struct options *options)
 const char *method_name(enum procmap_method method)
 {
 	switch (method) {
+	case PROCMAP_ANY_METHOD:
+		return "default";
 	case PROCMAP_BY_SCAN:
 		return "scan";
 	case PROCMAP_BY_QUERY:

@@ -9,6 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Those that are compared, and what the library takes by default. */
+#define NR_TIMED	(1 + NR_METHODS)
+
 /**
  * struct timing - the cost of the runs of one method
  * @method: the method.
@@ -169,12 +172,12 @@ static void print_timings(FILE *out, const struct options *options,
 	size_t i;
 
 	fprintf(out, "%lu runs each, times in us\n", runs);
-	fprintf(out, "%-5s %12s %12s %12s %12s %9s\n", "", "min", "median",
+	fprintf(out, "%-7s %12s %12s %12s %12s %9s\n", "", "min", "median",
 		"max", "syscalls", "found");
 	for (i = 0; i < nr; i++) {
 		const struct timing *const timing = &timings[i];
 
-		fprintf(out, "%-5s %12.1f %12.1f %12.1f %12lu %9zu\n",
+		fprintf(out, "%-7s %12.1f %12.1f %12.1f %12lu %9zu\n",
 			method_name(timing->method), timing->ns[0] / 1000.0,
 			median_us(timing->ns, runs), timing->ns[runs - 1] / 1000.0,
 			timing->syscalls, timing->nr_found);
@@ -187,9 +190,9 @@ static void print_timings(FILE *out, const struct options *options,
 
 int bench(const struct options *options, FILE *out)
 {
-	struct timing timings[NR_METHODS] = {};
-	enum procmap_method methods[NR_METHODS];
-	const size_t nr_methods = methods_to_compare(methods);
+	enum procmap_method methods[NR_TIMED] = { PROCMAP_ANY_METHOD };
+	const size_t nr_methods = 1 + methods_to_compare(methods + 1);
+	struct timing timings[NR_TIMED] = {};
 	bool found = false;
 	unsigned long nr;
 	int err = 0;

@@ -1355,8 +1355,8 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_query
     def test_bench_prints_times_in_order(self):
-        methods = [method for method in ("query", "scan", "text")
-                   if method in METHODS.values()]
+        methods = ["default", *(method for method in ("query", "scan", "text")
+                                if method in METHODS.values())]
         bench = self.run_json("--list", "--bench", "5")["bench"]
         ratios = [f"text_to_{method}" for method in methods[:-1]]
         self.assertEqual(list(bench), ["runs", *methods, *ratios])
@@ -1373,7 +1373,7 @@ class ProcfsQueryTest(unittest.TestCase):
                                    delta=0.01 * ratio)
         out = self.run_tool("--list", "--bench", "4")
         for method in methods:
-            self.assertRegex(out, rf"(?m)^{method:5}( +[0-9.]+){{5}}$")
+            self.assertRegex(out, rf"(?m)^{method:7}( +[0-9.]+){{5}}$")
         self.run_tool("1", "--bench", "2", status=1)
 
     @needs_query
