@@ -132,7 +132,7 @@ void cut_deleted(char *path);
 char *program_of(pid_t pid);
 int by_pid(const void *a, const void *b);
 char *read_all(FILE *file, size_t *len);
-char *read_proc(pid_t pid, const char *name, size_t *len);
+char *read_proc(pid_t pid, const char *name);
 
 /* procfs_query_trouble.c */
 

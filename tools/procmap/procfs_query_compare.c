@@ -143,50 +143,49 @@ static void compare_existence(struct attempt *attempt, uint64_t addr,
 			by_text ? "mapped" : "not mapped");
 }
 
-/* Step to the next mapping of a walk, or set *at_end. */
-static int next_of(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		   struct procmap_mapping *vma, bool *at_end)
+static void compare_snapshots(struct attempt *attempt,
+			      const struct procmap_snapshot *by_method,
+			      const struct procmap_snapshot *by_text)
 {
-	const struct procmap_mapping *found;
-	int err;
+	const struct procmap_mapping *a, *b;
+	size_t in_a = 0, in_b = 0;
+	uint64_t end = 0;
 
-	if (*at_end || vma->end > addr)
-		return 0;
-	err = procmap_next(procmap, &addr, flags, &found);
-	if (!err)
-		*vma = *found;
-	*at_end = err == -ENOENT;
-	return *at_end ? 0 : err;
+	for (;;) {
+		while ((a = procmap_snapshot_at(by_method, in_a)) && a->end <= end)
+			in_a++;
+		while ((b = procmap_snapshot_at(by_text, in_b)) && b->end <= end)
+			in_b++;
+		if (!a && !b)
+			return;
+
+		if (!a || (b && b->end <= a->start)) {
+			compare_existence(attempt, b->start, false, true);
+			end = b->end;
+		} else if (!b || a->end <= b->start) {
+			compare_existence(attempt, a->start, true, false);
+			end = a->end;
+		} else {
+			compare_vmas(attempt, a, b);
+			end = a->end > b->end ? a->end : b->end;
+		}
+	}
 }
 
 static int compare_lists(struct attempt *attempt,
 			 const struct options *options,
-			 struct procmap *by_method, struct procmap *by_text)
+			 struct procmap *procmap,
+			 const struct procmap_snapshot *by_text)
 {
-	const unsigned int flags = flags_of(options);
-	struct procmap_mapping a = {}, b = {};
-	bool end_a = false, end_b = false;
-	uint64_t addr = 0;
+	struct procmap_snapshot *by_method;
 	int err;
 
-	for (;;) {
-		err = next_of(by_method, addr, flags, &a, &end_a);
-		if (!err)
-			err = next_of(by_text, addr, flags, &b, &end_b);
-		if (err || (end_a && end_b))
-			return err;
-
-		if (end_a || (!end_b && b.end <= a.start)) {
-			compare_existence(attempt, b.start, false, true);
-			addr = b.end;
-		} else if (end_b || a.end <= b.start) {
-			compare_existence(attempt, a.start, true, false);
-			addr = a.end;
-		} else {
-			compare_vmas(attempt, &a, &b);
-			addr = a.end > b.end ? a.end : b.end;
-		}
-	}
+	err = procmap_snapshot_take(procmap, flags_of(options), &by_method);
+	if (err)
+		return err;
+	compare_snapshots(attempt, by_method, by_text);
+	procmap_snapshot_free(by_method);
+	return 0;
 }
 
 static int compare_addresses(struct attempt *attempt,
@@ -240,43 +239,63 @@ struct subject {
 	struct procmap *by[NR_METHODS];
 };
 
+static struct procmap *text_of(const struct subject *subject)
+{
+	return subject->by[subject->nr_methods - 1];
+}
+
 /* Compare one method with the text. Each method counts the same mappings anew. */
 static int compare_method(struct attempt *attempt, const struct options *options,
-			  const struct subject *subject, size_t method)
+			  const struct subject *subject, size_t method,
+			  const struct procmap_snapshot *by_text)
 {
-	struct procmap *const by_text = subject->by[subject->nr_methods - 1];
-
 	attempt->method = subject->methods[method];
 	attempt->count = (struct comparison) {
 		.differences = attempt->count.differences,
 	};
 	return options->list ?
 	       compare_lists(attempt, options, subject->by[method], by_text) :
-	       compare_addresses(attempt, options, subject->by[method], by_text);
+	       compare_addresses(attempt, options, subject->by[method],
+				 text_of(subject));
+}
+
+static int has_changed(void *context, const struct procmap_mapping *was,
+		       const struct procmap_mapping *is)
+{
+	(void)context;
+	(void)was;
+	(void)is;
+	return 1;
 }
 
 /* Read the text before and after, to see whether the process changed. */
 static int compare_once(struct attempt *attempt, const struct options *options,
 			const struct subject *subject)
 {
-	size_t len_before = 0, len_after = 0, method;
-	char *before, *after;
-	int err = 0;
+	struct procmap_snapshot *before, *after;
+	size_t method;
+	int err;
 
-	before = read_proc(options->pid, "maps", &len_before);
+	err = procmap_snapshot_take(text_of(subject), flags_of(options), &before);
+	if (err)
+		return err;
 	attempt->json = json_to(need(open_memstream(&attempt->lines,
 						    &attempt->lines_size)),
 				options);
 	attempt->json.first = true;
 	for (method = 0; method + 1 < subject->nr_methods && !err; method++)
-		err = compare_method(attempt, options, subject, method);
+		err = compare_method(attempt, options, subject, method, before);
 	fclose(attempt->json.out);
-	after = read_proc(options->pid, "maps", &len_after);
-	attempt->changed = !before || !after || len_before != len_after ||
-			   memcmp(before, after, len_before);
-	free(before);
-	free(after);
-	return err;
+	if (!err)
+		err = procmap_snapshot_take(text_of(subject), options->filters,
+					    &after);
+	if (!err) {
+		err = procmap_snapshot_compare(before, after, has_changed, NULL);
+		procmap_snapshot_free(after);
+	}
+	procmap_snapshot_free(before);
+	attempt->changed = err == 1;
+	return err < 0 ? err : 0;
 }
 
 /*

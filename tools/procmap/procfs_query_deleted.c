@@ -269,7 +269,7 @@ static void find_in_cgroup(struct owner *owner, char *path)
 /* Each line is ID:CONTROLLERS:PATH; with cgroup v2, there is only one. */
 static void find_cgroup(struct owner *owner, pid_t pid)
 {
-	char *const text = read_proc(pid, "cgroup", NULL);
+	char *const text = read_proc(pid, "cgroup");
 	char *line, *end;
 
 	for (line = text ? strtok_r(text, "\n", &end) : NULL;

@@ -29,14 +29,14 @@ char *read_all(FILE *file, size_t *len)
 }
 
 /*
- * Read a file of a process; @len may be NULL. The caller frees it. Returns NULL,
- * with errno, if that fails.
+ * Read a file of a process. The caller frees it. Returns NULL, with errno, if that
+ * fails.
  */
-char *read_proc(pid_t pid, const char *name, size_t *len)
+char *read_proc(pid_t pid, const char *name)
 {
 	char *text = NULL, *path;
-	size_t ignored;
 	FILE *file;
+	size_t len;
 
 	if (asprintf(&path, "/proc/%d/%s", pid, name) < 0)
 		need(NULL);
@@ -44,7 +44,7 @@ char *read_proc(pid_t pid, const char *name, size_t *len)
 	free(path);
 	if (!file)
 		return NULL;
-	text = read_all(file, len ? len : &ignored);
+	text = read_all(file, &len);
 	if (ferror(file)) {
 		const int err = errno;
 
@@ -107,7 +107,7 @@ static bool runs(pid_t pid, const char *name)
  */
 bool find_uid(pid_t pid, uid_t *uid)
 {
-	char *const status = read_proc(pid, "status", NULL);
+	char *const status = read_proc(pid, "status");
 	const char *const line = status ? strstr(status, "\nUid:\t") : NULL;
 	const bool is_there = line &&
 			      sscanf(line, "\nUid:\t%*u\t%u", uid) == 1;
@@ -127,7 +127,7 @@ static bool has_user(pid_t pid, uid_t uid)
 static bool is_in_unit(pid_t pid, const char *unit)
 {
 	const size_t len = strlen(unit);
-	char *const groups = read_proc(pid, "cgroup", NULL);
+	char *const groups = read_proc(pid, "cgroup");
 	const char *at = groups;
 	bool is_match = false;
 

@@ -66,7 +66,7 @@ int read_rss(const struct options *options, struct rss **rss)
 		*rss = parse_smaps(options->text);
 		return 0;
 	}
-	text = read_proc(options->pid, "smaps", NULL);
+	text = read_proc(options->pid, "smaps");
 	if (!text)
 		return -errno;
 	*rss = parse_smaps(text);
