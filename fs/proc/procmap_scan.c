@@ -420,8 +420,9 @@ static int scan_chunks(struct scan *scan)
 static int copy_arg_out(struct procmap_scan_arg __user *uarg,
 			const struct procmap_scan_arg *arg)
 {
-	return copy_to_user(uarg, arg, min_t(u64, arg->size, sizeof(*arg))) ?
-	       -EFAULT : 0;
+	/* The user's is not smaller: this is the first version. */
+	static_assert(sizeof(*arg) == ARG_SIZE_MIN);
+	return copy_to_user(uarg, arg, sizeof(*arg)) ? -EFAULT : 0;
 }
 
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
