@@ -1781,6 +1781,40 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(outdated, set(found))
 
     @needs_root
+    @needs("needrestart")
+    def test_deleted_agrees_with_needrestart(self):
+        directory = f"{self.tmp}/restart"
+        os.mkdir(directory)
+        library = shutil.copy(find(self.plain, "r-xp", "/libc").name, directory)
+        program = shutil.copy(self.cat, f"{directory}/program")
+        maps_library = self.start(sys.executable, "-c", "import ctypes, sys\n"
+                                  f"ctypes.CDLL({library!r})\n"
+                                  "for line in sys.stdin: print(line, end='', flush=True)")
+        command(maps_library, "")
+        outdated = {maps_library.pid: library, self.start(program).pid: program}
+        for path in outdated.values():
+            os.rename(shutil.copy(path, f"{directory}/new"), path)
+        current = self.start(program).pid
+
+        # All files count, and nothing but them.
+        config = f"{directory}/needrestart.conf"
+        with open(config, "w", encoding="ascii") as file:
+            file.write("$nrconf{interpscan} = 0;\n$nrconf{verbosity} = 2;\n")
+        said = subprocess.run(["needrestart", "-c", config, "-l", "-b", "-r", "l"],
+                              check=True, stdin=subprocess.DEVNULL, stdout=PIPE,
+                              stderr=subprocess.STDOUT).stdout
+        found = re.findall(r"(?m)^\[main\] #(\d+) uses \w+ (?:binary )?(/.*)$",
+                           as_text(said))
+        by_needrestart = {int(pid): path for pid, path in found}
+        self.assertNotIn(current, by_needrestart)
+        self.assertEqual({pid: by_needrestart.get(pid) for pid in outdated}, outdated)
+
+        by_tool = self.deleted_files("--all", "--executable")
+        self.assertNotIn(current, by_tool)
+        self.assertEqual({pid: by_tool.get(pid) for pid in outdated},
+                         {pid: [path] for pid, path in outdated.items()})
+
+    @needs_root
     @not_in_chroot
     @needs("unshare")
     def test_deleted_looks_below_the_root_of_each_process(self):
