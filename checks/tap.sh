@@ -308,7 +308,7 @@ attachers=uprobe_autoattach,usdt,stacktrace_build_id
 bpf_tests='
 status=0
 tr , "\n" <<<"$1,$2" | sed "\$=;d" | sed "s/^/1../"
-strace -f -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
+strace -f --seccomp-bpf -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
 	./test_progs -vv -a "$1" ${3:+-d "$3"} >/run/out || status=1
 sed -nE "s/^.*_IOC\(_IOC_READ\|_IOC_WRITE, 0x66, 0x11, 0x68\).* = /query: /p" \
 	/run/ioctls >>/run/out
