@@ -225,6 +225,10 @@ lib_is_installed_and_used() {
 	"$tmp/install/procmap_open_pid" $! >"$tmp/executed"
 	sed 's/.*\///' "$tmp/executed" | diff - <(printf '%s\n' bash sleep)
 	expect 139 "$tmp/install/procmap" | grep -x "$tmp/install/procmap"
+	"$tmp/install/procmap_table_new" >"$tmp/table"
+	cat "$tmp/table"
+	sed 's/.*\///; s/+.*//' "$tmp/table" |
+		diff - <(printf '%s\n' procmap_table_new file procmap_table_new)
 }
 
 # The module, with the interpreter that is installed.
@@ -297,6 +301,7 @@ lib_is_fuzzed() {
 	local corpus=$tmp/corpus
 	mkdir -p "$corpus"
 	cp "$lib"/test/corpus/* "$corpus/"
+	head -c 1024 /dev/zero >"$corpus/events"
 	for elf in "$programs"/lib{64,32}/libprocmap.so; do
 		head -c 4096 "$elf" >"$corpus/elf-$(cksum <"$elf" | cut -d ' ' -f 1)"
 	done

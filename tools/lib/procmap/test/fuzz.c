@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Give the scanner, snapshots and the readers of ELF files whatever libFuzzer thinks
- * of. What begins like an ELF file is one; all else is a text.
+ * Give the scanner, snapshots, tables and the readers of ELF files whatever libFuzzer
+ * thinks of. What begins like an ELF file is one, and what begins with a zero byte are
+ * events; all else is a text.
  */
 #include <elf.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "procmap_table.h"
 
 #define NR_ADDRS	64
 #define IMAGE		0x100000
@@ -119,10 +121,80 @@ static void read_text(const uint8_t *data, size_t size)
 	procmap_close(procmap);
 }
 
+/* Events and questions of eight bytes each. Their numbers are small, so that they meet. */
+static void read_events(const uint8_t *data, size_t size)
+{
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = data[1],
+		.keep_exited = data[2],
+		.max_processes = data[3],
+		.max_mappings = data[4],
+		.max_bytes = data[5] ? data[5] * 8192 : 0,
+	};
+	const struct procmap_table_stats *stats;
+	const struct procmap_table_mapping *found;
+	char comm[PROCMAP_COMM_SIZE];
+	struct procmap_table *table;
+	int err = 0;
+
+	require(!procmap_table_new(&options, &table));
+	stats = procmap_table_stats(table);
+	for (data += 8, size -= 8; size >= 8; data += 8, size -= 8) {
+		const pid_t pid = (data[0] >> 4) - 1, tid = data[1] >> 4;
+		const uint64_t time = data[2] | (uint64_t)data[3] << (data[0] & 8 ? 56 : 3);
+		const struct procmap_mmap event = {
+			.addr = (uint64_t)data[4] << (data[1] & 8 ? 56 : 12),
+			.len = (uint64_t)data[5] << (data[1] & 4 ? 56 : 12),
+			.pgoff = (uint64_t)data[6] << (data[1] & 2 ? 56 : 12),
+			.ino = data[7] & 3,
+			.build_id_size = data[7] >> 3,
+			.prot = data[7],
+			.filename = data[1] & 1 ? "//anon" : "/some/file",
+		};
+
+		switch (data[0] & 7) {
+		case 0:
+		case 1:
+			err = procmap_table_mmap(table, pid, time, &event);
+			break;
+		case 2:
+			err = procmap_table_fork(table, pid, pid, tid, time);
+			break;
+		case 3:
+			err = procmap_table_exec(table, pid, time);
+			break;
+		case 4:
+			err = procmap_table_comm(table, pid, tid, time, "name");
+			break;
+		case 5:
+			err = procmap_table_exit(table, pid, pid, time);
+			break;
+		case 6:
+			err = procmap_table_lost(table, time);
+			break;
+		default:
+			err = procmap_table_find(table, pid, time, event.addr, &found);
+			require(err || (found->mapping.start <= event.addr &&
+					event.addr < found->mapping.end &&
+					found->from <= time && found->until > time));
+			require(!procmap_table_get_comm(table, pid, time, comm) ||
+				pid <= 0 || err != -EINVAL);
+		}
+		require(!err || err == -EINVAL || err == -ENOENT || err == -ENOSPC);
+		require(!options.max_processes || stats->processes <= options.max_processes);
+		require(!options.max_mappings || stats->mappings <= options.max_mappings);
+	}
+	procmap_table_free(table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= SELFMAG && !memcmp(data, ELFMAG, SELFMAG))
 		read_elf(data, size);
+	else if (size >= 8 && !*data)
+		read_events(data, size);
 	else if (size)
 		read_text(data, size);
 	return 0;

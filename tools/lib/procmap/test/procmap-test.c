@@ -1712,5 +1712,6 @@ TEST(broken_lines_are_refused)
 #include "file-test.h"
 #include "snapshot-test.h"
 #include "memory-test.h"
+#include "table-test.h"
 
 TEST_HARNESS_MAIN

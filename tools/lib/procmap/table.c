@@ -1,0 +1,2033 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * The mappings of many processes over time.
+ *
+ * What is known of a process is a log of facts in the order of their time: something
+ * was mapped, its mappings were read, it was forked, it executed a program. The log
+ * alone decides what was mapped at an address at a time: see look_up(). A fact that
+ * comes late is sorted in, and needs nothing else.
+ *
+ * Most questions are about the present. The mappings of each process as of the end of
+ * its log are kept as an array, the view, which is searched by halves. It follows from
+ * the log, and is dropped and made again whenever the log changes but at its end.
+ *
+ * What has not been valid for longer than the window is condensed: the facts up to then
+ * become one, a view.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "internal.h"
+#include "procmap_table.h"
+
+#define PROCESSES_MAX	16384
+#define MAPPINGS_MAX	0x200000
+#define BYTES_MAX	0x10000000
+
+/* A log is condensed when it has this many facts, or twice as many as after that. */
+#define FACTS_MIN	64
+
+/* More than any process was forked in a row without executing a program. */
+#define FORKS_MAX	64
+
+/**
+ * struct file - what was mapped: a name, an inode, a build ID; shared by mappings
+ * @next: the next one in its chain of the hash table.
+ * @refs: number of records that have it.
+ * @hash: its hash.
+ * @mapping: a mapping of it, without addresses.
+ * @name: its name.
+ */
+struct file {
+	struct file *next;
+	size_t refs;
+	uint64_t hash;
+	struct procmap_mapping mapping;
+	char name[];
+};
+
+/**
+ * struct record - a mapping as it was reported or read
+ * @refs: number of facts and pieces that have it.
+ * @file: what is mapped. Owned.
+ * @start: first address.
+ * @end: first address past it.
+ * @offset: file offset of @start.
+ * @page_size: size of its pages, or 0.
+ * @flags: permissions.
+ * @user: the caller's pointer.
+ */
+struct record {
+	size_t refs;
+	struct file *file;
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	uint64_t page_size;
+	uint32_t flags;
+	void *user;
+};
+
+/**
+ * struct piece - a part of a record that is valid
+ * @start: first address.
+ * @end: first address past it.
+ * @from: it is valid at this time and later.
+ * @record: the record, owned. NULL while a view is made: known not to be mapped.
+ */
+struct piece {
+	uint64_t start;
+	uint64_t end;
+	uint64_t from;
+	struct record *record;
+};
+
+/* What a view says of addresses that are in none of its pieces. */
+enum extent {
+	OF_EVENTS,	/* nothing */
+	OF_EXECUTABLE,	/* that nothing executable is mapped there */
+	OF_ALL,		/* that nothing is */
+};
+
+/**
+ * struct view - mappings at one time
+ * @refs: number of facts and processes that have it. With more than one it is not
+ *	changed.
+ * @extent: what it does not say.
+ * @nr: number of pieces.
+ * @size: pieces that there is room for.
+ * @pieces: the pieces, in rising order. Owned.
+ */
+struct view {
+	size_t refs;
+	enum extent extent;
+	size_t nr;
+	size_t size;
+	struct piece *pieces;
+};
+
+/**
+ * struct image - a program that a process runs, or ran
+ * @refs: number of facts that have it.
+ * @user: the caller's pointer.
+ */
+struct image {
+	size_t refs;
+	void *user;
+};
+
+/**
+ * struct birth - a process has the mappings that another one had when it was forked
+ * @parent: the other one.
+ * @child: the process.
+ * @time: when.
+ * @next: the next child of that parent.
+ * @link: what points to this one.
+ */
+struct birth {
+	struct process *parent;
+	struct process *child;
+	uint64_t time;
+	struct birth *next;
+	struct birth **link;
+};
+
+/* The kinds of facts. BEGUN ends what facts before it say. */
+enum kind {
+	MAPPED,		/* something was mapped */
+	WAS_READ,	/* the mappings were read */
+	CONDENSED,	/* what is left of older facts */
+	BEGUN,		/* a program, or a process with the mappings of its parent */
+	NAMED,		/* the process has a name */
+	EXITED,		/* it has exited */
+};
+
+/**
+ * struct fact - an entry of the log of a process
+ * @time: when.
+ * @kind: what.
+ * @record: of MAPPED. Owned.
+ * @view: of WAS_READ and CONDENSED. Owned.
+ * @image: of BEGUN. Owned.
+ * @birth: of BEGUN, or NULL: nothing was mapped. Owned.
+ * @comm: of NAMED.
+ */
+struct fact {
+	uint64_t time;
+	enum kind kind;
+	union {
+		struct record *record;
+		struct view *view;
+		struct {
+			struct image *image;
+			struct birth *birth;
+		};
+		char comm[PROCMAP_COMM_SIZE];
+	};
+};
+
+/**
+ * struct process - what is known of a process ID
+ * @pid: the ID.
+ * @next: the next one in its chain of the hash table.
+ * @newer: the one that was used next, or NULL.
+ * @older: the one that was used before, or NULL.
+ * @nr_facts: number of facts.
+ * @facts_size: facts that there is room for.
+ * @facts: the log. Owned. The first fact is BEGUN.
+ * @condense_at: number of facts with which the log is condensed.
+ * @horizon: facts before this time have been condensed.
+ * @children: the births of which this process is the parent.
+ * @last_birth: the latest time of one that there was.
+ * @nr_births: number of births in the log.
+ * @view: the view at the end of the log, or NULL if it has to be made. Owned.
+ * @of_changes: &procmap_table.changes when the view was made.
+ * @is_settled: it need not be read before questions are answered.
+ * @begun: the time of the last BEGUN.
+ * @image: the image of that.
+ * @was_read: what was read for this image, by this process or its parent.
+ * @has_been_read: @read_at is valid.
+ * @read_at: when it was read, or that failed.
+ * @error: the error of the last reading, or 0.
+ * @has_exited: it has.
+ * @exited_at: when.
+ */
+struct process {
+	pid_t pid;
+	struct process *next;
+	struct process *newer;
+	struct process *older;
+	size_t nr_facts;
+	size_t facts_size;
+	struct fact *facts;
+	size_t condense_at;
+	uint64_t horizon;
+	struct birth *children;
+	uint64_t last_birth;
+	size_t nr_births;
+	struct view *view;
+	uint64_t of_changes;
+	bool is_settled;
+	uint64_t begun;
+	struct image *image;
+	enum extent was_read;
+	bool has_been_read;
+	uint64_t read_at;
+	int error;
+	bool has_exited;
+	uint64_t exited_at;
+};
+
+/**
+ * struct procmap_table - see procmap_table.h
+ * @options: the caller's options, with the defaults.
+ * @stats: see there.
+ * @latest: the latest time of an event or a reading.
+ * @lost_at: what was read before this time has to be read again.
+ * @changes: how often the past of a process with children was changed: views of
+ *	processes that were forked may be void.
+ * @bucket_bits: the hash tables have 2^@bucket_bits chains.
+ * @sweep: the chain in which processes are looked for next that exited long ago.
+ * @processes: the processes by their ID. Owned.
+ * @files: the files. Owned.
+ * @newest: the process that was used last.
+ * @oldest: the process that was not used for longest.
+ * @found: what procmap_table_find() returned.
+ */
+struct procmap_table {
+	struct procmap_table_options options;
+	struct procmap_table_stats stats;
+	uint64_t latest;
+	uint64_t lost_at;
+	uint64_t changes;
+	unsigned int bucket_bits;
+	size_t sweep;
+	struct process **processes;
+	struct file **files;
+	struct process *newest;
+	struct process *oldest;
+	struct procmap_table_mapping found;
+};
+
+static void *allocate(struct procmap_table *table, size_t size)
+{
+	void *const bytes = calloc(1, size);
+
+	if (bytes)
+		table->stats.bytes += size;
+	return bytes;
+}
+
+static void release(struct procmap_table *table, void *bytes, size_t size)
+{
+	if (bytes)
+		table->stats.bytes -= size;
+	free(bytes);
+}
+
+/* Make room for one more entry of an array. Returns the array, or NULL. */
+static void *grow(struct procmap_table *table, void *array, size_t nr, size_t *size,
+		  size_t entry)
+{
+	const size_t more = *size + *size / 2 + 4;
+
+	if (nr < *size)
+		return array;
+	array = realloc(array, more * entry);
+	if (!array)
+		return NULL;
+	table->stats.bytes += (more - *size) * entry;
+	*size = more;
+	return array;
+}
+
+static uint64_t now_of(const struct procmap_table *table)
+{
+	struct timespec now;
+
+	if (table->options.now)
+		return table->options.now(table->options.context);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void user_is_gone(const struct procmap_table *table, void *user)
+{
+	if (user && table->options.gone)
+		table->options.gone(table->options.context, user);
+}
+
+/* A hash in the upper bits. */
+static uint64_t hash_of(uint64_t number)
+{
+	return number * 0x9e3779b97f4a7c15;
+}
+
+/* Files */
+
+static uint64_t hash_of_file(const struct procmap_mapping *mapping)
+{
+	uint64_t hash = mapping->inode ^ ((uint64_t)mapping->dev_major << 52) ^
+			((uint64_t)mapping->dev_minor << 40);
+	size_t i;
+
+	for (i = 0; i < mapping->name_len; i++)
+		hash = hash * 31 + (unsigned char)mapping->name[i];
+	for (i = 0; i < (size_t)mapping->build_id_size; i++)
+		hash = hash * 31 + mapping->build_id[i];
+	return hash_of(hash);
+}
+
+static bool is_same(const struct procmap_mapping *a, const struct procmap_mapping *b)
+{
+	return same_file(a, b) && a->name_len == b->name_len &&
+	       a->build_id_size == b->build_id_size &&
+	       !memcmp(a->name, b->name, a->name_len) &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_size);
+}
+
+/* Get the file of a mapping, whose build ID is there or has the size 0. */
+static struct file *get_file(struct procmap_table *table,
+			     const struct procmap_mapping *mapping)
+{
+	const uint64_t hash = hash_of_file(mapping);
+	struct file **const chain = &table->files[hash >> (64 - table->bucket_bits)];
+	struct file *file;
+
+	for (file = *chain; file; file = file->next) {
+		if (file->hash != hash || !is_same(&file->mapping, mapping))
+			continue;
+		file->refs++;
+		return file;
+	}
+	file = allocate(table, sizeof(*file) + mapping->name_len + 1);
+	if (!file)
+		return NULL;
+	file->refs = 1;
+	file->hash = hash;
+	memcpy(file->name, mapping->name, mapping->name_len);
+	file->mapping = *mapping;
+	file->mapping.name = file->name;
+	file->next = *chain;
+	*chain = file;
+	return file;
+}
+
+static void put_file(struct procmap_table *table, struct file *file)
+{
+	struct file **link = &table->files[file->hash >> (64 - table->bucket_bits)];
+
+	if (--file->refs)
+		return;
+	while (*link != file)
+		link = &(*link)->next;
+	*link = file->next;
+	release(table, file, sizeof(*file) + file->mapping.name_len + 1);
+}
+
+/* Records */
+
+static struct record *new_record(struct procmap_table *table,
+				 const struct procmap_mapping *mapping)
+{
+	struct record *const record = allocate(table, sizeof(*record));
+
+	if (!record)
+		return NULL;
+	record->file = get_file(table, mapping);
+	if (!record->file) {
+		release(table, record, sizeof(*record));
+		return NULL;
+	}
+	record->refs = 1;
+	record->start = mapping->start;
+	record->end = mapping->end;
+	record->offset = mapping->offset;
+	record->page_size = mapping->page_size;
+	record->flags = mapping->flags;
+	table->stats.mappings++;
+	return record;
+}
+
+static void put_record(struct procmap_table *table, struct record *record)
+{
+	if (!record || --record->refs)
+		return;
+	user_is_gone(table, record->user);
+	put_file(table, record->file);
+	table->stats.mappings--;
+	release(table, record, sizeof(*record));
+}
+
+static struct record *get_record(struct record *record)
+{
+	if (record)
+		record->refs++;
+	return record;
+}
+
+static bool is_executable(const struct record *record)
+{
+	return record->flags & PROCMAP_EXECUTABLE;
+}
+
+/* Views */
+
+static struct view *new_view(struct procmap_table *table, enum extent extent)
+{
+	struct view *const view = allocate(table, sizeof(*view));
+
+	if (!view)
+		return NULL;
+	view->refs = 1;
+	view->extent = extent;
+	return view;
+}
+
+static void put_view(struct procmap_table *table, struct view *view)
+{
+	size_t i;
+
+	if (!view || --view->refs)
+		return;
+	for (i = 0; i < view->nr; i++)
+		put_record(table, view->pieces[i].record);
+	release(table, view->pieces, view->size * sizeof(*view->pieces));
+	release(table, view, sizeof(*view));
+}
+
+/* The number of pieces that end at or below an address. */
+static size_t pieces_below(const struct view *view, uint64_t addr)
+{
+	const struct piece *piece = view->pieces;
+	size_t nr = view->nr, half;
+
+	while (nr) {
+		half = nr / 2;
+		if (piece[half].end <= addr) {
+			piece += half + 1;
+			nr -= half + 1;
+		} else {
+			nr = half;
+		}
+	}
+	return piece - view->pieces;
+}
+
+/* Insert a piece before @at. It takes the reference on the record if that works. */
+static int insert_piece(struct procmap_table *table, struct view *view, size_t at,
+			const struct piece *piece)
+{
+	struct piece *const pieces = grow(table, view->pieces, view->nr, &view->size,
+					  sizeof(*pieces));
+
+	if (!pieces)
+		return -ENOMEM;
+	view->pieces = pieces;
+	memmove(pieces + at + 1, pieces + at, (view->nr - at) * sizeof(*pieces));
+	pieces[at] = *piece;
+	view->nr++;
+	return 0;
+}
+
+/* Put a record where the view has nothing yet. */
+static int paint_below(struct procmap_table *table, struct view *view,
+		       uint64_t start, uint64_t end, uint64_t from,
+		       struct record *record)
+{
+	size_t at = pieces_below(view, start);
+	int err = 0;
+
+	while (!err && start < end) {
+		const bool is_last = at == view->nr;
+		const struct piece piece = {
+			.start = start,
+			.end = is_last || view->pieces[at].start > end ?
+			       end : view->pieces[at].start,
+			.from = from,
+			.record = record,
+		};
+
+		start = is_last ? end : view->pieces[at].end;
+		if (piece.start < piece.end) {
+			err = insert_piece(table, view, at++, &piece);
+			if (!err)
+				get_record(record);
+		}
+		at++;
+	}
+	return err;
+}
+
+/* Put a record in the place of what the view has there. Only ours is changed. */
+static int paint_above(struct procmap_table *table, struct view *view, uint64_t from,
+		       struct record *record)
+{
+	const struct piece piece = {
+		.start = record->start,
+		.end = record->end,
+		.from = from,
+		.record = record,
+	};
+	const size_t at = pieces_below(view, record->start);
+	size_t first = at, last;
+	int err;
+
+	/* One that reaches beyond both ends becomes two. */
+	if (at < view->nr && view->pieces[at].start < piece.start) {
+		if (view->pieces[at].end > piece.end) {
+			struct piece right = view->pieces[at];
+
+			right.start = piece.end;
+			err = insert_piece(table, view, at + 1, &right);
+			if (err)
+				return err;
+			get_record(right.record);
+		}
+		view->pieces[at].end = piece.start;
+		first++;
+	}
+	for (last = first; last < view->nr && view->pieces[last].end <= piece.end; last++)
+		put_record(table, view->pieces[last].record);
+	if (last < view->nr && view->pieces[last].start < piece.end)
+		view->pieces[last].start = piece.end;
+
+	if (last > first)
+		memmove(view->pieces + first, view->pieces + last,
+			(view->nr - last) * sizeof(*view->pieces));
+	view->nr -= last - first;
+	err = insert_piece(table, view, first, &piece);
+	if (!err)
+		get_record(record);
+	return err;
+}
+
+static struct view *copy_view(struct procmap_table *table, const struct view *view)
+{
+	struct view *const copy = new_view(table, view->extent);
+	size_t i;
+
+	if (!copy)
+		return NULL;
+	/* One more: it is about to be changed. */
+	copy->pieces = allocate(table, (view->nr + 1) * sizeof(*copy->pieces));
+	if (!copy->pieces) {
+		put_view(table, copy);
+		return NULL;
+	}
+	copy->size = view->nr + 1;
+	copy->nr = view->nr;
+	for (i = 0; i < view->nr; i++) {
+		copy->pieces[i] = view->pieces[i];
+		get_record(copy->pieces[i].record);
+	}
+	return copy;
+}
+
+/* The log */
+
+/* The number of facts up to a time. */
+static size_t facts_up_to(const struct process *process, uint64_t time)
+{
+	size_t from = 0, to = process->nr_facts;
+
+	if (to && process->facts[to - 1].time <= time)
+		return to;
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+
+		if (process->facts[middle].time <= time)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/*
+ * From when on is that known which was read? Of what events had said before, it is known
+ * only at that time; but if they had said nothing, it is taken to have been there.
+ */
+static uint64_t known_from(const struct process *process, size_t reading)
+{
+	size_t i = reading;
+
+	while (i-- && process->facts[i].kind >= NAMED)
+		;
+	return process->facts[i].kind == BEGUN && !process->facts[i].birth ?
+	       process->facts[i].time : process->facts[reading].time;
+}
+
+/**
+ * struct lookup - the search for what is mapped at an address
+ * @addr: the address.
+ * @low: what is found is cut below this address,
+ * @high: and from this one on, as other mappings are there.
+ * @is_void: of older facts, what is executable is void, since it was not read later.
+ * @record: what was found, or NULL.
+ * @from: the time from which on it is known to be there.
+ * @forks: number of processes that were looked through.
+ */
+struct lookup {
+	uint64_t addr;
+	uint64_t low;
+	uint64_t high;
+	bool is_void;
+	const struct record *record;
+	uint64_t from;
+	unsigned int forks;
+};
+
+/* Returns whether the range covers the address; else what is found ends there. */
+static bool covers_or_cuts(struct lookup *lookup, uint64_t start, uint64_t end)
+{
+	if (lookup->addr < start)
+		lookup->high = lookup->high < start ? lookup->high : start;
+	else if (lookup->addr >= end)
+		lookup->low = lookup->low > end ? lookup->low : end;
+	else
+		return true;
+	return false;
+}
+
+/* The piece at the address, or NULL; pieces beside it cut what is found. */
+static const struct piece *look_in(struct lookup *lookup, const struct view *view)
+{
+	const size_t at = pieces_below(view, lookup->addr);
+	const struct piece *piece;
+
+	if (at) {
+		piece = &view->pieces[at - 1];
+		covers_or_cuts(lookup, piece->start, piece->end);
+	}
+	if (at == view->nr)
+		return NULL;
+	piece = &view->pieces[at];
+	if (!covers_or_cuts(lookup, piece->start, piece->end))
+		return NULL;
+	lookup->low = lookup->low > piece->start ? lookup->low : piece->start;
+	lookup->high = lookup->high < piece->end ? lookup->high : piece->end;
+	return piece;
+}
+
+static void take(struct lookup *lookup, const struct record *record, uint64_t from)
+{
+	if (lookup->is_void && is_executable(record))
+		return;
+	lookup->record = record;
+	lookup->from = from;
+}
+
+static void look_up(const struct process *process, uint64_t time, struct lookup *lookup);
+
+/* What the first @nr facts say of the address, the last ones first. */
+static void look_back(const struct process *process, size_t nr, struct lookup *lookup)
+{
+	const struct piece *piece;
+
+	while (nr--) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			if (!covers_or_cuts(lookup, fact->record->start,
+					    fact->record->end))
+				break;
+			take(lookup, fact->record, fact->time);
+			return;
+		case WAS_READ:
+		case CONDENSED:
+			piece = look_in(lookup, fact->view);
+			if (piece)
+				take(lookup, piece->record, fact->kind == WAS_READ ?
+				     known_from(process, nr) : piece->from);
+			if (piece || fact->view->extent == OF_ALL)
+				return;
+			lookup->is_void |= fact->view->extent == OF_EXECUTABLE;
+			break;
+		case BEGUN:
+			if (fact->birth && lookup->forks++ < FORKS_MAX)
+				look_up(fact->birth->parent, fact->time, lookup);
+			return;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+}
+
+/* What was read later, and was not mapped in between, was there before. */
+static void look_forward(const struct process *process, size_t nr, uint64_t time,
+			 struct lookup *lookup)
+{
+	const struct piece *piece;
+
+	for (; nr < process->nr_facts; nr++) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			if (covers_or_cuts(lookup, fact->record->start,
+					   fact->record->end))
+				return;
+			break;
+		case WAS_READ:
+			piece = look_in(lookup, fact->view);
+			if (piece)
+				take(lookup, piece->record, time);
+			if (piece || fact->view->extent == OF_ALL)
+				return;
+			break;
+		case CONDENSED:
+			piece = look_in(lookup, fact->view);
+			if (piece && piece->from <= time)
+				take(lookup, piece->record, piece->from);
+			return;
+		case BEGUN:
+			return;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+}
+
+/* Find what was mapped at an address at a time: this is what a table says. */
+static void look_up(const struct process *process, uint64_t time, struct lookup *lookup)
+{
+	const size_t nr = facts_up_to(process, time);
+	const bool is_void = lookup->is_void;
+
+	if (!nr)
+		return;
+	look_back(process, nr, lookup);
+	if (lookup->record)
+		return;
+	lookup->is_void = is_void;
+	look_forward(process, nr, time, lookup);
+}
+
+/**
+ * struct painting - a view that is being made, of all that look_up() would find
+ * @table: the table.
+ * @view: the view. Where a piece has no record, nothing else is to be put; its time is
+ *	the depth at which that holds.
+ * @depth: number of processes that are being looked through.
+ * @is_void: as in &struct lookup.
+ */
+struct painting {
+	struct procmap_table *table;
+	struct view *view;
+	uint64_t depth;
+	bool is_void;
+};
+
+static int paint(struct painting *painting, uint64_t start, uint64_t end,
+		 uint64_t from, struct record *record)
+{
+	if (record && painting->is_void && is_executable(record))
+		record = NULL;
+	return paint_below(painting->table, painting->view, start, end,
+			   record ? from : painting->depth, record);
+}
+
+/* The pieces of what was read have no times. */
+static int paint_view(struct painting *painting, const struct view *view, uint64_t from)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < view->nr && !err; i++) {
+		const struct piece *const piece = &view->pieces[i];
+
+		err = paint(painting, piece->start, piece->end,
+			    from > piece->from ? from : piece->from, piece->record);
+	}
+	return err;
+}
+
+/* Forget where nothing was to be put, of this depth and below. */
+static void clean(struct painting *painting)
+{
+	struct view *const view = painting->view;
+	size_t i, nr = 0;
+
+	for (i = 0; i < view->nr; i++)
+		if (view->pieces[i].record || view->pieces[i].from < painting->depth)
+			view->pieces[nr++] = view->pieces[i];
+	view->nr = nr;
+}
+
+static int paint_up(struct painting *painting, const struct process *process, size_t nr,
+		    uint64_t time);
+
+/* As look_back(). */
+static int paint_back(struct painting *painting, const struct process *process,
+		      size_t nr)
+{
+	int err = 0;
+
+	while (nr-- && !err) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			err = paint(painting, fact->record->start, fact->record->end,
+				    fact->time, fact->record);
+			break;
+		case WAS_READ:
+		case CONDENSED:
+			err = paint_view(painting, fact->view,
+					 fact->kind == WAS_READ ?
+					 known_from(process, nr) : 0);
+			if (fact->view->extent == OF_ALL)
+				return err;
+			painting->is_void |= fact->view->extent == OF_EXECUTABLE;
+			break;
+		case BEGUN:
+			if (fact->birth && painting->depth <= FORKS_MAX)
+				err = paint_up(painting, fact->birth->parent,
+					       facts_up_to(fact->birth->parent,
+							   fact->time),
+					       fact->time);
+			return err;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+	return err;
+}
+
+/* As look_forward(). */
+static int paint_forward(struct painting *painting, const struct process *process,
+			 size_t nr, uint64_t time)
+{
+	int err = 0;
+	size_t i;
+
+	for (; nr < process->nr_facts && !err; nr++) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			err = paint(painting, fact->record->start, fact->record->end,
+				    0, NULL);
+			break;
+		case WAS_READ:
+			err = paint_view(painting, fact->view, time);
+			if (fact->view->extent == OF_ALL)
+				return err;
+			break;
+		case CONDENSED:
+			for (i = 0; i < fact->view->nr && !err; i++) {
+				const struct piece *const piece =
+					&fact->view->pieces[i];
+
+				err = paint(painting, piece->start, piece->end,
+					    piece->from, piece->from <= time ?
+					    piece->record : NULL);
+			}
+			return err;
+		case BEGUN:
+			return err;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+	return err;
+}
+
+static int paint_up(struct painting *painting, const struct process *process, size_t nr,
+		    uint64_t time)
+{
+	const bool is_void = painting->is_void;
+	int err = 0;
+
+	painting->depth++;
+	if (nr)
+		err = paint_back(painting, process, nr);
+	clean(painting);
+	painting->is_void = is_void;
+	if (nr && !err)
+		err = paint_forward(painting, process, nr, time);
+	painting->depth--;
+	return err;
+}
+
+/* Make the view at a time. Returns NULL without memory. The caller puts it. */
+static struct view *make_view(struct procmap_table *table,
+			      const struct process *process, uint64_t time)
+{
+	struct painting painting = { .table = table };
+	int err;
+
+	painting.view = new_view(table, OF_EVENTS);
+	if (!painting.view)
+		return NULL;
+	err = paint_up(&painting, process, facts_up_to(process, time), time);
+	clean(&painting);
+	if (err) {
+		put_view(table, painting.view);
+		return NULL;
+	}
+	return painting.view;
+}
+
+static struct view *view_at(struct procmap_table *table, struct process *process,
+			    uint64_t time, unsigned int forks);
+
+/*
+ * Have the view at the end of the log. A child of which nothing else is known has that
+ * of its parent. If all that is known was read at once, that is the view: its pieces
+ * have no times, and are known from when the program began.
+ */
+static bool have_view(struct procmap_table *table, struct process *process,
+		      unsigned int forks)
+{
+	const struct fact *last = &process->facts[process->nr_facts - 1];
+
+	if (process->view &&
+	    (process->of_changes == table->changes || !process->nr_births)) {
+		process->of_changes = table->changes;
+		return true;
+	}
+	put_view(table, process->view);
+	while (last->kind >= NAMED)
+		last--;
+	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX) {
+		process->view = view_at(table, last->birth->parent, last->time,
+					forks + 1);
+	} else if (last->kind == WAS_READ &&
+		   known_from(process, last - process->facts) < last->time) {
+		process->view = last->view;
+		process->view->refs++;
+	} else {
+		process->view = make_view(table, process, UINT64_MAX);
+	}
+	process->of_changes = table->changes;
+	return process->view;
+}
+
+static struct view *view_at(struct procmap_table *table, struct process *process,
+			    uint64_t time, unsigned int forks)
+{
+	size_t nr = facts_up_to(process, time);
+
+	while (nr < process->nr_facts && process->facts[nr].kind >= NAMED)
+		nr++;
+	if (nr < process->nr_facts || !nr)
+		return make_view(table, process, time);
+	if (!have_view(table, process, forks))
+		return NULL;
+	process->view->refs++;
+	return process->view;
+}
+
+static void drop_view(struct procmap_table *table, struct process *process)
+{
+	put_view(table, process->view);
+	process->view = NULL;
+}
+
+/* A mapping is the last fact: the view follows, if there is one. */
+static void extend_view(struct procmap_table *table, struct process *process,
+			const struct fact *fact)
+{
+	struct view *copy = process->view;
+
+	if (!process->view)
+		return;
+	if (process->nr_births && process->of_changes != table->changes)
+		copy = NULL;
+	else if (process->view->refs > 1)
+		copy = copy_view(table, process->view);
+	if (copy && copy != process->view) {
+		put_view(table, process->view);
+		process->view = copy;
+	}
+	if (!copy || paint_above(table, copy, fact->time, fact->record))
+		drop_view(table, process);
+}
+
+static void put_birth(struct procmap_table *table, struct birth *birth)
+{
+	if (!birth)
+		return;
+	*birth->link = birth->next;
+	if (birth->next)
+		birth->next->link = birth->link;
+	birth->child->nr_births--;
+	release(table, birth, sizeof(*birth));
+}
+
+static void put_image(struct procmap_table *table, struct image *image)
+{
+	user_is_gone(table, image->user);
+	release(table, image, sizeof(*image));
+}
+
+/* Drop what a fact owns. */
+static void put_fact(struct procmap_table *table, const struct fact *fact)
+{
+	switch (fact->kind) {
+	case MAPPED:
+		put_record(table, fact->record);
+		break;
+	case WAS_READ:
+	case CONDENSED:
+		put_view(table, fact->view);
+		break;
+	case BEGUN:
+		put_birth(table, fact->birth);
+		put_image(table, fact->image);
+		break;
+	case NAMED:
+	case EXITED:
+		break;
+	}
+}
+
+static int insert_fact(struct procmap_table *table, struct process *process, size_t at,
+		       const struct fact *fact)
+{
+	struct fact *const facts = grow(table, process->facts, process->nr_facts,
+					&process->facts_size, sizeof(*facts));
+
+	if (!facts)
+		return -ENOMEM;
+	process->facts = facts;
+	memmove(facts + at + 1, facts + at, (process->nr_facts - at) * sizeof(*facts));
+	facts[at] = *fact;
+	process->nr_facts++;
+	return 0;
+}
+
+/* What the process is now follows from the end of its log. */
+static void update_process(struct process *process)
+{
+	const struct image *const image = process->image;
+	enum extent was_read = OF_EVENTS;
+	bool is_mapped = false;
+	size_t i = process->nr_facts;
+
+	process->has_exited = false;
+	process->is_settled = false;
+	while (process->facts[--i].kind != BEGUN) {
+		const struct fact *const fact = &process->facts[i];
+
+		if (fact->kind == EXITED && !is_mapped && !process->has_exited) {
+			process->has_exited = true;
+			process->exited_at = fact->time;
+		}
+		if (fact->kind == WAS_READ && was_read == OF_EVENTS)
+			was_read = fact->view->extent;
+		is_mapped |= fact->kind < BEGUN;
+	}
+	process->begun = process->facts[i].time;
+	process->image = process->facts[i].image;
+	if (process->image == image)
+		return;
+	process->was_read = was_read;
+	process->has_been_read = was_read != OF_EVENTS;
+	process->error = 0;
+}
+
+/* Add a fact to the log, which owns what is in it if that works. */
+static int add_fact(struct procmap_table *table, struct process *process,
+		    const struct fact *fact)
+{
+	const size_t at = facts_up_to(process, fact->time);
+	const bool is_last = at == process->nr_facts;
+	int err;
+
+	err = insert_fact(table, process, at, fact);
+	if (err)
+		return err;
+	if (fact->kind == BEGUN || fact->kind == EXITED)
+		update_process(process);
+	if (fact->kind >= NAMED)
+		return 0;
+	if (process->children &&
+	    (fact->kind == WAS_READ || fact->time <= process->last_birth))
+		table->changes++;
+	if (is_last && fact->kind == MAPPED)
+		extend_view(table, process, fact);
+	else
+		drop_view(table, process);
+	if (fact->kind == MAPPED && process->has_exited &&
+	    fact->time >= process->exited_at)
+		process->has_exited = false;
+	return 0;
+}
+
+/*
+ * Keep what a child has from its parent as a fact of its own. Without memory, nothing
+ * is known of it any more.
+ */
+static void settle_birth(struct procmap_table *table, struct birth *birth)
+{
+	struct process *const child = birth->child;
+	struct fact condensed = {
+		.time = birth->time,
+		.kind = CONDENSED,
+		.view = view_at(table, birth->parent, birth->time, 0),
+	};
+	size_t at = 0;
+
+	while (child->facts[at].kind != BEGUN || child->facts[at].birth != birth)
+		at++;
+	child->facts[at].birth = NULL;
+	put_birth(table, birth);
+	if (condensed.view && !insert_fact(table, child, at + 1, &condensed))
+		return;
+	put_view(table, condensed.view);
+	drop_view(table, child);
+	child->was_read = OF_EVENTS;
+	child->is_settled = false;
+}
+
+static int new_image(struct procmap_table *table, struct fact *begun)
+{
+	begun->kind = BEGUN;
+	begun->image = allocate(table, sizeof(*begun->image));
+	begun->birth = NULL;
+	return begun->image ? 0 : -ENOMEM;
+}
+
+/* What is left of a log of which the first @nr facts are condensed in a view. */
+static void keep_facts(struct procmap_table *table, struct process *process, size_t nr,
+		       struct view *view)
+{
+	struct fact begun = { .kind = EXITED }, named = { .kind = EXITED };
+	const uint64_t time = process->facts[nr - 1].time;
+	struct fact *const facts = process->facts;
+	size_t i, kept = 0;
+
+	for (i = 0; i < nr; i++) {
+		struct fact *const fact = &facts[i];
+
+		if (fact->kind == BEGUN) {
+			if (begun.kind == BEGUN)
+				put_fact(table, &begun);
+			begun = *fact;
+		} else if (fact->kind == NAMED) {
+			named = *fact;
+		} else {
+			put_fact(table, fact);
+		}
+	}
+	put_birth(table, begun.birth);
+	begun.birth = NULL;
+	facts[kept++] = begun;
+	if (named.kind == NAMED) {
+		if (named.time < begun.time)
+			named.time = begun.time;
+		facts[kept++] = named;
+	}
+	facts[kept++] = (struct fact) {
+		.time = time,
+		.kind = CONDENSED,
+		.view = view,
+	};
+	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
+	process->nr_facts -= nr - kept;
+	process->horizon = time;
+}
+
+/* Condense what is older than the window. */
+static void condense(struct procmap_table *table, struct process *process)
+{
+	const uint64_t window = table->options.window;
+	const uint64_t oldest = table->latest > window ? table->latest - window : 0;
+	struct birth *birth, *next;
+	struct view *view;
+	size_t nr;
+
+	if (process->nr_facts < process->condense_at)
+		return;
+	nr = facts_up_to(process, oldest);
+	while (nr && process->facts[nr - 1].kind >= NAMED)
+		nr--;
+	if (nr > 3) {
+		const uint64_t time = process->facts[nr - 1].time;
+
+		for (birth = process->children; birth; birth = next) {
+			next = birth->next;
+			if (birth->time < time)
+				settle_birth(table, birth);
+		}
+		view = make_view(table, process, time);
+		if (view)
+			keep_facts(table, process, nr, view);
+	}
+	process->condense_at = process->nr_facts * 2;
+	if (process->condense_at < FACTS_MIN)
+		process->condense_at = FACTS_MIN;
+}
+
+/* Processes */
+
+static void unlink_used(struct procmap_table *table, struct process *process)
+{
+	*(process->newer ? &process->newer->older : &table->newest) = process->older;
+	*(process->older ? &process->older->newer : &table->oldest) = process->newer;
+}
+
+static void link_used(struct procmap_table *table, struct process *process)
+{
+	process->newer = NULL;
+	process->older = table->newest;
+	*(table->newest ? &table->newest->newer : &table->oldest) = process;
+	table->newest = process;
+}
+
+static void use(struct procmap_table *table, struct process *process)
+{
+	if (table->newest == process)
+		return;
+	unlink_used(table, process);
+	link_used(table, process);
+}
+
+static struct process **chain_of(const struct procmap_table *table, pid_t pid)
+{
+	return &table->processes[hash_of(pid) >> (64 - table->bucket_bits)];
+}
+
+static struct process *find_process(const struct procmap_table *table, pid_t pid)
+{
+	struct process *process = *chain_of(table, pid);
+
+	while (process && process->pid != pid)
+		process = process->next;
+	return process;
+}
+
+static void forget(struct procmap_table *table, struct process *process)
+{
+	struct process **link = chain_of(table, process->pid);
+	size_t i;
+
+	while (process->children)
+		settle_birth(table, process->children);
+	while (*link != process)
+		link = &(*link)->next;
+	*link = process->next;
+	unlink_used(table, process);
+	drop_view(table, process);
+	for (i = 0; i < process->nr_facts; i++)
+		put_fact(table, &process->facts[i]);
+	release(table, process->facts, process->facts_size * sizeof(*process->facts));
+	release(table, process, sizeof(*process));
+	table->stats.processes--;
+}
+
+/* Get a process, of which nothing may be known yet. Returns NULL without memory. */
+static struct process *get_process(struct procmap_table *table, pid_t pid)
+{
+	struct process *process = find_process(table, pid), **chain;
+	struct fact begun = { .time = 0 };
+
+	if (process)
+		return process;
+	process = allocate(table, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->condense_at = FACTS_MIN;
+	if (new_image(table, &begun) || insert_fact(table, process, 0, &begun)) {
+		if (begun.image)
+			put_image(table, begun.image);
+		release(table, process, sizeof(*process));
+		return NULL;
+	}
+	update_process(process);
+	chain = chain_of(table, pid);
+	process->next = *chain;
+	*chain = process;
+	link_used(table, process);
+	table->stats.processes++;
+	return process;
+}
+
+static bool is_over(const struct procmap_table *table)
+{
+	return table->stats.processes > table->options.max_processes ||
+	       table->stats.mappings > table->options.max_mappings ||
+	       table->stats.bytes > table->options.max_bytes;
+}
+
+/* Forget those not used for longest. Returns -ENOSPC if that is the one to be kept. */
+static int make_room(struct procmap_table *table, const struct process *kept)
+{
+	struct process *victim;
+	bool was_kept = false;
+
+	while (is_over(table) && table->oldest) {
+		victim = table->oldest;
+		if (victim == kept && victim->newer)
+			victim = victim->newer;
+		was_kept = victim == kept;
+		forget(table, victim);
+		table->stats.evicted++;
+	}
+	return was_kept ? -ENOSPC : 0;
+}
+
+/* Forget those of one chain that exited long ago; of all, after as many calls. */
+static void sweep(struct procmap_table *table, const struct process *kept)
+{
+	struct process *process = table->processes[table->sweep], *next;
+
+	for (; process; process = next) {
+		next = process->next;
+		if (process != kept && process->has_exited &&
+		    table->latest > process->exited_at &&
+		    table->latest - process->exited_at > table->options.keep_exited)
+			forget(table, process);
+	}
+	table->sweep = (table->sweep + 1) & (((size_t)1 << table->bucket_bits) - 1);
+}
+
+/* Reading */
+
+static int open_process(const struct procmap_table *table, pid_t pid,
+			struct procmap **procmap)
+{
+	const struct procmap_table_options *const options = &table->options;
+	int err;
+
+	err = options->open ?
+	      options->open(options->context, pid, options->method, procmap) :
+	      procmap_open_pid(pid, options->method, procmap);
+	return err == -ENOENT ? -ESRCH : err;
+}
+
+/* Read the mappings into a new view. */
+static int read_view(struct procmap_table *table, struct procmap *procmap,
+		     struct view *view)
+{
+	const unsigned int flags =
+		(view->extent == OF_EXECUTABLE ? PROCMAP_EXECUTABLE : 0) |
+		(table->options.flags & PROCMAP_TABLE_BUILD_IDS ?
+		 PROCMAP_WANT_BUILD_ID : 0);
+	const struct procmap_mapping *found;
+	struct procmap_mapping mapping;
+	uint64_t cursor = 0;
+	int err;
+
+	while (!(err = procmap_next(procmap, &cursor, flags, &found))) {
+		struct piece piece = { .start = found->start, .end = found->end };
+
+		mapping = *found;
+		if (mapping.build_id_size < 0)
+			mapping.build_id_size = 0;
+		piece.record = new_record(table, &mapping);
+		if (!piece.record)
+			return -ENOMEM;
+		err = insert_piece(table, view, view->nr, &piece);
+		if (err) {
+			put_record(table, piece.record);
+			return err;
+		}
+		if (view->nr > table->options.max_mappings ||
+		    view->nr * sizeof(piece) > table->options.max_bytes)
+			return -ENOSPC;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+/* More than any process executes programs in a row. */
+#define READ_TRIES	10
+
+static int read_mappings(struct procmap_table *table, pid_t pid, enum extent extent,
+			 struct view **view)
+{
+	struct procmap *procmap;
+	int err = -ESTALE, tries;
+
+	for (tries = 0; err == -ESTALE && tries < READ_TRIES; tries++) {
+		*view = new_view(table, extent);
+		if (!*view)
+			return -ENOMEM;
+		err = open_process(table, pid, &procmap);
+		if (!err) {
+			err = read_view(table, procmap, *view);
+			procmap_close(procmap);
+		}
+		if (err)
+			put_view(table, *view);
+	}
+	return err == -ESTALE ? -ESRCH : err;
+}
+
+/* What was read for this question is read again, with the rest. */
+static void drop_reading(struct procmap_table *table, struct process *process)
+{
+	const struct fact *const last = &process->facts[process->nr_facts - 1];
+
+	if (last->kind != WAS_READ || last->time != process->read_at)
+		return;
+	drop_view(table, process);
+	process->was_read = OF_EVENTS;
+	process->nr_facts--;
+	put_fact(table, last);
+}
+
+/*
+ * Read a process. The time is that from before: of what happens meanwhile, there are
+ * events that are later.
+ */
+static int read_process(struct procmap_table *table, struct process *process,
+			enum extent extent)
+{
+	struct fact was_read = { .time = now_of(table), .kind = WAS_READ };
+
+	table->stats.readings++;
+	process->has_been_read = true;
+	process->read_at = was_read.time;
+	process->error = read_mappings(table, process->pid, extent, &was_read.view);
+	if (!process->error) {
+		process->error = add_fact(table, process, &was_read);
+		if (process->error)
+			put_view(table, was_read.view);
+	}
+	if (process->error) {
+		table->stats.failed++;
+		return process->error;
+	}
+	process->was_read = extent;
+	if (table->latest < was_read.time)
+		table->latest = was_read.time;
+	condense(table, process);
+	return 0;
+}
+
+/* Was it read, or did that fail, not long enough ago to read it again? */
+static bool was_just_read(const struct procmap_table *table,
+			  const struct process *process)
+{
+	return process->has_been_read &&
+	       now_of(table) - process->read_at < table->options.reread;
+}
+
+static bool may_be_read(const struct procmap_table *table, const struct process *process)
+{
+	return !(table->options.flags & PROCMAP_TABLE_EVENTS_ONLY) &&
+	       !process->has_exited;
+}
+
+/* Has it to be read before a question is answered? */
+static bool is_to_be_read(const struct procmap_table *table,
+			  const struct process *process)
+{
+	if (!may_be_read(table, process))
+		return false;
+	if (process->was_read != OF_EVENTS && process->read_at >= table->lost_at)
+		return false;
+	return !process->error || !was_just_read(table, process);
+}
+
+/* Is it worth to read all for an address that is not known to be mapped? */
+static bool is_worth_reading(const struct procmap_table *table,
+			     const struct process *process)
+{
+	if (!may_be_read(table, process))
+		return false;
+	return (process->was_read != OF_ALL && !process->error) ||
+	       !was_just_read(table, process);
+}
+
+/* Answers */
+
+static void answer(struct procmap_table *table, const struct record *record,
+		   uint64_t start, uint64_t end)
+{
+	struct procmap_mapping *const mapping = &table->found.mapping;
+
+	*mapping = record->file->mapping;
+	mapping->start = start;
+	mapping->end = end;
+	mapping->offset = record->offset;
+	/* An event may have a build ID instead of the inode. */
+	if (has_file(mapping) || mapping->name[0] == '/')
+		mapping->offset += start - record->start;
+	mapping->page_size = record->page_size;
+	mapping->flags = record->flags;
+	table->found.user = (void **)&record->user;
+}
+
+/* Until when was what was found at an address there? */
+static uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
+			    const struct record *record)
+{
+	for (; nr < process->nr_facts; nr++) {
+		const struct fact *const fact = &process->facts[nr];
+		const struct piece *piece;
+		size_t at;
+
+		switch (fact->kind) {
+		case MAPPED:
+			if (addr >= fact->record->start && addr < fact->record->end)
+				return fact->time;
+			break;
+		case WAS_READ:
+			at = pieces_below(fact->view, addr);
+			piece = at < fact->view->nr ? &fact->view->pieces[at] : NULL;
+			if (!piece || piece->start > addr) {
+				if (fact->view->extent == OF_ALL ||
+				    is_executable(record))
+					return fact->time;
+			} else if (piece->record->file != record->file ||
+				   piece->record->offset - piece->record->start !=
+				   record->offset - record->start) {
+				return fact->time;
+			}
+			break;
+		case CONDENSED:
+		case BEGUN:
+		case EXITED:
+			return fact->time;
+		case NAMED:
+			break;
+		}
+	}
+	return UINT64_MAX;
+}
+
+static bool find_in_log(struct procmap_table *table, const struct process *process,
+			uint64_t time, uint64_t addr)
+{
+	struct lookup lookup = { .addr = addr, .high = UINT64_MAX };
+	size_t nr = facts_up_to(process, time);
+	const struct record *record;
+	const struct fact *begun;
+
+	look_up(process, time, &lookup);
+	record = lookup.record;
+	if (!record)
+		return false;
+	answer(table, record, lookup.low > record->start ? lookup.low : record->start,
+	       lookup.high < record->end ? lookup.high : record->end);
+	table->found.until = known_until(process, nr, addr, record);
+	while (process->facts[nr - 1].kind != BEGUN)
+		nr--;
+	begun = &process->facts[nr - 1];
+	/* The parent may have had it before. */
+	table->found.from = lookup.from > begun->time ? lookup.from : begun->time;
+	table->found.process_user = &begun->image->user;
+	return true;
+}
+
+/* Returns false if the view does not suffice for an answer. */
+static inline bool find_in_view(struct procmap_table *table,
+				const struct process *process, uint64_t time,
+				uint64_t addr)
+{
+	const struct piece *piece;
+	size_t at;
+
+	if (!process->view || process->of_changes != table->changes ||
+	    time < process->begun)
+		return false;
+	at = pieces_below(process->view, addr);
+	if (at == process->view->nr)
+		return false;
+	piece = &process->view->pieces[at];
+	if (piece->start > addr || piece->from > time)
+		return false;
+	answer(table, piece->record, piece->start, piece->end);
+	table->found.from = piece->from > process->begun ? piece->from : process->begun;
+	table->found.until = process->has_exited && process->exited_at > time ?
+			     process->exited_at : UINT64_MAX;
+	table->found.process_user = &process->image->user;
+	return true;
+}
+
+/* Events that are missing may be about what was read. */
+static void forget_reading(struct process *process)
+{
+	process->was_read = OF_EVENTS;
+	process->is_settled = false;
+}
+
+static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
+		       uint64_t addr)
+{
+	struct process *process = find_process(table, pid);
+	const uint64_t readings = table->stats.readings;
+	bool is_found;
+	int err;
+
+	if (!process && table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
+		return -ENOENT;
+	if (!process)
+		process = get_process(table, pid);
+	if (!process)
+		return -ENOMEM;
+	use(table, process);
+
+	if (time >= process->begun && is_to_be_read(table, process))
+		read_process(table, process, OF_EXECUTABLE);
+	is_found = find_in_log(table, process, time, addr);
+	if (!is_found && time >= process->begun && is_worth_reading(table, process)) {
+		if (table->stats.readings != readings)
+			drop_reading(table, process);
+		read_process(table, process, OF_ALL);
+		is_found = find_in_log(table, process, time, addr);
+	}
+	process->is_settled = !is_to_be_read(table, process);
+	if (process->is_settled)
+		have_view(table, process, 0);
+
+	err = is_found ? 0 : process->error ? process->error : -ENOENT;
+	if (make_room(table, process))
+		return -ENOSPC;
+	if (is_found && table->stats.readings == readings)
+		table->stats.hits++;
+	return err;
+}
+
+int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
+		       uint64_t addr, const struct procmap_table_mapping **mapping)
+{
+	struct process *process;
+	int err;
+
+	if (!table || pid <= 0 || !mapping)
+		return -EINVAL;
+	table->stats.questions++;
+	process = find_process(table, pid);
+	if (process && process->is_settled &&
+	    find_in_view(table, process, time, addr)) {
+		use(table, process);
+		table->stats.hits++;
+	} else {
+		err = find_slowly(table, pid, time, addr);
+		if (err) {
+			table->stats.misses++;
+			return err;
+		}
+	}
+	*mapping = &table->found;
+	return 0;
+}
+
+int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
+			  const uint64_t *addrs, size_t nr_addrs,
+			  struct procmap_table_mapping *mappings)
+{
+	const struct procmap_table_mapping *mapping;
+	int err = 0, first = 0;
+	bool is_known = false;
+	size_t i;
+
+	if (!table || pid <= 0 || !addrs || !mappings || !nr_addrs)
+		return -EINVAL;
+	for (i = 0; i < nr_addrs; i++) {
+		err = procmap_table_find(table, pid, time, addrs[i], &mapping);
+		if (!err)
+			mappings[i] = *mapping;
+		else
+			memset(&mappings[i], 0, sizeof(mappings[i]));
+		is_known |= !err || err == -ENOENT;
+		if (!first)
+			first = err;
+	}
+	return is_known ? 0 : first;
+}
+
+/* Has the process what the table says? The path may have been replaced since. */
+static bool is_right(const struct procmap_mapping *said, const struct procmap_mapping *is,
+		     uint64_t addr)
+{
+	if (said->offset + (addr - said->start) != is->offset + (addr - is->start))
+		return false;
+	if (said->inode && is->inode)
+		return said->inode == is->inode;
+	return name_len_of_file(said) == name_len_of_file(is) &&
+	       !memcmp(said->name, is->name, name_len_of_file(is));
+}
+
+int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr)
+{
+	const struct procmap_mapping *is;
+	struct process *process;
+	struct procmap *procmap;
+	bool is_said, was_right;
+	int err;
+
+	if (!table || pid <= 0)
+		return -EINVAL;
+	if (table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
+		return -EPERM;
+	process = get_process(table, pid);
+	if (!process)
+		return -ENOMEM;
+	use(table, process);
+	err = open_process(table, pid, &procmap);
+	if (err)
+		return err;
+	is_said = find_in_log(table, process, UINT64_MAX, addr);
+	err = procmap_find(procmap, addr, 0, &is);
+	was_right = err ? err == -ENOENT && !is_said :
+			  is_said && is_right(&table->found.mapping, is, addr);
+	procmap_close(procmap);
+	if (err && err != -ENOENT)
+		return err;
+	if (was_right)
+		return 1;
+	err = read_process(table, process, OF_ALL);
+	if (make_room(table, process))
+		return -ENOSPC;
+	return err;
+}
+
+/* Events */
+
+/* Get the process of an event; NULL if the event is dropped, or without memory. */
+static struct process *process_of_event(struct procmap_table *table, pid_t pid,
+					uint64_t time, int *err)
+{
+	struct process *process;
+
+	*err = 0;
+	if (table->latest < time)
+		table->latest = time;
+	process = get_process(table, pid);
+	if (!process) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	sweep(table, process);
+	if (time >= process->horizon)
+		return process;
+	table->stats.dropped++;
+	return NULL;
+}
+
+/* The event has been added, or that failed. */
+static int end_event(struct procmap_table *table, struct process *process, int err)
+{
+	if (err) {
+		forget_reading(process);
+		return err;
+	}
+	condense(table, process);
+	if (make_room(table, process))
+		table->stats.dropped++;
+	else
+		table->stats.events++;
+	return 0;
+}
+
+/* Make a mapping of an event. Returns false if it makes no sense. */
+static bool to_mapping(const struct procmap_mmap *event, struct procmap_mapping *mapping)
+{
+	const bool has_path = event->filename[0] == '/' && event->filename[1] != '/';
+
+	*mapping = (struct procmap_mapping) {
+		.start = event->addr,
+		.end = event->addr + event->len,
+		.name = event->filename,
+		.flags = (event->prot & PROT_READ ? PROCMAP_READABLE : 0) |
+			 (event->prot & PROT_WRITE ? PROCMAP_WRITABLE : 0) |
+			 (event->prot & PROT_EXEC ? PROCMAP_EXECUTABLE : 0) |
+			 (event->flags & MAP_SHARED ? PROCMAP_SHARED : 0),
+		.build_id_size = event->build_id_size,
+	};
+	if (!event->len || event->addr + event->len < event->addr ||
+	    event->pgoff + event->len < event->pgoff ||
+	    event->build_id_size > PROCMAP_BUILD_ID_MAX)
+		return false;
+	memcpy(mapping->build_id, event->build_id, event->build_id_size);
+	/* Without a file, the kernel's name is not that of the text. */
+	if (!strncmp(event->filename, "//anon", 6))
+		mapping->name = "";
+	mapping->name_len = strlen(mapping->name);
+	if (mapping->name_len > 4 * PATH_MAX)
+		return false;
+	if (has_path || event->ino) {
+		mapping->offset = event->pgoff;
+		mapping->inode = event->ino;
+		mapping->dev_major = event->maj;
+		mapping->dev_minor = event->min;
+	}
+	return true;
+}
+
+int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
+		       const struct procmap_mmap *event)
+{
+	struct fact mapped = { .time = time, .kind = MAPPED };
+	struct procmap_mapping mapping;
+	struct process *process;
+	int err;
+
+	if (!table || pid <= 0 || !event || !event->filename ||
+	    !to_mapping(event, &mapping))
+		return -EINVAL;
+	process = process_of_event(table, pid, time, &err);
+	if (!process)
+		return err;
+	mapped.record = new_record(table, &mapping);
+	err = mapped.record ? add_fact(table, process, &mapped) : -ENOMEM;
+	if (err)
+		put_record(table, mapped.record);
+	return end_event(table, process, err);
+}
+
+/* The program that a process runs, or the process itself, is another one from then on. */
+static int begin(struct procmap_table *table, struct process *process,
+		 struct process *parent, uint64_t time)
+{
+	struct fact begun = { .time = time };
+	int err;
+
+	err = new_image(table, &begun);
+	if (err)
+		return err;
+	if (parent) {
+		begun.birth = allocate(table, sizeof(*begun.birth));
+		if (begun.birth) {
+			*begun.birth = (struct birth) {
+				.parent = parent,
+				.child = process,
+				.time = time,
+				.next = parent->children,
+				.link = &parent->children,
+			};
+			if (parent->children)
+				parent->children->link = &begun.birth->next;
+			parent->children = begun.birth;
+			process->nr_births++;
+			if (parent->last_birth < time)
+				parent->last_birth = time;
+		} else {
+			err = -ENOMEM;
+		}
+	}
+	if (!err)
+		err = add_fact(table, process, &begun);
+	if (err)
+		put_fact(table, &begun);
+	return err;
+}
+
+int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t ppid,
+		       uint64_t time)
+{
+	struct process *process, *parent;
+	int err;
+
+	if (!table || pid <= 0 || tid <= 0 || ppid <= 0)
+		return -EINVAL;
+	if (pid == ppid)
+		return 0;
+	process = process_of_event(table, pid, time, &err);
+	if (!process)
+		return err;
+	parent = get_process(table, ppid);
+	err = parent ? begin(table, process, parent, time) : -ENOMEM;
+	if (!err && process->begun == time && parent->begun <= time &&
+	    !process->has_been_read) {
+		process->was_read = parent->was_read;
+		process->has_been_read = parent->has_been_read;
+		process->read_at = parent->read_at;
+	}
+	return end_event(table, process, err);
+}
+
+int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
+{
+	struct process *process;
+	int err;
+
+	if (!table || pid <= 0)
+		return -EINVAL;
+	process = process_of_event(table, pid, time, &err);
+	if (!process)
+		return err;
+	return end_event(table, process, begin(table, process, NULL, time));
+}
+
+int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time,
+		       const char *comm)
+{
+	struct fact named = { .time = time, .kind = NAMED };
+	struct process *process;
+	int err;
+
+	if (!table || pid <= 0 || tid <= 0 || !comm)
+		return -EINVAL;
+	if (tid != pid)
+		return 0;
+	process = process_of_event(table, pid, time, &err);
+	if (!process)
+		return err;
+	strncpy(named.comm, comm, sizeof(named.comm) - 1);
+	return end_event(table, process, add_fact(table, process, &named));
+}
+
+int procmap_table_exit(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time)
+{
+	const struct fact exited = { .time = time, .kind = EXITED };
+	struct process *process;
+	int err;
+
+	if (!table || pid <= 0 || tid <= 0)
+		return -EINVAL;
+	if (tid != pid)
+		return 0;
+	process = process_of_event(table, pid, time, &err);
+	if (!process)
+		return err;
+	return end_event(table, process, add_fact(table, process, &exited));
+}
+
+int procmap_table_lost(struct procmap_table *table, uint64_t time)
+{
+	struct process *process;
+
+	if (!table)
+		return -EINVAL;
+	if (table->lost_at < time)
+		table->lost_at = time;
+	for (process = table->newest; process; process = process->older)
+		process->is_settled = false;
+	return 0;
+}
+
+int procmap_table_get_comm(struct procmap_table *table, pid_t pid, uint64_t time,
+			   char comm[PROCMAP_COMM_SIZE])
+{
+	const struct process *process;
+	unsigned int forks = 0;
+	size_t nr;
+
+	if (!table || pid <= 0 || !comm)
+		return -EINVAL;
+	process = find_process(table, pid);
+	nr = process ? facts_up_to(process, time) : 0;
+	while (nr--) {
+		const struct fact *const fact = &process->facts[nr];
+
+		if (fact->kind == NAMED) {
+			memcpy(comm, fact->comm, sizeof(fact->comm));
+			return 0;
+		}
+		if (fact->kind == BEGUN && fact->birth && forks++ < FORKS_MAX) {
+			time = fact->time;
+			process = fact->birth->parent;
+			nr = facts_up_to(process, time);
+		}
+	}
+	return -ENOENT;
+}
+
+const struct procmap_table_stats *
+procmap_table_stats(const struct procmap_table *table)
+{
+	return table ? &table->stats : NULL;
+}
+
+/* Bits for as many chains as there may be processes, within reason. */
+static unsigned int bucket_bits(size_t processes)
+{
+	unsigned int bits = 4;
+
+	while (bits < 16 && processes >> bits)
+		bits++;
+	return bits;
+}
+
+int procmap_table_new(const struct procmap_table_options *options,
+		      struct procmap_table **table)
+{
+	struct procmap_table *new;
+	size_t chains;
+
+	if (!options || !table || options->size < sizeof(*options) ||
+	    options->flags & ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS) ||
+	    !is_method(options->method))
+		return -EINVAL;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->options = *options;
+	if (!options->max_processes)
+		new->options.max_processes = PROCESSES_MAX;
+	if (!options->max_mappings)
+		new->options.max_mappings = MAPPINGS_MAX;
+	if (!options->max_bytes)
+		new->options.max_bytes = BYTES_MAX;
+	if (options->keep_exited < options->window)
+		new->options.keep_exited = options->window;
+	new->bucket_bits = bucket_bits(new->options.max_processes);
+	chains = (size_t)1 << new->bucket_bits;
+	new->stats.bytes = sizeof(*new);
+	new->processes = allocate(new, chains * sizeof(*new->processes));
+	new->files = allocate(new, chains * sizeof(*new->files));
+	if (!new->processes || !new->files) {
+		procmap_table_free(new);
+		return -ENOMEM;
+	}
+	*table = new;
+	return 0;
+}
+
+void procmap_table_free(struct procmap_table *table)
+{
+	if (!table)
+		return;
+	while (table->oldest)
+		forget(table, table->oldest);
+	free(table->processes);
+	free(table->files);
+	free(table);
+}

@@ -1,0 +1,1022 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: tables, against a world of processes that knows what was
+ * mapped when.
+ */
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "procmap_table.h"
+
+#define WORLD_PIDS	5
+#define WORLD_PAGES	12
+#define WORLD_EVENTS	48
+#define WORLD_BASE	0x10000u
+
+enum world_kind { W_MMAP, W_FORK, W_EXEC, W_EXIT, W_UNMAP, W_SECRET };
+
+/**
+ * struct world_event - what happens in the world at a time
+ * @time: when.
+ * @kind: what. There are no events for the last two: some pages are unmapped, and
+ *	something that is not executable is mapped.
+ * @pid: the index of the process.
+ * @from: of W_FORK, the index of the parent.
+ * @first: the first page.
+ * @nr: number of pages.
+ * @id: what is mapped.
+ */
+struct world_event {
+	uint64_t time;
+	enum world_kind kind;
+	int pid;
+	int from;
+	int first;
+	int nr;
+	int id;
+};
+
+/* What a page of a process has: @id is 0 for nothing; @first is where that began. */
+struct world_page {
+	int id;
+	int first;
+	bool is_secret;
+};
+
+/**
+ * struct world - processes and their history
+ * @nr: number of events.
+ * @events: the events in the order of their time.
+ * @now: the time of the present.
+ * @pages: what the processes have at the present.
+ * @text: of a process that is read.
+ * @gone: how many user pointers went.
+ */
+struct world {
+	int nr;
+	struct world_event events[WORLD_EVENTS];
+	uint64_t now;
+	struct world_page pages[WORLD_PIDS][WORLD_PAGES];
+	char text[WORLD_PAGES * 128];
+	int gone;
+};
+
+static unsigned int world_random(unsigned int *seed, unsigned int below)
+{
+	*seed = *seed * 1103515245 + 12345;
+	return (*seed >> 16) % below;
+}
+
+static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
+			const struct world_event *event)
+{
+	struct world_page *const own = pages[event->pid];
+	int i;
+
+	switch (event->kind) {
+	case W_FORK:
+		memcpy(own, pages[event->from], sizeof(*pages));
+		break;
+	case W_EXEC:
+		memset(own, 0, sizeof(*pages));
+		break;
+	case W_EXIT:
+		break;
+	default:
+		for (i = 0; i < event->nr; i++)
+			own[event->first + i] = event->kind == W_UNMAP ?
+				(struct world_page) { .id = 0 } :
+				(struct world_page) { event->id, event->first,
+						      event->kind == W_SECRET };
+	}
+}
+
+/* What a page had at a time, as far as events report it if @reported. */
+static struct world_page world_at(const struct world *world, int pid, int page,
+				  uint64_t time, bool reported)
+{
+	struct world_page pages[WORLD_PIDS][WORLD_PAGES] = {};
+	int i;
+
+	for (i = 0; i < world->nr && world->events[i].time <= time; i++)
+		if (!reported || world->events[i].kind < W_UNMAP)
+			world_apply(pages, &world->events[i]);
+	return pages[pid][page];
+}
+
+static void world_make(struct world *world, unsigned int seed, int nr, bool secrets)
+{
+	int i;
+
+	*world = (struct world) { .nr = nr };
+	for (i = 0; i < nr; i++) {
+		struct world_event *const event = &world->events[i];
+		const unsigned int dice = world_random(&seed, 20);
+
+		event->time = 100 + 10 * i;
+		event->kind = dice < 12 ? W_MMAP : dice < 14 ? W_FORK :
+			      dice < 15 ? W_EXEC : dice < 16 ? W_EXIT :
+			      !secrets ? W_MMAP : dice < 18 ? W_UNMAP : W_SECRET;
+		event->pid = world_random(&seed, WORLD_PIDS);
+		event->from = (event->pid + 1 + world_random(&seed, WORLD_PIDS - 1)) %
+			      WORLD_PIDS;
+		event->first = world_random(&seed, WORLD_PAGES);
+		event->nr = 1 + world_random(&seed, WORLD_PAGES - event->first);
+		event->id = i + 1;
+	}
+}
+
+static uint64_t world_addr(int page)
+{
+	return WORLD_BASE + (uint64_t)page * 0x1000;
+}
+
+static uint64_t world_offset(int id, int page)
+{
+	return (uint64_t)id * 0x100000 + (uint64_t)page * 0x1000;
+}
+
+/* Report an event to a table. */
+static int world_report(struct procmap_table *table, const struct world_event *event)
+{
+	const pid_t pid = event->pid + 1;
+	const struct procmap_mmap mapped = {
+		.addr = world_addr(event->first),
+		.len = (uint64_t)event->nr * 0x1000,
+		.pgoff = world_offset(event->id, event->first),
+		.ino = event->id,
+		.maj = 8,
+		.min = 1,
+		.prot = PROT_READ | PROT_EXEC,
+		.filename = "/some/library",
+	};
+
+	switch (event->kind) {
+	case W_MMAP:
+		return procmap_table_mmap(table, pid, event->time, &mapped);
+	case W_FORK:
+		return procmap_table_fork(table, pid, pid, event->from + 1,
+					  event->time);
+	case W_EXEC:
+		return procmap_table_exec(table, pid, event->time);
+	case W_EXIT:
+		return procmap_table_exit(table, pid, pid, event->time);
+	default:
+		return 0;
+	}
+}
+
+/* Returns what the table has at a page, or 0; or -1 if that makes no sense. */
+static int world_ask(const struct world *world, struct procmap_table *table, int pid,
+		     int page, uint64_t time, bool reported)
+{
+	const struct procmap_table_mapping *found;
+	const uint64_t addr = world_addr(page) + 0x123;
+	uint64_t at;
+	int err, id;
+
+	err = procmap_table_find(table, pid + 1, time, addr, &found);
+	if (err)
+		return err == -ENOENT || err == -ESRCH ? 0 : -1;
+	id = found->mapping.inode;
+	if (addr < found->mapping.start || addr >= found->mapping.end ||
+	    found->mapping.offset + addr - found->mapping.start !=
+	    world_offset(id, page) + 0x123 ||
+	    found->from > time ||
+	    strcmp(found->mapping.name, "/some/library"))
+		return -1;
+	if (!reported)
+		return id;
+	/* All that it claims is so. */
+	for (at = found->mapping.start; at < found->mapping.end; at += 0x1000)
+		if (world_at(world, pid, (at - WORLD_BASE) / 0x1000, time, true).id != id)
+			return -1;
+	if (world_at(world, pid, page, found->from, true).id != id)
+		return -1;
+	return id;
+}
+
+static struct procmap_table_options world_options(struct world *world)
+{
+	return (struct procmap_table_options) {
+		.size = sizeof(struct procmap_table_options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = UINT64_MAX,
+		.context = world,
+	};
+}
+
+/* Does the table have what the events report, at all times from @from on? */
+static bool knows_world(const struct world *world, struct procmap_table *table,
+			uint64_t from)
+{
+	uint64_t time;
+	int pid, page;
+
+	for (time = from; time < world->events[world->nr - 1].time + 20; time += 5)
+		for (pid = 0; pid < WORLD_PIDS; pid++)
+			for (page = 0; page < WORLD_PAGES; page++)
+				if (world_ask(world, table, pid, page, time, true) !=
+				    world_at(world, pid, page, time, true).id)
+					return false;
+	return true;
+}
+
+/* Report in an order in which no event is more than @late behind another one. */
+static void world_shuffle(const struct world *world, unsigned int *seed, uint64_t late,
+			  int order[WORLD_EVENTS])
+{
+	uint64_t due[WORLD_EVENTS];
+	int i, j, k;
+
+	for (i = 0; i < world->nr; i++) {
+		due[i] = world->events[i].time + (late ? world_random(seed, late) : 0);
+		for (j = 0; j < i && due[order[j]] <= due[i]; j++)
+			;
+		for (k = i; k > j; k--)
+			order[k] = order[k - 1];
+		order[j] = i;
+	}
+}
+
+TEST(table_knows_what_events_report)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	int order[WORLD_EVENTS], i;
+	unsigned int seed;
+
+	for (seed = 1; seed <= 300; seed++) {
+		unsigned int random = seed * 77;
+		struct procmap_table *table;
+
+		world_make(&world, seed, WORLD_EVENTS, false);
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		world_shuffle(&world, &random, seed % 4 * 100, order);
+		for (i = 0; i < world.nr; i++) {
+			ASSERT_EQ(0, world_report(table, &world.events[order[i]]));
+			/* Questions in between must not matter. */
+			if (seed % 2)
+				world_ask(&world, table,
+					  world_random(&random, WORLD_PIDS),
+					  world_random(&random, WORLD_PAGES),
+					  world.events[order[i]].time, false);
+		}
+		ASSERT_TRUE(knows_world(&world, table, 0))
+			TH_LOG("seed %u", seed);
+		EXPECT_EQ(world.nr, procmap_table_stats(table)->events);
+		EXPECT_EQ(0, procmap_table_stats(table)->dropped);
+		procmap_table_free(table);
+	}
+}
+
+/* Three CPUs, each with its own events in order: all ways to merge them. */
+TEST(table_takes_all_interleavings)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	int merged[9], nr = 0, i;
+	unsigned int seed;
+
+	for (i = 0; i < 9; i++)
+		merged[i] = i / 3;
+	for (seed = 1; seed <= 2; seed++) {
+		world_make(&world, seed * 1234, 9, false);
+		nr = 0;
+		for (;;) {
+			struct procmap_table *table;
+			int next[3] = { 0, 1, 2 };
+
+			ASSERT_EQ(0, procmap_table_new(&options, &table));
+			for (i = 0; i < 9; i++) {
+				struct world_event *event =
+					&world.events[next[merged[i]]];
+
+				ASSERT_EQ(0, world_report(table, event));
+				next[merged[i]] += 3;
+			}
+			ASSERT_TRUE(knows_world(&world, table, 95))
+				TH_LOG("seed %u, interleaving %d", seed, nr);
+			procmap_table_free(table);
+			nr++;
+			/* The next permutation. */
+			for (i = 8; i && merged[i - 1] >= merged[i]; i--)
+				;
+			if (!i)
+				break;
+			for (int j = 8, with = i - 1;; j--) {
+				if (merged[j] <= merged[with])
+					continue;
+				const int was = merged[j];
+
+				merged[j] = merged[with];
+				merged[with] = was;
+				break;
+			}
+			for (int j = 8; i < j; i++, j--) {
+				const int was = merged[i];
+
+				merged[i] = merged[j];
+				merged[j] = was;
+			}
+		}
+		EXPECT_EQ(1680, nr);
+		for (i = 0; i < 9; i++)
+			merged[i] = i / 3;
+	}
+}
+
+/* A log that goes on and on is condensed, and still knows the last of it. */
+TEST(table_forgets_what_is_older_than_the_window)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	struct procmap_table *table;
+	unsigned int seed;
+	int round, i;
+
+	options.window = 200;
+	for (seed = 1; seed <= 30; seed++) {
+		size_t most = 0;
+
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		for (round = 0; round < 40; round++) {
+			const uint64_t past = (uint64_t)round * WORLD_EVENTS * 10;
+			unsigned int random = seed;
+			int order[WORLD_EVENTS];
+
+			world_make(&world, seed * 41, WORLD_EVENTS, false);
+			/* Begin with empty processes in each round. */
+			for (i = 0; i < WORLD_PIDS; i++)
+				world.events[i] = (struct world_event) {
+					.time = 100 + 10 * i,
+					.kind = W_EXEC,
+					.pid = i,
+				};
+			for (i = 0; i < world.nr; i++)
+				world.events[i].time += past;
+			world_shuffle(&world, &random, 200, order);
+			for (i = 0; i < world.nr; i++) {
+				struct world_event *event =
+					&world.events[order[i]];
+
+				ASSERT_EQ(0, world_report(table, event));
+			}
+			ASSERT_TRUE(knows_world(&world, table,
+						world.events[world.nr - 1].time - 200))
+				TH_LOG("seed %u, round %d", seed, round);
+			if (round < 4 && most < procmap_table_stats(table)->bytes)
+				most = procmap_table_stats(table)->bytes;
+		}
+		EXPECT_EQ(0, procmap_table_stats(table)->dropped);
+		EXPECT_GT(2 * most, procmap_table_stats(table)->bytes);
+		procmap_table_free(table);
+	}
+}
+
+static uint64_t world_now(void *context)
+{
+	const struct world *const world = context;
+
+	return world->now;
+}
+
+/* The text of maps of a process of the world, at its present. */
+static int world_open(void *context, pid_t pid, enum procmap_method method,
+		      struct procmap **procmap)
+{
+	struct world *const world = context;
+	struct world_page *const pages = world->pages[pid - 1];
+	size_t len = 0;
+	int page, end;
+
+	(void)method;
+	for (page = 0; page < WORLD_PAGES; page = end) {
+		for (end = page + 1; end < WORLD_PAGES &&
+		     pages[end].id == pages[page].id; end++)
+			;
+		if (pages[page].id)
+			len += sprintf(world->text + len,
+				       "%x-%x r-%cp %08x 08:01 %d /some/library\n",
+				       (unsigned int)world_addr(page),
+				       (unsigned int)world_addr(end),
+				       pages[page].is_secret ? '-' : 'x',
+				       (unsigned int)world_offset(pages[page].id, page),
+				       pages[page].id);
+	}
+	return len ? procmap_open_text(world->text, len, procmap) : -ESRCH;
+}
+
+/* Could the table know what the page had at the time? */
+static bool is_knowable(const struct world *world, int pid, int page, uint64_t time)
+{
+	const struct world_page page_then = world_at(world, pid, page, time, false);
+
+	return page_then.id && !page_then.is_secret;
+}
+
+/*
+ * With readings: what has an event is known, and what is not mapped is not invented:
+ * the answer is what was mapped at the page last, or before.
+ */
+TEST(table_reads_what_events_do_not_report)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	unsigned long hits = 0, readings = 0;
+	unsigned int seed;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.reread = 30;
+	for (seed = 1; seed <= 400; seed++) {
+		unsigned int random = seed * 99;
+		struct procmap_table *table;
+		int i, j, pid, page, id;
+
+		world_make(&world, seed, WORLD_EVENTS, true);
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		for (i = 0; i < world.nr; i++) {
+			world.now = world.events[i].time;
+			world_apply(world.pages, &world.events[i]);
+			ASSERT_EQ(0, world_report(table, &world.events[i]));
+			for (j = 0; j < 3; j++) {
+				const uint64_t time = world.now -
+					world_random(&random, 20) * 5 % (i * 10 + 1);
+				struct world_page was;
+
+				pid = world_random(&random, WORLD_PIDS);
+				page = world_random(&random, WORLD_PAGES);
+				was = world_at(&world, pid, page, time, false);
+				id = world_ask(&world, table, pid, page, time, false);
+				ASSERT_LE(0, id) TH_LOG("seed %u", seed);
+				if (is_knowable(&world, pid, page, time))
+					ASSERT_EQ(was.id, id)
+						TH_LOG("seed %u, %d of %d at %lu of %lu",
+						       seed, page, pid,
+						       (unsigned long)time,
+						       (unsigned long)world.now);
+				if (id)
+					ASSERT_GE(world.now, 100 + 10 * (id - 1));
+			}
+		}
+		hits += procmap_table_stats(table)->hits;
+		readings += procmap_table_stats(table)->readings;
+		procmap_table_free(table);
+	}
+	EXPECT_LT(1000, hits);
+	EXPECT_LT(100, readings);
+}
+
+static void world_gone(void *context, void *user)
+{
+	struct world *const world = context;
+
+	world->gone += user == world;
+}
+
+/* Report that something executable was mapped at a page. */
+static int report_mapped(struct procmap_table *table, uint64_t time, int pid, int page,
+			 int id)
+{
+	const struct world_event event = {
+		.time = time,
+		.kind = W_MMAP,
+		.pid = pid,
+		.first = page,
+		.nr = 1,
+		.id = id,
+	};
+
+	return world_report(table, &event);
+}
+
+TEST(table_keeps_pointers_of_the_caller)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+
+	options.gone = world_gone;
+	options.window = 10;
+	options.keep_exited = 50;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 2, 8));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 101, world_addr(1), &found));
+	EXPECT_EQ(NULL, *found->user);
+	EXPECT_EQ(NULL, *found->process_user);
+	*found->user = &world;
+	*found->process_user = &world;
+
+	/* The child shares what is mapped, but not what the process is. */
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 110));
+	ASSERT_EQ(0, procmap_table_find(table, 2, 111, world_addr(1), &found));
+	EXPECT_EQ(&world, *found->user);
+	EXPECT_EQ(NULL, *found->process_user);
+	ASSERT_EQ(0, procmap_table_find(table, 2, 111, world_addr(2), &found));
+	EXPECT_EQ(NULL, *found->user);
+
+	/* Another program is another one, and the old one is still known. */
+	ASSERT_EQ(0, procmap_table_exec(table, 1, 120));
+	ASSERT_EQ(0, report_mapped(table, 120, 0, 1, 9));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 121, world_addr(1), &found));
+	EXPECT_EQ(NULL, *found->process_user);
+	EXPECT_EQ(NULL, *found->user);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 119, world_addr(1), &found));
+	EXPECT_EQ(&world, *found->process_user);
+	EXPECT_EQ(120u, found->until);
+	EXPECT_EQ(0, world.gone);
+
+	/* Both exit, and time goes on. */
+	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 130));
+	ASSERT_EQ(0, procmap_table_exit(table, 2, 2, 130));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 140, world_addr(1), &found));
+	for (int i = 0; i < 70000 && procmap_table_stats(table)->processes > 1; i++)
+		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 500, "x"));
+	EXPECT_EQ(1u, procmap_table_stats(table)->processes);
+	EXPECT_EQ(0u, procmap_table_stats(table)->mappings);
+	EXPECT_EQ(2, world.gone);
+	procmap_table_free(table);
+}
+
+TEST(table_calls_back_when_all_goes)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+
+	options.gone = world_gone;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 101, world_addr(1), &found));
+	*found->user = &world;
+	*found->process_user = &world;
+	procmap_table_free(table);
+	EXPECT_EQ(2, world.gone);
+}
+
+/* What is said of the process of an ID that was used again. */
+TEST(table_knows_a_process_id_that_is_used_again)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	char comm[PROCMAP_COMM_SIZE];
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, procmap_table_comm(table, 1, 1, 100, "a long name of 30 characters!!"));
+	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 110));
+	ASSERT_EQ(0, procmap_table_fork(table, 1, 1, 2, 120));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 121, world_addr(1), &found));
+	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 1, 121, comm));
+	/* A sample may be later than the exit. */
+	ASSERT_EQ(0, procmap_table_find(table, 1, 115, world_addr(1), &found));
+	EXPECT_EQ(7u, found->mapping.inode);
+	EXPECT_EQ(120u, found->until);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 105, world_addr(1), &found));
+	EXPECT_EQ(110u, found->until);
+	ASSERT_EQ(0, procmap_table_get_comm(table, 1, 115, comm));
+	EXPECT_STREQ("a long name of ", comm);
+	/* The name of a process is that of its parent, until it has its own. */
+	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 1, 115));
+	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 130, comm));
+	EXPECT_STREQ("a long name of ", comm);
+	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 3, 114, comm));
+	/* A name, or a thread, has nothing to do with mappings. */
+	ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 131, "new"));
+	ASSERT_EQ(0, procmap_table_comm(table, 3, 4, 132, "thread"));
+	ASSERT_EQ(0, procmap_table_fork(table, 3, 4, 3, 132));
+	ASSERT_EQ(0, procmap_table_exit(table, 3, 4, 133));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	EXPECT_EQ(UINT64_MAX, found->until);
+	EXPECT_EQ(115u, found->from);
+	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 140, comm));
+	EXPECT_STREQ("new", comm);
+	/* What is synthesized for the beginning of time does no harm. */
+	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 2, 0));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	procmap_table_free(table);
+}
+
+TEST(table_shares_what_children_inherit)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	size_t bytes_before, mappings_before;
+	struct procmap_table *table;
+	int i;
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	for (i = 0; i < 10000; i++)
+		ASSERT_EQ(0, report_mapped(table, 100 + i, 0, i, i + 1));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 20000, world_addr(5), &found));
+	bytes_before = procmap_table_stats(table)->bytes;
+	mappings_before = procmap_table_stats(table)->mappings;
+	for (i = 0; i < 1000; i++) {
+		ASSERT_EQ(0, procmap_table_fork(table, i + 2, i + 2, 1, 20000 + i));
+		ASSERT_EQ(0, procmap_table_find(table, i + 2, 30000, world_addr(i), &found));
+		ASSERT_EQ(i + 1u, found->mapping.inode);
+	}
+	EXPECT_EQ(mappings_before, procmap_table_stats(table)->mappings);
+	EXPECT_GT(1000u * 1000, procmap_table_stats(table)->bytes - bytes_before);
+
+	/* What the parent and one child map then is their own. */
+	ASSERT_EQ(0, report_mapped(table, 40000, 0, 5, 20000));
+	ASSERT_EQ(0, report_mapped(table, 40000, 7, 5, 20001));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 40001, world_addr(5), &found));
+	EXPECT_EQ(20000u, found->mapping.inode);
+	ASSERT_EQ(0, procmap_table_find(table, 8, 40001, world_addr(5), &found));
+	EXPECT_EQ(20001u, found->mapping.inode);
+	ASSERT_EQ(0, procmap_table_find(table, 9, 40001, world_addr(5), &found));
+	EXPECT_EQ(6u, found->mapping.inode);
+	procmap_table_free(table);
+}
+
+TEST(table_keeps_its_limits)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_stats *stats;
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	int i, kind;
+
+	for (kind = 0; kind < 3; kind++) {
+		options.max_processes = kind == 0 ? 20 : 0;
+		options.max_mappings = kind == 1 ? 500 : 0;
+		options.max_bytes = kind == 2 ? 600000 : 0;
+		options.window = 100;
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		stats = procmap_table_stats(table);
+		for (i = 0; i < 20000; i++) {
+			const int pid = i % 100;
+
+			ASSERT_EQ(0, report_mapped(table, 100 + i, pid, i % 200, i + 1));
+			ASSERT_EQ(0, procmap_table_find(table, 1 + pid, 100 + i,
+							world_addr(i % 200), &found));
+			ASSERT_EQ(i + 1u, found->mapping.inode);
+			if (i % 7 == 0)
+				ASSERT_EQ(0, procmap_table_fork(table, 200 + i % 150,
+								200 + i % 150,
+								1 + pid, 100 + i));
+			ASSERT_GE(options.max_processes ?: 20000, stats->processes);
+			ASSERT_GE(options.max_mappings ?: 20000, stats->mappings);
+			ASSERT_GE(options.max_bytes ?: 1u << 28, stats->bytes);
+		}
+		EXPECT_LT(0u, stats->evicted);
+		procmap_table_free(table);
+	}
+
+	/* A process that is too large alone. */
+	options.max_bytes = 0;
+	options.max_mappings = 4;
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	for (i = 0; i < WORLD_PAGES; i++)
+		world.pages[0][i] = (struct world_page) { .id = i + 1 };
+	EXPECT_EQ(-ENOSPC, procmap_table_find(table, 1, 10, world_addr(1), &found));
+	EXPECT_GE(4u, procmap_table_stats(table)->mappings);
+	procmap_table_free(table);
+}
+
+/* A miss, or a process that is gone, is read again, but not at once. */
+TEST(table_does_not_read_again_and_again)
+{
+	struct world world = { .now = 1000 };
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	const struct procmap_table_stats *stats;
+	struct procmap_table *table;
+	int i;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.reread = 50;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	stats = procmap_table_stats(table);
+	world.pages[0][3] = (struct world_page) { .id = 4 };
+	/* The executable ones first. */
+	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	EXPECT_EQ(1u, stats->readings);
+	for (i = 0; i < 50; i++, world.now++)
+		EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now,
+						      world_addr(5), &found));
+	EXPECT_EQ(2u, stats->readings);
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now, world_addr(5), &found));
+	EXPECT_EQ(3u, stats->readings);
+	EXPECT_EQ(0u, stats->failed);
+	/* What was asked is known without. */
+	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, world.now, world_addr(3), &found));
+	EXPECT_EQ(3u, stats->readings);
+	EXPECT_EQ(2u, stats->hits);
+
+	for (i = 0; i < 50; i++, world.now++)
+		EXPECT_EQ(-ESRCH, procmap_table_find(table, 2, world.now,
+						     world_addr(5), &found));
+	EXPECT_EQ(4u, stats->readings);
+	EXPECT_EQ(1u, stats->failed);
+	world.pages[1][5] = (struct world_page) { .id = 6 };
+	ASSERT_EQ(0, procmap_table_find(table, 2, world.now, world_addr(5), &found));
+	EXPECT_EQ(5u, stats->readings);
+
+	/* One that has exited is not read, nor another program than that of the time. */
+	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, world.now));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 3, world.now, world_addr(5), &found));
+	ASSERT_EQ(0, procmap_table_exec(table, 4, world.now));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 4, world.now - 1, world_addr(5),
+					      &found));
+	EXPECT_EQ(5u, stats->readings);
+	procmap_table_free(table);
+}
+
+TEST(table_reads_again_when_events_were_lost)
+{
+	struct world world = { .now = 1000 };
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	const struct procmap_table_stats *stats;
+	struct procmap_table *table;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.reread = 50;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	stats = procmap_table_stats(table);
+	world.pages[0][3] = (struct world_page) { .id = 4, .first = 3 };
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
+	world.pages[0][3].id = 5;
+	world.now = 1010;
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1010, world_addr(3), &found));
+	EXPECT_EQ(4u, found->mapping.inode);
+	ASSERT_EQ(0, procmap_table_lost(table, 1009));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1010, world_addr(3), &found));
+	EXPECT_EQ(5u, found->mapping.inode);
+	EXPECT_EQ(2u, stats->readings);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
+	EXPECT_EQ(2u, stats->readings);
+	/* Before that, it was the old one. */
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, world_addr(3), &found));
+	EXPECT_EQ(4u, found->mapping.inode);
+	EXPECT_EQ(1010u, found->until);
+
+	/* The process is asked itself. */
+	EXPECT_EQ(1, procmap_table_verify(table, 1, world_addr(3)));
+	EXPECT_EQ(1, procmap_table_verify(table, 1, world_addr(4)));
+	world.pages[0][3].id = 0;
+	world.pages[0][4].id = 6;
+	world.now = 1020;
+	EXPECT_EQ(0, procmap_table_verify(table, 1, world_addr(3)));
+	EXPECT_EQ(1, procmap_table_verify(table, 1, world_addr(3)));
+	EXPECT_EQ(1, procmap_table_verify(table, 1, world_addr(4)));
+	EXPECT_EQ(3u, stats->readings);
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 1020, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1015, world_addr(3), &found));
+	EXPECT_EQ(5u, found->mapping.inode);
+	EXPECT_EQ(-ESRCH, procmap_table_verify(table, 2, world_addr(3)));
+	procmap_table_free(table);
+
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	EXPECT_EQ(-EPERM, procmap_table_verify(table, 1, world_addr(3)));
+	procmap_table_free(table);
+}
+
+/* What was read voids what events had said before, and not what they report later. */
+TEST(table_believes_what_was_read)
+{
+	struct world world = { .now = 200 };
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	int i;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.keep_exited = 50;
+	options.window = 10;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 3, 7));
+	world.pages[0][5] = (struct world_page) { .id = 8, .first = 5 };
+	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(5), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(3), &found));
+	EXPECT_EQ(200u, found->until);
+	EXPECT_EQ(1u, procmap_table_stats(table)->readings);
+	ASSERT_EQ(0, report_mapped(table, 100, 4, 3, 7));
+	world.pages[4][5] = world.pages[0][5];
+	ASSERT_EQ(0, procmap_table_find(table, 5, 150, world_addr(5), &found));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 200, world_addr(3), &found));
+	EXPECT_EQ(3u, procmap_table_stats(table)->readings);
+
+	/* A child of that time, which nobody has read, and what was found only later. */
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 300));
+	world.pages[0][3] = (struct world_page) { .id = 9, .first = 3 };
+	world.now = 400;
+	EXPECT_EQ(0, procmap_table_verify(table, 1, world_addr(3)));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 350, world_addr(3), &found));
+	EXPECT_EQ(9u, found->mapping.inode);
+	ASSERT_EQ(0, procmap_table_find(table, 2, 350, world_addr(3), &found));
+	EXPECT_EQ(9u, found->mapping.inode);
+	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 410));
+	ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 410, "x"));
+	EXPECT_EQ(4u, procmap_table_stats(table)->processes);
+	for (i = 0; i < 70000 && procmap_table_stats(table)->processes > 3; i++)
+		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 500, "x"));
+	EXPECT_EQ(3u, procmap_table_stats(table)->processes);
+	ASSERT_EQ(0, procmap_table_find(table, 2, 350, world_addr(3), &found));
+	EXPECT_EQ(9u, found->mapping.inode);
+	EXPECT_EQ(300u, found->from);
+	procmap_table_free(table);
+}
+
+TEST(table_drops_what_comes_too_late)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	const struct procmap_table_stats *stats;
+	struct procmap_table *table;
+	int i;
+
+	options.window = 100;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	stats = procmap_table_stats(table);
+	for (i = 0; i < 400; i++)
+		ASSERT_EQ(0, report_mapped(table, 1000 + i, 0, i % 8, i + 1));
+	ASSERT_EQ(0, report_mapped(table, 1301, 0, 3, 5000));
+	EXPECT_EQ(0u, stats->dropped);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1302, world_addr(3), &found));
+	EXPECT_EQ(5000u, found->mapping.inode);
+	ASSERT_EQ(0, report_mapped(table, 1100, 0, 9, 5001));
+	EXPECT_EQ(1u, stats->dropped);
+	EXPECT_EQ(401u, stats->events);
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 1400, world_addr(9), &found));
+	EXPECT_GT(250u, stats->mappings);
+	procmap_table_free(table);
+}
+
+TEST(table_refuses_nonsense)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	const struct procmap_mmap good = {
+		.addr = 0x1000, .len = 0x1000, .filename = "//anon",
+	};
+	struct procmap_table_mapping places[2];
+	const uint64_t addrs[] = { 0x1800, 0x2000 };
+	struct procmap_mmap bad;
+	struct procmap_table *table;
+	char comm[PROCMAP_COMM_SIZE];
+
+	EXPECT_EQ(-EINVAL, procmap_table_new(NULL, &table));
+	EXPECT_EQ(-EINVAL, procmap_table_new(&options, NULL));
+	options.size--;
+	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
+	options.size++;
+	options.flags = 0x80;
+	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	options.method = 77;
+	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
+	options.method = PROCMAP_ANY_METHOD;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(NULL, 1, 1, &good));
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 0, 1, &good));
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, -1, 1, &good));
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, NULL));
+	bad = good;
+	bad.filename = NULL;
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, &bad));
+	bad = good;
+	bad.len = 0;
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, &bad));
+	bad.len = UINT64_MAX;
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, &bad));
+	bad = good;
+	bad.pgoff = UINT64_MAX;
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, &bad));
+	bad = good;
+	bad.build_id_size = PROCMAP_BUILD_ID_MAX + 1;
+	EXPECT_EQ(-EINVAL, procmap_table_mmap(table, 1, 1, &bad));
+	EXPECT_EQ(-EINVAL, procmap_table_fork(table, 1, 1, 0, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_fork(table, 0, 1, 1, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_exec(NULL, 1, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_exec(table, -5, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_exit(table, 1, 0, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_comm(table, 1, 1, 1, NULL));
+	EXPECT_EQ(-EINVAL, procmap_table_lost(NULL, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_verify(table, 0, 1));
+	EXPECT_EQ(-EINVAL, procmap_table_get_comm(table, 1, 1, NULL));
+	EXPECT_EQ(-EINVAL, procmap_table_get_comm(table, 0, 1, comm));
+	EXPECT_EQ(-EINVAL, procmap_table_find(table, 0, 1, 1, &found));
+	EXPECT_EQ(-EINVAL, procmap_table_find(table, 1, 1, 1, NULL));
+	EXPECT_EQ(-EINVAL, procmap_table_resolve(table, 1, 1, addrs, 0, places));
+	EXPECT_EQ(NULL, procmap_table_stats(NULL));
+	EXPECT_EQ(0u, procmap_table_stats(table)->processes);
+	procmap_table_free(NULL);
+
+	/* Memory without a file is as in the text. */
+	ASSERT_EQ(0, procmap_table_mmap(table, 1, 1, &good));
+	ASSERT_EQ(0, procmap_table_resolve(table, 1, 2, addrs, 2, places));
+	EXPECT_EQ(0x1000u, places[0].mapping.start);
+	EXPECT_EQ(0u, places[0].mapping.offset);
+	EXPECT_STREQ("", places[0].mapping.name);
+	EXPECT_EQ(0u, places[1].mapping.end);
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 9, 2, 0x1000, &found));
+	/* A child of itself, in a circle. */
+	ASSERT_EQ(0, procmap_table_fork(table, 5, 5, 6, 10));
+	ASSERT_EQ(0, procmap_table_fork(table, 6, 6, 5, 10));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 10, 0x1000, &found));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 6, UINT64_MAX, 0x1000, &found));
+	procmap_table_free(table);
+}
+
+TEST(table_survives_that_each_allocation_fails)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	int failures, order[WORLD_EVENTS], i;
+	unsigned int seed = 5;
+	bool failed;
+
+	options.window = 100;
+	world_make(&world, 3, WORLD_EVENTS, false);
+	world_shuffle(&world, &seed, 80, order);
+	for (failures = 0, failed = true; failed && failures < 2000; failures++) {
+		struct procmap_table *table = NULL;
+		int err;
+
+		calls.allocations = failures;
+		err = procmap_table_new(&options, &table);
+		failed = err;
+		for (i = 0; i < world.nr && table; i++) {
+			err = world_report(table, &world.events[order[i]]);
+			failed |= err;
+			ASSERT_TRUE(!err || err == -ENOMEM);
+			world_ask(&world, table, i % WORLD_PIDS, i % WORLD_PAGES,
+				  world.events[order[i]].time, false);
+		}
+		procmap_table_free(table);
+		failed |= !calls.allocations;
+		calls.allocations = -1;
+	}
+	EXPECT_FALSE(failed);
+	EXPECT_LT(50, failures);
+}
+
+/* Real processes: a child of this one, which executes a program. */
+TEST(table_finds_what_the_text_has)
+{
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_BUILD_IDS,
+		.window = 1000000000,
+		.reread = 1000000000,
+	};
+	const struct procmap_mapping *mapping;
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	struct procmap *procmap;
+	struct timespec now;
+	uint64_t cursor = 0, time;
+	int nr = 0, err;
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	time = now.tv_sec * 1000000000ull + now.tv_nsec;
+	ASSERT_EQ(0, procmap_open_self(PROCMAP_BY_TEXT, &procmap));
+	/* The table and the handle allocate memory. */
+	while (!(err = procmap_next(procmap, &cursor, PROCMAP_FILE_BACKED |
+				    PROCMAP_WANT_BUILD_ID, &mapping))) {
+		ASSERT_EQ(0, procmap_table_find(table, getpid(), time,
+						mapping->start + 1, &found));
+		EXPECT_EQ(mapping->start, found->mapping.start);
+		EXPECT_EQ(mapping->end, found->mapping.end);
+		EXPECT_EQ(mapping->offset, found->mapping.offset);
+		EXPECT_EQ(mapping->inode, found->mapping.inode);
+		EXPECT_EQ(mapping->flags, found->mapping.flags);
+		EXPECT_STREQ(mapping->name, found->mapping.name);
+		EXPECT_EQ(mapping->build_id_size, found->mapping.build_id_size);
+		EXPECT_EQ(1, procmap_table_verify(table, getpid(), mapping->start));
+		nr++;
+	}
+	EXPECT_EQ(-ENOENT, err);
+	EXPECT_LT(4, nr);
+	EXPECT_GE(2u, procmap_table_stats(table)->readings);
+	procmap_close(procmap);
+	procmap_table_free(table);
+}
