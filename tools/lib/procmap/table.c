@@ -27,6 +27,10 @@
 #define MAPPINGS_MAX	0x200000
 #define BYTES_MAX	0x10000000
 
+#define CHAINS_MIN_BITS	4
+#define CHAINS_MIN	(1 << CHAINS_MIN_BITS)
+#define CHAINS_MAX	0x10000
+
 /* A log is condensed when it has this many facts, or twice as many as after that. */
 #define FACTS_MIN	64
 
@@ -173,8 +177,9 @@ struct fact {
  * struct process - what is known of a process ID
  * @pid: the ID.
  * @next: the next one in its chain of the hash table.
- * @newer: the one that was used next, or NULL.
- * @older: the one that was used before, or NULL.
+ * @newer: the next newer one in the list, or NULL.
+ * @older: the next older one, or NULL.
+ * @is_used: it was used since it came to its place in the list.
  * @nr_facts: number of facts.
  * @facts_size: facts that there is room for.
  * @facts: the log. Owned. The first fact is BEGUN.
@@ -185,7 +190,7 @@ struct fact {
  * @nr_births: number of births in the log.
  * @view: the view at the end of the log, or NULL if it has to be made. Owned.
  * @of_changes: &procmap_table.changes when the view was made.
- * @is_settled: it need not be read before questions are answered.
+ * @is_settled: there is a view, and nothing to be read before it is used.
  * @begun: the time of the last BEGUN.
  * @image: the image of that.
  * @was_read: what was read for this image, by this process or its parent.
@@ -200,6 +205,7 @@ struct process {
 	struct process *next;
 	struct process *newer;
 	struct process *older;
+	bool is_used;
 	size_t nr_facts;
 	size_t facts_size;
 	struct fact *facts;
@@ -229,12 +235,13 @@ struct process {
  * @lost_at: what was read before this time has to be read again.
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
- * @bucket_bits: the hash tables have 2^@bucket_bits chains.
+ * @nr_chains: the number of chains in the hash tables, a power of two.
+ * @shift: what the hash is shifted by for the index of a chain.
  * @sweep: the chain in which processes are looked for next that exited long ago.
  * @processes: the processes by their ID. Owned.
  * @files: the files. Owned.
- * @newest: the process that was used last.
- * @oldest: the process that was not used for longest.
+ * @newest: the newest process in the list of all.
+ * @oldest: the oldest one. If it was used, it is the newest when room is needed.
  * @found: what procmap_table_find() returned.
  */
 struct procmap_table {
@@ -243,7 +250,8 @@ struct procmap_table {
 	uint64_t latest;
 	uint64_t lost_at;
 	uint64_t changes;
-	unsigned int bucket_bits;
+	size_t nr_chains;
+	unsigned int shift;
 	size_t sweep;
 	struct process **processes;
 	struct file **files;
@@ -334,7 +342,7 @@ static struct file *get_file(struct procmap_table *table,
 			     const struct procmap_mapping *mapping)
 {
 	const uint64_t hash = hash_of_file(mapping);
-	struct file **const chain = &table->files[hash >> (64 - table->bucket_bits)];
+	struct file **const chain = &table->files[hash >> table->shift];
 	struct file *file;
 
 	for (file = *chain; file; file = file->next) {
@@ -358,7 +366,7 @@ static struct file *get_file(struct procmap_table *table,
 
 static void put_file(struct procmap_table *table, struct file *file)
 {
-	struct file **link = &table->files[file->hash >> (64 - table->bucket_bits)];
+	struct file **link = &table->files[file->hash >> table->shift];
 
 	if (--file->refs)
 		return;
@@ -443,18 +451,18 @@ static void put_view(struct procmap_table *table, struct view *view)
 static size_t pieces_below(const struct view *view, uint64_t addr)
 {
 	const struct piece *piece = view->pieces;
-	size_t nr = view->nr, half;
+	size_t nr = view->nr;
 
-	while (nr) {
-		half = nr / 2;
-		if (piece[half].end <= addr) {
-			piece += half + 1;
-			nr -= half + 1;
-		} else {
-			nr = half;
-		}
+	if (!nr)
+		return 0;
+	/* Without a branch, which would be mispredicted half of the time. */
+	while (nr > 1) {
+		const size_t half = nr / 2;
+
+		piece = piece[half - 1].end <= addr ? piece + half : piece;
+		nr -= half;
 	}
-	return piece - view->pieces;
+	return piece - view->pieces + (piece->end <= addr);
 }
 
 /* Insert a piece before @at. It takes the reference on the record if that works. */
@@ -972,6 +980,7 @@ static void drop_view(struct procmap_table *table, struct process *process)
 {
 	put_view(table, process->view);
 	process->view = NULL;
+	process->is_settled = false;
 }
 
 /* A mapping is the last fact: the view follows, if there is one. */
@@ -1226,17 +1235,9 @@ static void link_used(struct procmap_table *table, struct process *process)
 	table->newest = process;
 }
 
-static void use(struct procmap_table *table, struct process *process)
-{
-	if (table->newest == process)
-		return;
-	unlink_used(table, process);
-	link_used(table, process);
-}
-
 static struct process **chain_of(const struct procmap_table *table, pid_t pid)
 {
-	return &table->processes[hash_of(pid) >> (64 - table->bucket_bits)];
+	return &table->processes[hash_of(pid) >> table->shift];
 }
 
 static struct process *find_process(const struct procmap_table *table, pid_t pid)
@@ -1303,15 +1304,19 @@ static bool is_over(const struct procmap_table *table)
 }
 
 /* Forget those not used for longest. Returns -ENOSPC if that is the one to be kept. */
-static int make_room(struct procmap_table *table, const struct process *kept)
+static int make_room(struct procmap_table *table, struct process *kept)
 {
 	struct process *victim;
 	bool was_kept = false;
 
 	while (is_over(table) && table->oldest) {
 		victim = table->oldest;
-		if (victim == kept && victim->newer)
-			victim = victim->newer;
+		if (victim->newer && (victim->is_used || victim == kept)) {
+			victim->is_used = false;
+			unlink_used(table, victim);
+			link_used(table, victim);
+			continue;
+		}
 		was_kept = victim == kept;
 		forget(table, victim);
 		table->stats.evicted++;
@@ -1331,7 +1336,7 @@ static void sweep(struct procmap_table *table, const struct process *kept)
 		    table->latest - process->exited_at > table->options.keep_exited)
 			forget(table, process);
 	}
-	table->sweep = (table->sweep + 1) & (((size_t)1 << table->bucket_bits) - 1);
+	table->sweep = (table->sweep + 1) & (table->nr_chains - 1);
 }
 
 /* Reading */
@@ -1572,7 +1577,7 @@ static inline bool find_in_view(struct procmap_table *table,
 	const struct piece *piece;
 	size_t at;
 
-	if (!process->view || process->of_changes != table->changes ||
+	if (!process->is_settled || process->of_changes != table->changes ||
 	    time < process->begun)
 		return false;
 	at = pieces_below(process->view, addr);
@@ -1596,8 +1601,8 @@ static void forget_reading(struct process *process)
 	process->is_settled = false;
 }
 
-static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
-		       uint64_t addr)
+static __attribute__((noinline)) int
+find_slowly(struct procmap_table *table, pid_t pid, uint64_t time, uint64_t addr)
 {
 	struct process *process = find_process(table, pid);
 	const uint64_t readings = table->stats.readings;
@@ -1610,7 +1615,7 @@ static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
 		process = get_process(table, pid);
 	if (!process)
 		return -ENOMEM;
-	use(table, process);
+	process->is_used = true;
 
 	if (time >= process->begun && is_to_be_read(table, process))
 		read_process(table, process, OF_EXECUTABLE);
@@ -1621,9 +1626,8 @@ static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
 		read_process(table, process, OF_ALL);
 		is_found = find_in_log(table, process, time, addr);
 	}
-	process->is_settled = !is_to_be_read(table, process);
-	if (process->is_settled)
-		have_view(table, process, 0);
+	process->is_settled = !is_to_be_read(table, process) &&
+			      have_view(table, process, 0);
 
 	err = is_found ? 0 : process->error ? process->error : -ENOENT;
 	if (make_room(table, process))
@@ -1643,9 +1647,8 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 		return -EINVAL;
 	table->stats.questions++;
 	process = find_process(table, pid);
-	if (process && process->is_settled &&
-	    find_in_view(table, process, time, addr)) {
-		use(table, process);
+	if (process && find_in_view(table, process, time, addr)) {
+		process->is_used = true;
 		table->stats.hits++;
 	} else {
 		err = find_slowly(table, pid, time, addr);
@@ -1709,7 +1712,7 @@ int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr)
 	process = get_process(table, pid);
 	if (!process)
 		return -ENOMEM;
-	use(table, process);
+	process->is_used = true;
 	err = open_process(table, pid, &procmap);
 	if (err)
 		return err;
@@ -1976,21 +1979,10 @@ procmap_table_stats(const struct procmap_table *table)
 	return table ? &table->stats : NULL;
 }
 
-/* Bits for as many chains as there may be processes, within reason. */
-static unsigned int bucket_bits(size_t processes)
-{
-	unsigned int bits = 4;
-
-	while (bits < 16 && processes >> bits)
-		bits++;
-	return bits;
-}
-
 int procmap_table_new(const struct procmap_table_options *options,
 		      struct procmap_table **table)
 {
 	struct procmap_table *new;
-	size_t chains;
 
 	if (!options || !table || options->size < sizeof(*options) ||
 	    options->flags & ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS) ||
@@ -2008,11 +2000,16 @@ int procmap_table_new(const struct procmap_table_options *options,
 		new->options.max_bytes = BYTES_MAX;
 	if (options->keep_exited < options->window)
 		new->options.keep_exited = options->window;
-	new->bucket_bits = bucket_bits(new->options.max_processes);
-	chains = (size_t)1 << new->bucket_bits;
+	new->nr_chains = CHAINS_MIN;
+	new->shift = 64 - CHAINS_MIN_BITS;
+	while (new->nr_chains < new->options.max_processes &&
+	       new->nr_chains < CHAINS_MAX) {
+		new->nr_chains *= 2;
+		new->shift--;
+	}
 	new->stats.bytes = sizeof(*new);
-	new->processes = allocate(new, chains * sizeof(*new->processes));
-	new->files = allocate(new, chains * sizeof(*new->files));
+	new->processes = allocate(new, new->nr_chains * sizeof(*new->processes));
+	new->files = allocate(new, new->nr_chains * sizeof(*new->files));
 	if (!new->processes || !new->files) {
 		procmap_table_free(new);
 		return -ENOMEM;
