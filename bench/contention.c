@@ -38,6 +38,7 @@
  * struct method - how the mappings are read meanwhile
  * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
  * @has_reader: there is a reader.
+ * @of_one: it looks up the page that is mapped and unmapped, and does not walk.
  * @method: how that reader uses the library.
  *
  * PROCMAP_SCAN is the last: not every kernel has it.
@@ -45,16 +46,21 @@
 static struct method {
 	const char *name;
 	bool has_reader;
+	bool of_one;
 	enum procmap_method method;
 } methods[] = {
-	{ "none", false, PROCMAP_ANY_METHOD },
-	{ "text", true, PROCMAP_BY_TEXT },
-	{ "query", true, PROCMAP_BY_QUERY },
-	{ "scan", true, PROCMAP_BY_SCAN },
+	{ "none", false, false, PROCMAP_ANY_METHOD },
+	{ "text", true, false, PROCMAP_BY_TEXT },
+	{ "query", true, false, PROCMAP_BY_QUERY },
+	{ "its VMA", true, true, PROCMAP_BY_QUERY },
+	{ "scan", true, false, PROCMAP_BY_SCAN },
 };
 
 #define NR_METHODS	(sizeof(methods) / sizeof(*methods))
 #define QUERY		2
+
+/* The page that is mapped and unmapped. */
+static char *spot;
 
 static void run_on(int cpu)
 {
@@ -90,17 +96,33 @@ static void walk(struct procmap *procmap)
 		errx(2, "the reader: only %zu mappings", nr);
 }
 
-/* Walk over all mappings of @pid until killed; write to @walks after each time. */
-static void read_mappings(pid_t pid, enum procmap_method method, int walks)
+/* Look up the page that is mapped and unmapped as often as a walk looks up others. */
+static void find(struct procmap *procmap)
+{
+	const struct procmap_mapping *vma;
+	int error = 0;
+	size_t i;
+
+	for (i = 0; i < NR_VMAS && (!error || error == -ENOENT); i++)
+		error = procmap_find(procmap, (uintptr_t)spot, 0, &vma);
+	if (error && error != -ENOENT)
+		errx(2, "the reader: %s", strerror(-error));
+}
+
+/* Read mappings of @pid until killed; write to @walks after each time. */
+static void read_mappings(pid_t pid, const struct method *method, int walks)
 {
 	struct procmap *procmap;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
-	if (procmap_open_pid(pid, method, &procmap))
+	if (procmap_open_pid(pid, method->method, &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;;) {
-		walk(procmap);
+		if (method->of_one)
+			find(procmap);
+		else
+			walk(procmap);
 		if (write(walks, "", 1) != 1)
 			err(2, "write");
 	}
@@ -119,8 +141,8 @@ static void await_walk(const struct reader *reader)
 		errx(2, "the reader failed");
 }
 
-/* Return once the reader has walked over all mappings for the first time. */
-static struct reader start_reader(enum procmap_method method)
+/* Return once the reader has read for the first time. */
+static struct reader start_reader(const struct method *method)
 {
 	const pid_t self = getpid();
 	struct reader reader;
@@ -159,8 +181,8 @@ static void map_and_unmap(uint64_t *ns)
 
 	for (i = 0; i < NR_TIMES; i++) {
 		const uint64_t begin = now();
-		void *const page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		void *const page = mmap(spot, PAGE, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 		if (page == MAP_FAILED || munmap(page, PAGE))
 			err(2, "mmap");
@@ -176,7 +198,7 @@ static void measure(const struct method *method, uint64_t *ns)
 		map_and_unmap(ns);
 		return;
 	}
-	reader = start_reader(method->method);
+	reader = start_reader(method);
 	map_and_unmap(ns);
 	stop_reader(&reader);
 }
@@ -221,6 +243,9 @@ int main(int argc, char **argv)
 		if (mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 			err(2, "mmap");
+	spot = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (spot == MAP_FAILED)
+		err(2, "mmap");
 	map_and_unmap(ns);	/* once, so that all is warm */
 	for (i = 0; i < nr_methods; i++) {
 		measure(&methods[i], ns);
