@@ -341,6 +341,63 @@ static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
 	return mapping->name_len - len;
 }
 
+/**
+ * struct range - what an array that is searched has in each entry, first
+ * @start: first address.
+ * @end: first address past it.
+ */
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+/**
+ * struct slots - where to search an array of ranges, which are in rising order
+ * @base: where the slots begin.
+ * @shift: a slot has 2^@shift addresses.
+ * @nr: number of slots: at most that of the ranges; 0 if all are to be searched.
+ * @below: for each slot and behind the last one, the number of ranges that end at or
+ *	below it. Owned.
+ *
+ * Most mappings are close together, in the area for mmap(2). That is divided into
+ * slots, so that there are few ranges to search. For addresses elsewhere, all are
+ * searched.
+ */
+struct slots {
+	uint64_t base;
+	unsigned int shift;
+	size_t nr;
+	uint32_t *below;
+};
+
+/* Make the slots of @nr entries of @size bytes. Returns 0 or -ENOMEM. */
+hidden int slots_make(struct slots *slots, const void *entries, size_t size, size_t nr);
+
+/* The number of entries that end at or below an address. */
+static inline size_t slots_below(const struct slots *slots, const void *entries,
+				 size_t size, size_t nr, uint64_t addr)
+{
+	const uint64_t slot = (addr - slots->base) >> slots->shift;
+	size_t from = 0, to = nr;
+
+	if (addr >= slots->base && slot < slots->nr) {
+		from = slots->below[slot];
+		to = slots->below[slot + 1];
+	}
+	/* It is in [from, to]. */
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+		const struct range *const range =
+			(const void *)((const char *)entries + middle * size);
+
+		if (range->end <= addr)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 /* Is there no file at the path of the mapping, or another one? */
 hidden bool is_deleted(struct procmap *procmap,
 		       const struct procmap_mapping *mapping);

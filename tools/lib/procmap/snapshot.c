@@ -20,15 +20,7 @@
  * @mappings: the mappings. Owned.
  * @names: their names, each with its NUL. Owned.
  * @names_len: bytes used of @names.
- * @base: where the slots begin.
- * @shift: a slot has 2^@shift addresses.
- * @nr_slots: number of slots: at most that of the mappings.
- * @below: for each slot and behind the last one, the number of mappings that end at
- *	or below it. Owned.
- *
- * Most mappings are close together, in the area for mmap(2). That is divided into
- * slots, so that there are few mappings to search. For addresses elsewhere, all are
- * searched.
+ * @slots: where to search @mappings.
  */
 struct procmap_snapshot {
 	unsigned int flags;
@@ -40,11 +32,11 @@ struct procmap_snapshot {
 	struct procmap_mapping *mappings;
 	struct name_buffer names;
 	size_t names_len;
-	uint64_t base;
-	unsigned int shift;
-	size_t nr_slots;
-	uint32_t *below;
+	struct slots slots;
 };
+
+_Static_assert(offsetof(struct procmap_mapping, end) == offsetof(struct range, end),
+	       "range");
 
 /* Until all mappings are there, a name is an offset in the buffer. */
 static int add(struct procmap_snapshot *snapshot,
@@ -87,61 +79,6 @@ static int add(struct procmap_snapshot *snapshot,
 	return 0;
 }
 
-/*
- * Find the mappings that are close together: from the one in the middle, up to gaps
- * that are larger than all that is between them.
- */
-static void find_close(const struct procmap_snapshot *snapshot, size_t *first,
-		       size_t *last)
-{
-	const struct procmap_mapping *const mappings = snapshot->mappings;
-	size_t old_first, old_last;
-
-	*first = snapshot->nr / 2;
-	*last = *first;
-	do {
-		old_first = *first;
-		old_last = *last;
-		while (*first && mappings[*first].start - mappings[*first - 1].end <=
-				 mappings[*last].end - mappings[*first].start)
-			--*first;
-		while (*last + 1 < snapshot->nr &&
-		       mappings[*last + 1].start - mappings[*last].end <=
-		       mappings[*last].end - mappings[*first].start)
-			++*last;
-	} while (*first != old_first || *last != old_last);
-}
-
-static int make_slots(struct procmap_snapshot *snapshot)
-{
-	size_t first, last, slot, i;
-	uint64_t span;
-
-	if (!snapshot->nr)
-		return 0;
-	find_close(snapshot, &first, &last);
-	snapshot->base = snapshot->mappings[first].start;
-	span = snapshot->mappings[last].end - snapshot->base;
-	while (snapshot->shift < 63 && (span - 1) >> snapshot->shift >= snapshot->nr)
-		snapshot->shift++;
-	snapshot->nr_slots = ((span - 1) >> snapshot->shift) + 1;
-
-	snapshot->below = calloc(snapshot->nr_slots + 1,
-				 sizeof(*snapshot->below));
-	if (!snapshot->below)
-		return -ENOMEM;
-	for (slot = 0, i = first; slot < snapshot->nr_slots; slot++) {
-		const uint64_t offset = (uint64_t)slot << snapshot->shift;
-
-		while (i <= last &&
-		       snapshot->mappings[i].end - snapshot->base <= offset)
-			i++;
-		snapshot->below[slot] = i;
-	}
-	snapshot->below[slot] = last + 1;
-	return 0;
-}
-
 static int finish(struct procmap_snapshot *snapshot)
 {
 	size_t i;
@@ -151,14 +88,15 @@ static int finish(struct procmap_snapshot *snapshot)
 
 		mapping->name = snapshot->names.bytes + (uintptr_t)mapping->name;
 	}
-	return make_slots(snapshot);
+	return slots_make(&snapshot->slots, snapshot->mappings,
+			  sizeof(*snapshot->mappings), snapshot->nr);
 }
 
 static void empty(struct procmap_snapshot *snapshot)
 {
 	free(snapshot->mappings);
 	free(snapshot->names.bytes);
-	free(snapshot->below);
+	free(snapshot->slots.below);
 }
 
 static int generation_of(struct procmap *procmap, uint64_t *generation)
@@ -309,29 +247,14 @@ const struct procmap_mapping *
 procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr)
 {
 	const struct procmap_mapping *mappings;
-	size_t from = 0, to;
-	uint64_t slot;
+	size_t at;
 
 	if (!snapshot)
 		return NULL;
 	mappings = snapshot->mappings;
-	to = snapshot->nr;
-	slot = (addr - snapshot->base) >> snapshot->shift;
-	if (addr >= snapshot->base && slot < snapshot->nr_slots) {
-		from = snapshot->below[slot];
-		to = snapshot->below[slot + 1];
-	}
-	/* The number of mappings that end at or below the address is in [from, to]. */
-	while (from < to) {
-		const size_t middle = (from + to) / 2;
-
-		if (mappings[middle].end <= addr)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from < snapshot->nr && mappings[from].start <= addr ?
-	       &mappings[from] : NULL;
+	at = slots_below(&snapshot->slots, mappings, sizeof(*mappings),
+			 snapshot->nr, addr);
+	return at < snapshot->nr && mappings[at].start <= addr ? &mappings[at] : NULL;
 }
 
 int procmap_snapshot_compare(const struct procmap_snapshot *before,

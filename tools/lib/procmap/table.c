@@ -89,6 +89,8 @@ struct piece {
 	struct record *record;
 };
 
+_Static_assert(offsetof(struct piece, end) == offsetof(struct range, end), "range");
+
 /* What a view says of addresses that are in none of its pieces. */
 enum extent {
 	OF_EVENTS,	/* nothing */
@@ -104,6 +106,7 @@ enum extent {
  * @nr: number of pieces.
  * @size: pieces that there is room for.
  * @pieces: the pieces, in rising order. Owned.
+ * @slots: where to search them, if the view was not changed since it was made.
  */
 struct view {
 	size_t refs;
@@ -111,6 +114,7 @@ struct view {
 	size_t nr;
 	size_t size;
 	struct piece *pieces;
+	struct slots slots;
 };
 
 /**
@@ -435,6 +439,25 @@ static struct view *new_view(struct procmap_table *table, enum extent extent)
 	return view;
 }
 
+static void drop_slots(struct procmap_table *table, struct view *view)
+{
+	if (!view->slots.nr)
+		return;
+	release(table, view->slots.below,
+		(view->slots.nr + 1) * sizeof(*view->slots.below));
+	view->slots = (struct slots) { .nr = 0 };
+}
+
+/* Without memory, the view is searched without. */
+static void make_slots(struct procmap_table *table, struct view *view)
+{
+	if (!view->slots.nr &&
+	    !slots_make(&view->slots, view->pieces, sizeof(*view->pieces), view->nr) &&
+	    view->slots.nr)
+		table->stats.bytes += (view->slots.nr + 1) *
+				      sizeof(*view->slots.below);
+}
+
 static void put_view(struct procmap_table *table, struct view *view)
 {
 	size_t i;
@@ -443,26 +466,16 @@ static void put_view(struct procmap_table *table, struct view *view)
 		return;
 	for (i = 0; i < view->nr; i++)
 		put_record(table, view->pieces[i].record);
+	drop_slots(table, view);
 	release(table, view->pieces, view->size * sizeof(*view->pieces));
 	release(table, view, sizeof(*view));
 }
 
 /* The number of pieces that end at or below an address. */
-static size_t pieces_below(const struct view *view, uint64_t addr)
+static inline size_t pieces_below(const struct view *view, uint64_t addr)
 {
-	const struct piece *piece = view->pieces;
-	size_t nr = view->nr;
-
-	if (!nr)
-		return 0;
-	/* Without a branch, which would be mispredicted half of the time. */
-	while (nr > 1) {
-		const size_t half = nr / 2;
-
-		piece = piece[half - 1].end <= addr ? piece + half : piece;
-		nr -= half;
-	}
-	return piece - view->pieces + (piece->end <= addr);
+	return slots_below(&view->slots, view->pieces, sizeof(*view->pieces), view->nr,
+			   addr);
 }
 
 /* Insert a piece before @at. It takes the reference on the record if that works. */
@@ -523,6 +536,8 @@ static int paint_above(struct procmap_table *table, struct view *view, uint64_t 
 	const size_t at = pieces_below(view, record->start);
 	size_t first = at, last;
 	int err;
+
+	drop_slots(table, view);
 
 	/* One that reaches beyond both ends becomes two. */
 	if (at < view->nr && view->pieces[at].start < piece.start) {
@@ -958,6 +973,8 @@ static bool have_view(struct procmap_table *table, struct process *process,
 		process->view = make_view(table, process, UINT64_MAX);
 	}
 	process->of_changes = table->changes;
+	if (process->view)
+		make_slots(table, process->view);
 	return process->view;
 }
 
