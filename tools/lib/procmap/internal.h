@@ -24,7 +24,8 @@
 
 #include "procmap.h"
 
-#define hidden	__attribute__((visibility("hidden")))
+#define hidden		__attribute__((visibility("hidden")))
+#define noinline	__attribute__((noinline))
 
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)

@@ -27,8 +27,8 @@
 #define MAPPINGS_MAX	0x200000
 #define BYTES_MAX	0x10000000
 
+#define CHAINS_MIN	16
 #define CHAINS_MIN_BITS	4
-#define CHAINS_MIN	(1 << CHAINS_MIN_BITS)
 #define CHAINS_MAX	0x10000
 
 /* A log is condensed when it has this many facts, or twice as many as after that. */
@@ -80,7 +80,7 @@ struct record {
  * @start: first address.
  * @end: first address past it.
  * @from: it is valid at this time and later.
- * @record: the record, owned. NULL while a view is made: known not to be mapped.
+ * @record: the record. Owned.
  */
 struct piece {
 	uint64_t start;
@@ -494,35 +494,6 @@ static int insert_piece(struct procmap_table *table, struct view *view, size_t a
 	return 0;
 }
 
-/* Put a record where the view has nothing yet. */
-static int paint_below(struct procmap_table *table, struct view *view,
-		       uint64_t start, uint64_t end, uint64_t from,
-		       struct record *record)
-{
-	size_t at = pieces_below(view, start);
-	int err = 0;
-
-	while (!err && start < end) {
-		const bool is_last = at == view->nr;
-		const struct piece piece = {
-			.start = start,
-			.end = is_last || view->pieces[at].start > end ?
-			       end : view->pieces[at].start,
-			.from = from,
-			.record = record,
-		};
-
-		start = is_last ? end : view->pieces[at].end;
-		if (piece.start < piece.end) {
-			err = insert_piece(table, view, at++, &piece);
-			if (!err)
-				get_record(record);
-		}
-		at++;
-	}
-	return err;
-}
-
 /* Put a record in the place of what the view has there. Only ours is changed. */
 static int paint_above(struct procmap_table *table, struct view *view, uint64_t from,
 		       struct record *record)
@@ -775,26 +746,38 @@ static void look_up(const struct process *process, uint64_t time, struct lookup 
 
 /**
  * struct painting - a view that is being made, of all that look_up() would find
- * @table: the table.
- * @view: the view. Where a piece has no record, nothing else is to be put; its time is
- *	the depth at which that holds.
+ * @nr: number of pieces.
+ * @size: pieces that there is room for.
+ * @pieces: the pieces. Each covers those behind it. They own no references. One without
+ *	a record covers, too: what is behind it is void, or later than something else.
  * @depth: number of processes that are being looked through.
  * @is_void: as in &struct lookup.
  */
 struct painting {
-	struct procmap_table *table;
-	struct view *view;
-	uint64_t depth;
+	size_t nr;
+	size_t size;
+	struct piece *pieces;
+	unsigned int depth;
 	bool is_void;
 };
 
 static int paint(struct painting *painting, uint64_t start, uint64_t end,
 		 uint64_t from, struct record *record)
 {
+	if (painting->nr == painting->size) {
+		const size_t more = painting->size * 2 + 64;
+		struct piece *const pieces = realloc(painting->pieces,
+						     more * sizeof(*pieces));
+
+		if (!pieces)
+			return -ENOMEM;
+		painting->pieces = pieces;
+		painting->size = more;
+	}
 	if (record && painting->is_void && is_executable(record))
 		record = NULL;
-	return paint_below(painting->table, painting->view, start, end,
-			   record ? from : painting->depth, record);
+	painting->pieces[painting->nr++] = (struct piece) { start, end, from, record };
+	return 0;
 }
 
 /* The pieces of what was read have no times. */
@@ -812,19 +795,96 @@ static int paint_view(struct painting *painting, const struct view *view, uint64
 	return err;
 }
 
-/* Forget where nothing was to be put, of this depth and below. */
-static void clean(struct painting *painting)
+static bool is_flat(const struct piece *pieces, size_t nr)
 {
-	struct view *const view = painting->view;
-	size_t i, nr = 0;
+	size_t i;
 
-	for (i = 0; i < view->nr; i++)
-		if (view->pieces[i].record || view->pieces[i].from < painting->depth)
-			view->pieces[nr++] = view->pieces[i];
-	view->nr = nr;
+	for (i = 1; i < nr; i++)
+		if (pieces[i].start < pieces[i - 1].end)
+			return false;
+	return true;
 }
 
-static int paint_up(struct painting *painting, const struct process *process, size_t nr,
+/*
+ * Write what is seen of two lists, of which the first covers the second, to @to. Each is
+ * in rising order. Returns the number of pieces: each of the first list can divide one of
+ * the second.
+ */
+static size_t merge(const struct piece *above, size_t nr_above,
+		    const struct piece *below, size_t nr_below, struct piece *to)
+{
+	struct piece *const begin = to;
+
+	for (; nr_below; below++, nr_below--) {
+		struct piece rest = *below;
+
+		while (nr_above && above->end <= rest.start) {
+			*to++ = *above++;
+			nr_above--;
+		}
+		while (nr_above && above->start < rest.end) {
+			if (rest.start < above->start) {
+				*to = rest;
+				to++->end = above->start;
+			}
+			rest.start = above->end;
+			if (above->end > rest.end)
+				break;
+			*to++ = *above++;
+			nr_above--;
+		}
+		if (rest.start < rest.end)
+			*to++ = rest;
+	}
+	memcpy(to, above, nr_above * sizeof(*to));
+	return to + nr_above - begin;
+}
+
+/*
+ * Replace pieces, of which each covers those behind it, by what is seen of them, in
+ * rising order. @pieces has room for twice as many, and so has @spare. Returns how many.
+ */
+static size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
+{
+	const size_t half = nr / 2;
+	size_t nr_above, nr_below;
+
+	if (is_flat(pieces, nr))
+		return nr;
+	memcpy(spare, pieces, half * sizeof(*pieces));
+	memcpy(spare + 2 * half, pieces + half, (nr - half) * sizeof(*pieces));
+	nr_above = flatten(spare, half, pieces);
+	nr_below = flatten(spare + 2 * half, nr - half, pieces);
+	return merge(spare, nr_above, spare + 2 * half, nr_below, pieces);
+}
+
+/* Flatten what was painted from index @begin on, and drop what has no record. */
+static int flatten_from(struct painting *painting, size_t begin)
+{
+	const size_t nr = painting->nr - begin;
+	struct piece *pieces, *spare;
+	size_t i, nr_flat;
+
+	if (!nr)
+		return 0;
+	pieces = realloc(painting->pieces, (begin + 2 * nr) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	painting->pieces = pieces;
+	painting->size = begin + 2 * nr;
+	spare = malloc(2 * nr * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	nr_flat = flatten(pieces + begin, nr, spare);
+	free(spare);
+	painting->nr = begin;
+	for (i = begin; i < begin + nr_flat; i++)
+		if (pieces[i].record)
+			pieces[painting->nr++] = pieces[i];
+	return 0;
+}
+
+static int paint_up(struct painting *painting, const struct process *process,
 		    uint64_t time);
 
 /* As look_back(). */
@@ -853,8 +913,6 @@ static int paint_back(struct painting *painting, const struct process *process,
 		case BEGUN:
 			if (fact->birth && painting->depth <= FORKS_MAX)
 				err = paint_up(painting, fact->birth->parent,
-					       facts_up_to(fact->birth->parent,
-							   fact->time),
 					       fact->time);
 			return err;
 		case NAMED:
@@ -905,19 +963,25 @@ static int paint_forward(struct painting *painting, const struct process *proces
 	return err;
 }
 
-static int paint_up(struct painting *painting, const struct process *process, size_t nr,
+/* As look_up(). What one half has not found, the other may. */
+static int paint_up(struct painting *painting, const struct process *process,
 		    uint64_t time)
 {
+	const size_t nr = facts_up_to(process, time), begin = painting->nr;
 	const bool is_void = painting->is_void;
-	int err = 0;
+	int err;
 
+	if (!nr)
+		return 0;
 	painting->depth++;
-	if (nr)
-		err = paint_back(painting, process, nr);
-	clean(painting);
+	err = paint_back(painting, process, nr);
+	if (!err)
+		err = flatten_from(painting, begin);
 	painting->is_void = is_void;
-	if (nr && !err)
+	if (!err)
 		err = paint_forward(painting, process, nr, time);
+	if (!err)
+		err = flatten_from(painting, begin);
 	painting->depth--;
 	return err;
 }
@@ -926,19 +990,32 @@ static int paint_up(struct painting *painting, const struct process *process, si
 static struct view *make_view(struct procmap_table *table,
 			      const struct process *process, uint64_t time)
 {
-	struct painting painting = { .table = table };
-	int err;
+	struct painting painting = { .nr = 0 };
+	struct view *view;
+	size_t i;
 
-	painting.view = new_view(table, OF_EVENTS);
-	if (!painting.view)
+	view = new_view(table, OF_EVENTS);
+	if (!view)
 		return NULL;
-	err = paint_up(&painting, process, facts_up_to(process, time), time);
-	clean(&painting);
-	if (err) {
-		put_view(table, painting.view);
-		return NULL;
+	if (paint_up(&painting, process, time))
+		goto fail;
+	if (painting.nr) {
+		view->pieces = allocate(table, painting.nr * sizeof(*view->pieces));
+		if (!view->pieces)
+			goto fail;
+		view->size = painting.nr;
 	}
-	return painting.view;
+	for (i = 0; i < painting.nr; i++) {
+		view->pieces[i] = painting.pieces[i];
+		get_record(view->pieces[i].record);
+	}
+	view->nr = painting.nr;
+	free(painting.pieces);
+	return view;
+fail:
+	free(painting.pieces);
+	put_view(table, view);
+	return NULL;
 }
 
 static struct view *view_at(struct procmap_table *table, struct process *process,
@@ -1618,7 +1695,7 @@ static void forget_reading(struct process *process)
 	process->is_settled = false;
 }
 
-static __attribute__((noinline)) int
+static noinline int
 find_slowly(struct procmap_table *table, pid_t pid, uint64_t time, uint64_t addr)
 {
 	struct process *process = find_process(table, pid);
