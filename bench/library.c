@@ -5,7 +5,8 @@
  * guest whose clock counts instructions (scripts/vm -i), and prints one JSON object
  * per line and figure.
  *
- *	library			in processes of 10,000 and of 50,000 mappings
+ *	library			in processes of 10,000 and of 50,000 mappings, and
+ *				in a table of 1,000 processes of 200
  *	library names		in one of 65,537 named mappings, if the kernel has
  *				CONFIG_ANON_VMA_NAME; vm.max_map_count has to allow
  *				for them
@@ -22,7 +23,7 @@
 #include <limits.h>
 #include <linux/prctl.h>
 #include <malloc.h>
-#include <procmap.h>
+#include <procmap_table.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,6 +54,11 @@ static const size_t sizes[] = { 10000, 50000 };
 
 /* The largest threshold that malloc(3) takes, in bytes. */
 #define KEPT_MEMORY	(32 << 20)
+
+/* A table of so many processes, with so many mappings each, of 20 programs. */
+#define TABLE_PIDS	1000
+#define TABLE_VMAS	200
+#define TABLE_PROGRAMS	20
 
 /* So many mappings are named, and one more by what is looked for. */
 #define NR_NAMED	65536
@@ -174,6 +180,21 @@ static int open_handle(struct bench *bench)
 				 &procmap);
 	if (!error)
 		procmap_close(procmap);
+	return error;
+}
+
+static int open_and_find(struct bench *bench)
+{
+	const struct procmap_mapping *mapping;
+	struct procmap *procmap;
+	int error;
+
+	error = procmap_open_pid(bench->target.pid, methods[bench->method].method,
+				 &procmap);
+	if (error)
+		return error;
+	error = procmap_find(procmap, bench->addrs[0], 0, &mapping);
+	procmap_close(procmap);
 	return error;
 }
 
@@ -582,6 +603,114 @@ static void measure_names(struct bench *bench)
 	}
 }
 
+/**
+ * struct table_bench - what is measured of a table
+ * @table: the table.
+ * @time: the time of the last event.
+ * @next: the number of the next event.
+ */
+struct table_bench {
+	struct procmap_table *table;
+	uint64_t time;
+	size_t next;
+};
+
+static uint64_t table_addr(size_t vma)
+{
+	return 0x7f0000000000 + vma * 2 * PAGE;
+}
+
+/* Something is mapped; in the end, each process has TABLE_VMAS. */
+static void report_mmap(struct table_bench *bench)
+{
+	const size_t vma = bench->next % TABLE_VMAS;
+	const pid_t pid = bench->next / TABLE_VMAS % TABLE_PIDS + 1;
+	const unsigned int program = pid % TABLE_PROGRAMS;
+	char name[PATH_MAX];
+	const struct procmap_mmap event = {
+		.addr = table_addr(vma),
+		.len = PAGE,
+		.pgoff = vma % 4 * PAGE,
+		.ino = program * TABLE_VMAS + vma / 4 + 1,
+		.filename = name,
+		.maj = 8,
+		.prot = PROT_READ | PROT_EXEC,
+	};
+
+	snprintf(name, sizeof(name), "/usr/lib/x86_64-linux-gnu/lib%zu.so.%u", vma / 4,
+		 program);
+	if (procmap_table_mmap(bench->table, pid, ++bench->time, &event))
+		errx(2, "procmap_table_mmap");
+	bench->next++;
+}
+
+static void report_mmaps(void *context)
+{
+	struct table_bench *const bench = context;
+	size_t i;
+
+	for (i = 0; i < TABLE_VMAS; i++)
+		report_mmap(bench);
+}
+
+/* Each process is asked for the next of its mappings, in an order that jumps. */
+static void find_in_table(void *context)
+{
+	struct table_bench *const bench = context;
+	const struct procmap_table_mapping *found;
+	size_t i;
+
+	for (i = 0; i < NR_ADDRS; i++) {
+		const size_t vma = i * 7 % TABLE_VMAS;
+		const pid_t pid = i * 337 % TABLE_PIDS + 1;
+
+		if (procmap_table_find(bench->table, pid, bench->time,
+				       table_addr(vma) + i % PAGE, &found) ||
+		    found->mapping.start != table_addr(vma) ||
+		    found->mapping.inode != pid % TABLE_PROGRAMS * TABLE_VMAS +
+					    vma / 4 + 1)
+			errx(2, "wrong result in a table");
+	}
+}
+
+static void measure_table(void)
+{
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = TABLE_VMAS,
+	};
+	struct table_bench bench = { .time = 0 };
+	size_t i;
+
+	if (procmap_table_new(&options, &bench.table))
+		errx(2, "procmap_table_new");
+	for (i = 0; i < TABLE_PIDS; i++)
+		report_mmaps(&bench);
+	find_in_table(&bench);
+	report("bytes per process of a table", "table", TABLE_VMAS,
+	       (double)procmap_table_stats(bench.table)->bytes / TABLE_PIDS);
+	report("find in a table", "table", TABLE_VMAS,
+	       cost_of_run(find_in_table, &bench) / NR_ADDRS);
+	report("an mmap event for a table", "table", TABLE_VMAS,
+	       cost_of_run(report_mmaps, &bench) / TABLE_VMAS);
+	procmap_table_free(bench.table);
+}
+
+/* What is done without a table: the text is read for each sample. */
+static void measure_reading(struct bench *bench)
+{
+	static const struct work reading = {
+		"find in a table", open_and_find, open_agrees, once, 0,
+	};
+
+	start_target(&bench->target, TABLE_VMAS);
+	choose_addrs(bench);
+	bench->method = NR_METHODS - 1;
+	report(reading.name, "text", TABLE_VMAS, cost_of(&reading, bench));
+	stop_target(&bench->target);
+}
+
 int main(int argc, char **argv)
 {
 	const bool names = argc == 2 && !strcmp(argv[1], "names");
@@ -596,10 +725,13 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	uname(&host);
 	kernel = host.release;
-	if (names)
+	if (names) {
 		measure_names(&bench);
-	else
-		for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-			measure(&bench, sizes[i]);
+		return 0;
+	}
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		measure(&bench, sizes[i]);
+	measure_table();
+	measure_reading(&bench);
 	return 0;
 }

@@ -25,7 +25,8 @@ struct procmap_table;
 /**
  * enum procmap_table_flags - how a table works
  * @PROCMAP_TABLE_EVENTS_ONLY: never read a process: know what events have said, and
- *	nothing else. For recorded events, and for callers that may not block.
+ *	nothing else. For recorded events, and for callers that may not block. They
+ *	synthesize events for what was mapped before.
  * @PROCMAP_TABLE_BUILD_IDS: read build IDs, too.
  */
 enum procmap_table_flags {
@@ -35,7 +36,8 @@ enum procmap_table_flags {
 
 /**
  * struct procmap_table_options - what a table may keep, and where it reads
- * @size: sizeof(struct procmap_table_options), so that fields can be added.
+ * @size: sizeof(struct procmap_table_options), so that fields can be added. Those that
+ *	the library does not know have to be zero.
  * @flags: any of &enum procmap_table_flags.
  * @method: how processes are read.
  * @window: how much older than the latest event another one may be, on the caller's
@@ -46,7 +48,8 @@ enum procmap_table_flags {
  * @reread: a process is not read for an address that is not mapped if it was read
  *	this short a time before.
  * @max_processes: most processes to keep; 0 means 16384.
- * @max_mappings: most mappings to keep, those of the past included; 0 means 2097152.
+ * @max_mappings: most mappings to keep, those of the past included, and besides the
+ *	one that was returned last; 0 means 2097152.
  * @max_bytes: most memory to use, in bytes; 0 means 268435456.
  * @now: returns the time on the caller's clock. NULL means CLOCK_MONOTONIC, in ns,
  *	which perf_event_open(2) has as clockid.
@@ -113,9 +116,10 @@ struct procmap_mmap {
  *
  * @mapping: the mapping, as of that time: what other mappings took of it before is
  *	left out.
- * @from: the mapping is known to have been there from this time on.
- * @until: the first time that it is known not to have been there, or is another
- *	program's; UINT64_MAX if none is known.
+ * @from: from this time on, nothing contradicts that the mapping was there.
+ * @until: the first time that it is known not to be there, or is another program's;
+ *	UINT64_MAX if none is known. It is not after the question only if that is later
+ *	than the exit of the process.
  * @user: a pointer of the caller, NULL at first, that is kept with the mapping. Processes
  *	that inherited the mapping by fork(2) share it. &procmap_table_options.gone is
  *	called when the mapping is forgotten.

