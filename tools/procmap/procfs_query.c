@@ -449,6 +449,34 @@ static void check_process(const struct options *options)
 		fail("--interval and --bench work on one process: use -p PID");
 }
 
+static void check_work(const struct options *options)
+{
+	const struct {
+		bool is_given;
+		const char *name;
+	} works[] = {
+		{ options->nr_addrs, "addresses" },
+		{ options->file, "-f FILE" },
+		{ options->list, "--list" },
+		{ options->name, "--name" },
+		{ options->sum, "--sum" },
+		{ options->deleted, "--deleted" },
+		{ options->build_ids, "--build-ids" },
+	};
+	const char *first = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(works) / sizeof(*works); i++) {
+		if (first && works[i].is_given)
+			fail("%s and %s exclude each other: use one of them", first,
+			     works[i].name);
+		if (works[i].is_given)
+			first = works[i].name;
+	}
+	if (!first)
+		fail("give addresses, -f FILE, --list, --name, --sum, --deleted or --build-ids");
+}
+
 static void check_options(const struct options *options)
 {
 	if (options->scale) {
@@ -463,9 +491,7 @@ static void check_options(const struct options *options)
 		return;
 	}
 	check_process(options);
-	if (options->list + !!options->name + options->sum + options->deleted +
-	    options->build_ids + !!options->file + !!options->nr_addrs != 1)
-		fail("give addresses, -f FILE, --list, --name, --sum, --deleted or --build-ids");
+	check_work(options);
 	if (options->sort && !options->file && !options->nr_addrs)
 		fail("--sort is for addresses: use it with them, or with -f FILE");
 	if (options->compare && options->runs)

@@ -148,8 +148,7 @@ void report_skipped(size_t nr);
  * @is_pipe: whoever writes it may wait for the answers.
  * @has_address: an address was found.
  * @line: the number of lines that were read.
- * @text: the line that was read last; close_input() frees it.
- * @size: the size of @text.
+ * @text: the line that was read last.
  */
 struct input {
 	const char *name;
@@ -157,8 +156,7 @@ struct input {
 	bool is_pipe;
 	bool has_address;
 	size_t line;
-	char *text;
-	size_t size;
+	char text[4096];
 };
 
 const char *quote(const char *text, size_t len);

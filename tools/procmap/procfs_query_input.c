@@ -78,12 +78,29 @@ static bool take_address(const struct input *input, size_t len, uint64_t *addr)
 	return true;
 }
 
+/* Returns the length of the next line; 0 at the end of the input, or after an error. */
+static size_t read_line(struct input *input)
+{
+	size_t len = 0;
+	int c;
+
+	while ((c = getc_unlocked(input->file)) != EOF) {
+		if (len == sizeof(input->text))
+			fail("%s:%zu: the line is too long: give one address per line",
+			     input->name, input->line + 1);
+		input->text[len++] = c;
+		if (c == '\n')
+			break;
+	}
+	return len;
+}
+
 /* Returns false at the end of the input. */
 bool next_address(struct input *input, uint64_t *addr)
 {
-	ssize_t len;
+	size_t len;
 
-	while ((len = getline(&input->text, &input->size, input->file)) >= 0) {
+	while ((len = read_line(input))) {
 		input->line++;
 		if (take_address(input, len, addr)) {
 			input->has_address = true;
@@ -101,7 +118,6 @@ bool next_address(struct input *input, uint64_t *addr)
 
 void close_input(struct input *input)
 {
-	free(input->text);
 	if (input->file && input->file != stdin)
 		fclose(input->file);
 }

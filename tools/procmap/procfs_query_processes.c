@@ -4,24 +4,30 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <glob.h>
 #include <limits.h>
 #include <unistd.h>
 
 /*
- * Read the rest of a file, up to its end or an error. The bytes end with a NUL. The
- * caller frees them.
+ * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
+ * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
  */
 char *read_all(FILE *file, size_t *len)
 {
+	bool is_text = true;
 	char *bytes = NULL;
 	size_t size = 0;
 
-	for (*len = 0; !feof(file) && !ferror(file);) {
+	for (*len = 0; is_text && !feof(file) && !ferror(file);) {
+		size_t more;
+
 		if (*len + 1 >= size) {
 			size = size * 2 + 64 * 1024;
 			bytes = need(realloc(bytes, size));
 		}
-		*len += fread(bytes + *len, 1, size - 1 - *len, file);
+		more = fread(bytes + *len, 1, size - 1 - *len, file);
+		is_text = !memchr(bytes + *len, '\0', more);
+		*len += more;
 	}
 	if (bytes)
 		bytes[*len] = '\0';
@@ -67,6 +73,23 @@ void cut_deleted(char *path)
 		path[len - strlen(DELETED)] = '\0';
 }
 
+/* The process's main thread may have exited: its other threads have the program. */
+static ssize_t read_link_of_thread(pid_t pid, char *program)
+{
+	char pattern[sizeof("/proc//task/*/exe") + 3 * sizeof(pid)];
+	ssize_t len = -1;
+	glob_t links;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/exe", pid);
+	if (glob(pattern, GLOB_NOSORT, NULL, &links))
+		return -1;
+	for (i = 0; i < links.gl_pathc && len < 0; i++)
+		len = readlink(links.gl_pathv[i], program, PATH_MAX - 1);
+	globfree(&links);
+	return len;
+}
+
 /* The path of the program that a process runs, or NULL; the caller frees it. */
 char *program_of(pid_t pid)
 {
@@ -76,6 +99,8 @@ char *program_of(pid_t pid)
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	len = readlink(link, program, PATH_MAX - 1);
+	if (len < 0 && errno == ENOENT)
+		len = read_link_of_thread(pid, program);
 	if (len < 0) {
 		free(program);
 		return NULL;

@@ -745,10 +745,15 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_there_has_to_be_one_thing_to_do(self):
         message = ("give addresses, -f FILE, --list, --name, --sum, --deleted or "
                    "--build-ids")
-        for args in ((), ("--list", "400000"), ("--list", "--name", "x"),
-                     ("--list", "-f", self.addresses),
-                     ("-f", self.addresses, "400000")):
-            self.refused(message, *args)
+        self.refused(message)
+        for first, second, *args in (
+                ("addresses", "--list", "--list", "400000"),
+                ("--list", "--name", "--list", "--name", "x"),
+                ("-f FILE", "--list", "--list", "-f", self.addresses),
+                ("addresses", "-f FILE", "-f", self.addresses, "400000"),
+                ("--sum", "--deleted", "--deleted", "--sum")):
+            self.refused(f"{first} and {second} exclude each other: use one of them",
+                         *args)
 
     def test_options_that_exclude_each_other_are_refused(self):
         def refused(message, *args):
@@ -803,6 +808,12 @@ class ProcfsQueryTest(unittest.TestCase):
             empty = self.write("empty", content)
             self.refused(f"{empty}:{line}: {message}", "-f", empty)
         self.refused(f"standard input:0: {message}", "-f", "-")
+
+    def test_input_without_end_is_not_read(self):
+        self.refused("/dev/zero:1: the line is too long: give one address per line",
+                     "-f", "/dev/zero")
+        self.run_tool("--maps-file", "/dev/zero", "--list", of=None, status=2,
+                      message=re.compile("^procfs_query: /dev/zero: .*\n$"))
 
     def test_file_that_cannot_be_read_is_told(self):
         message = "give a file with one address per line"
