@@ -37,8 +37,9 @@ struct procmap;
 
 /**
  * enum procmap_method - the interface of the kernel to use
- * @PROCMAP_ANY_METHOD: the fastest one that this kernel has: PROCMAP_BY_SCAN, or
- *	else PROCMAP_BY_QUERY, or else PROCMAP_BY_TEXT.
+ * @PROCMAP_ANY_METHOD: the one that takes the fewest instructions, of those that this
+ *	kernel has: PROCMAP_BY_SCAN, or else PROCMAP_BY_QUERY, or else PROCMAP_BY_TEXT. A
+ *	walk over thousands of mappings by queries can take longer than by the text.
  * @PROCMAP_BY_QUERY: PROCMAP_QUERY only.
  * @PROCMAP_BY_TEXT: only the text of maps, or smaps for page sizes.
  * @PROCMAP_BY_SCAN: PROCMAP_SCAN for many mappings at a time, PROCMAP_QUERY for
