@@ -24,8 +24,7 @@
 
 #include "procmap.h"
 
-#define hidden		__attribute__((visibility("hidden")))
-#define noinline	__attribute__((noinline))
+#define hidden	__attribute__((visibility("hidden")))
 
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)

@@ -1879,8 +1879,8 @@ static void forget_reading(struct process *process)
 	process->is_settled = false;
 }
 
-static noinline int
-find_slowly(struct procmap_table *table, pid_t pid, uint64_t time, uint64_t addr)
+static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
+		       uint64_t addr)
 {
 	struct process *process = find_process(table, pid);
 	const uint64_t readings = table->stats.readings;
