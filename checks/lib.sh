@@ -16,14 +16,15 @@ lib_is_warning_free() {
 }
 
 declared_functions() {
-	sed -nE 's/^([a-z][a-z_ ]*[ *])?(procmap_[a-z_]+)\(.*/\2/p' "$lib/procmap.h" | sort
+	sed -nE 's/^([a-z][a-z_ ]*[ *])?(procmap_[a-z_]+)\(.*/\2/p' "$lib"/procmap{,_table}.h |
+		sort
 }
 
 # Any program may include the header: before all others, and with all warnings.
 header_is_portable() {
 	local cc std
 	cat >"$tmp/header.c" <<-END
-		#include <procmap.h>
+		#include <procmap_table.h>
 
 		int main(void)
 		{

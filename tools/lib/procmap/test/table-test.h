@@ -239,7 +239,19 @@ static void world_shuffle(const struct world *world, unsigned int *seed, uint64_
 	}
 }
 
-TEST(table_knows_what_events_report)
+/* For their time limit: some take a minute in an emulated guest, or with valgrind. */
+FIXTURE(table) {
+};
+
+FIXTURE_SETUP(table)
+{
+}
+
+FIXTURE_TEARDOWN(table)
+{
+}
+
+TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
 {
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
@@ -271,7 +283,7 @@ TEST(table_knows_what_events_report)
 }
 
 /* Three CPUs, each with its own events in order: all ways to merge them. */
-TEST(table_takes_all_interleavings)
+TEST_F_TIMEOUT(table, takes_all_interleavings, SLOW)
 {
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
@@ -327,7 +339,7 @@ TEST(table_takes_all_interleavings)
 }
 
 /* A log that goes on and on is condensed, and still knows the last of it. */
-TEST(table_forgets_what_is_older_than_the_window)
+TEST_F_TIMEOUT(table, forgets_what_is_older_than_the_window, SLOW)
 {
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
@@ -421,7 +433,7 @@ static bool is_knowable(const struct world *world, int pid, int page, uint64_t t
  * With readings: what has an event is known, and what is not mapped is not invented:
  * the answer is what was mapped at the page last, or before.
  */
-TEST(table_reads_what_events_do_not_report)
+TEST_F_TIMEOUT(table, reads_what_events_do_not_report, SLOW)
 {
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
@@ -494,7 +506,7 @@ static int report_mapped(struct procmap_table *table, uint64_t time, int pid, in
 	return world_report(table, &event);
 }
 
-TEST(table_keeps_pointers_of_the_caller)
+TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -544,7 +556,7 @@ TEST(table_keeps_pointers_of_the_caller)
 	procmap_table_free(table);
 }
 
-TEST(table_calls_back_when_all_goes)
+TEST_F_TIMEOUT(table, calls_back_when_all_goes, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -562,7 +574,7 @@ TEST(table_calls_back_when_all_goes)
 }
 
 /* What is said of the process of an ID that was used again. */
-TEST(table_knows_a_process_id_that_is_used_again)
+TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -617,7 +629,7 @@ TEST(table_knows_a_process_id_that_is_used_again)
 	procmap_table_free(table);
 }
 
-TEST(table_shares_what_children_inherit)
+TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -652,7 +664,7 @@ TEST(table_shares_what_children_inherit)
 	procmap_table_free(table);
 }
 
-TEST(table_keeps_its_limits)
+TEST_F_TIMEOUT(table, keeps_its_limits, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -702,7 +714,7 @@ TEST(table_keeps_its_limits)
 }
 
 /* A miss, or a process that is gone, is read again, but not at once. */
-TEST(table_does_not_read_again_and_again)
+TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 {
 	struct world world = { .now = 1000 };
 	struct procmap_table_options options = world_options(&world);
@@ -755,7 +767,7 @@ TEST(table_does_not_read_again_and_again)
 	procmap_table_free(table);
 }
 
-TEST(table_reads_again_when_events_were_lost)
+TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 {
 	struct world world = { .now = 1000 };
 	struct procmap_table_options options = world_options(&world);
@@ -809,7 +821,7 @@ TEST(table_reads_again_when_events_were_lost)
 }
 
 /* What was read voids what events had said before, and not what they report later. */
-TEST(table_believes_what_was_read)
+TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 {
 	struct world world = { .now = 200 };
 	struct procmap_table_options options = world_options(&world);
@@ -857,7 +869,7 @@ TEST(table_believes_what_was_read)
 	procmap_table_free(table);
 }
 
-TEST(table_drops_what_comes_too_late)
+TEST_F_TIMEOUT(table, drops_what_comes_too_late, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -893,7 +905,7 @@ static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int p
 }
 
 /* An event of the parent comes late, and the birth is settled before the next question. */
-TEST(table_does_not_keep_a_view_that_is_void)
+TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 {
 	struct world world = { .now = 200 };
 	struct procmap_table_options options = world_options(&world);
@@ -946,7 +958,7 @@ TEST(table_does_not_keep_a_view_that_is_void)
 }
 
 /* A reading is not condensed into what is older: events may void it. */
-TEST(table_condenses_what_is_certain)
+TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 {
 	struct world world = { .now = 2000 };
 	struct procmap_table_options options = world_options(&world);
@@ -1005,7 +1017,7 @@ TEST(table_condenses_what_is_certain)
 }
 
 /* A stack whose process is forgotten by the last question, and one of many parents. */
-TEST(table_resolves_what_it_still_has)
+TEST_F_TIMEOUT(table, resolves_what_it_still_has, SLOW)
 {
 	struct world world = { .now = 1000 };
 	struct procmap_table_options options = world_options(&world);
@@ -1046,7 +1058,7 @@ TEST(table_resolves_what_it_still_has)
 	procmap_table_free(table);
 }
 
-TEST(table_refuses_nonsense)
+TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
@@ -1136,7 +1148,7 @@ TEST(table_refuses_nonsense)
 	procmap_table_free(table);
 }
 
-TEST(table_survives_that_each_allocation_fails)
+TEST_F_TIMEOUT(table, survives_that_each_allocation_fails, SLOW)
 {
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
@@ -1170,7 +1182,7 @@ TEST(table_survives_that_each_allocation_fails)
 }
 
 /* Real processes: a child of this one, which executes a program. */
-TEST(table_finds_what_the_text_has)
+TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 {
 	const struct procmap_table_options options = {
 		.size = sizeof(options),
