@@ -619,18 +619,43 @@ static size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
+/* The last of the first @nr facts that says something of mappings. */
+static const struct fact *last_change(const struct process *process, size_t nr)
+{
+	while (process->facts[nr - 1].kind >= NAMED)
+		nr--;
+	return &process->facts[nr - 1];
+}
+
+/* The last of the first @nr facts that begins a program. */
+static const struct fact *last_begun(const struct process *process, size_t nr)
+{
+	while (process->facts[nr - 1].kind != BEGUN)
+		nr--;
+	return &process->facts[nr - 1];
+}
+
+/* The index of the fact that has a birth, in the log of the child. */
+static size_t index_of(const struct birth *birth)
+{
+	const struct fact *const facts = birth->child->facts;
+	size_t at = 0;
+
+	while (facts[at].kind != BEGUN || facts[at].birth != birth)
+		at++;
+	return at;
+}
+
 /*
  * From when on is that known which was read? Of what events had said before, it is known
  * only at that time; but if they had said nothing, it is taken to have been there.
  */
 static uint64_t known_from(const struct process *process, size_t reading)
 {
-	size_t i = reading;
+	const struct fact *const before = last_change(process, reading);
 
-	while (i-- && process->facts[i].kind >= NAMED)
-		;
-	return process->facts[i].kind == BEGUN && !process->facts[i].birth ?
-	       process->facts[i].time : process->facts[reading].time;
+	return before->kind == BEGUN && !before->birth ?
+	       before->time : process->facts[reading].time;
 }
 
 /**
@@ -731,19 +756,11 @@ static void look_back(const struct process *process, size_t nr, struct lookup *l
 	}
 }
 
-/* The time from which on the first @nr facts are all that is known. */
-static uint64_t last_change(const struct process *process, size_t nr)
-{
-	while (process->facts[nr - 1].kind >= NAMED)
-		nr--;
-	return process->facts[nr - 1].time;
-}
-
 /* What was read later, and was not mapped in between, was there before. */
 static void look_forward(const struct process *process, size_t nr, uint64_t time,
 			 struct lookup *lookup)
 {
-	const uint64_t from = last_change(process, nr);
+	const uint64_t from = last_change(process, nr)->time;
 	const struct piece *piece;
 
 	for (; nr < process->nr_facts; nr++) {
@@ -976,7 +993,7 @@ static int paint_back(struct painting *painting, const struct process *process,
 static int paint_forward(struct painting *painting, const struct process *process,
 			 size_t nr, uint64_t time)
 {
-	const uint64_t from = last_change(process, nr);
+	const uint64_t from = last_change(process, nr)->time;
 	int err = 0;
 	size_t i;
 
@@ -1080,6 +1097,13 @@ static void drop_view(struct procmap_table *table, struct process *process)
 	process->is_settled = false;
 }
 
+/* Is there a view, which is not void? Without births, no other process makes it so. */
+static bool has_view(const struct procmap_table *table, const struct process *process)
+{
+	return process->view &&
+	       (process->of_changes == table->changes || !process->nr_births);
+}
+
 static struct view *view_at(struct procmap_table *table, struct process *process,
 			    uint64_t time, unsigned int forks);
 
@@ -1091,17 +1115,14 @@ static struct view *view_at(struct procmap_table *table, struct process *process
 static bool have_view(struct procmap_table *table, struct process *process,
 		      unsigned int forks)
 {
-	const struct fact *last = &process->facts[process->nr_facts - 1];
+	const struct fact *const last = last_change(process, process->nr_facts);
 	struct view *view;
 
-	if (process->view &&
-	    (process->of_changes == table->changes || !process->nr_births)) {
+	if (has_view(table, process)) {
 		process->of_changes = table->changes;
 		return true;
 	}
 	drop_view(table, process);
-	while (last->kind >= NAMED)
-		last--;
 	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX) {
 		view = view_at(table, last->birth->parent, last->time, forks + 1);
 	} else if (last->kind == WAS_READ &&
@@ -1139,19 +1160,14 @@ static struct view *view_at(struct procmap_table *table, struct process *process
 static void extend_view(struct procmap_table *table, struct process *process,
 			const struct fact *fact)
 {
-	struct view *copy = process->view;
+	struct view *view = has_view(table, process) ? process->view : NULL;
 
-	if (!process->view)
-		return;
-	if (process->nr_births && process->of_changes != table->changes)
-		copy = NULL;
-	else if (process->view->refs > 1)
-		copy = copy_view(table, process->view);
-	if (copy && copy != process->view) {
+	if (view && view->refs > 1) {
+		view = copy_view(table, view);
 		put_view(table, process->view);
-		process->view = copy;
+		process->view = view;
 	}
-	if (!copy || paint_above(table, copy, fact->time, fact->record))
+	if (!view || paint_above(table, view, fact->time, fact->record))
 		drop_view(table, process);
 }
 
@@ -1287,10 +1303,8 @@ static bool is_over(const struct procmap_table *table, const struct birth *birth
 	const struct process *const process = birth->child;
 	const uint64_t oldest = oldest_time(table);
 	const struct birth *child = process->children;
-	size_t at = 0;
+	size_t at = index_of(birth);
 
-	while (process->facts[at].kind != BEGUN || process->facts[at].birth != birth)
-		at++;
 	do {
 		at++;
 		if (at == process->nr_facts || process->facts[at].time > oldest)
@@ -1332,13 +1346,11 @@ static void settle_birth(struct procmap_table *table, struct birth *birth,
 	const char *const comm = find_comm(birth->parent, birth->time);
 	struct fact named = { .time = birth->time, .kind = NAMED };
 	struct process *const child = birth->child;
-	size_t at = 0;
+	const size_t at = index_of(birth);
 
 	/* It is in a log, which may be the one that is about to be moved. */
 	if (comm)
 		memcpy(named.comm, comm, sizeof(named.comm));
-	while (child->facts[at].kind != BEGUN || child->facts[at].birth != birth)
-		at++;
 	child->facts[at].birth = NULL;
 	put_birth(table, birth);
 	if (view && !insert_fact(table, child, at + 1, &condensed)) {
@@ -1441,7 +1453,7 @@ static void condense(struct procmap_table *table, struct process *process)
 	nr = facts_up_to(process, oldest_time(table));
 	/* As many may be left. */
 	if (nr > 4) {
-		time = last_change(process, nr);
+		time = last_change(process, nr)->time;
 		settle_births(table, process, time);
 		view = make_view(table, process, time, false);
 		if (view)
@@ -1764,6 +1776,11 @@ static void answer(struct procmap_table *table, struct record *record, uint64_t 
 	table->found.user = &record->user;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* The time of an exit up to which nothing was mapped, or UINT64_MAX. */
 static uint64_t last_exit(const struct process *process, size_t nr)
 {
@@ -1799,21 +1816,18 @@ static uint64_t known_until(const struct process *process, size_t nr, uint64_t a
 		case WAS_READ:
 			at = pieces_below(fact->view, addr);
 			piece = at < fact->view->nr ? &fact->view->pieces[at] : NULL;
-			if (!piece || piece->start > addr) {
-				if (fact->view->extent == OF_ALL ||
-				    is_executable(record))
-					return exit < fact->time ? exit : fact->time;
-			} else if (piece->record->file != record->file ||
-				   piece->record->offset - piece->record->start !=
-				   record->offset - record->start) {
-				return exit < fact->time ? exit : fact->time;
-			}
+			if (!piece || piece->start > addr ?
+			    fact->view->extent == OF_ALL || is_executable(record) :
+			    piece->record->file != record->file ||
+			    piece->record->offset - piece->record->start !=
+			    record->offset - record->start)
+				return earlier(exit, fact->time);
 			break;
 		case CONDENSED:
 		case BEGUN:
-			return exit < fact->time ? exit : fact->time;
+			return earlier(exit, fact->time);
 		case EXITED:
-			exit = exit < fact->time ? exit : fact->time;
+			exit = earlier(exit, fact->time);
 			break;
 		case NAMED:
 			break;
@@ -1828,7 +1842,7 @@ static struct record *find_in_log(struct procmap_table *table,
 				  uint64_t addr)
 {
 	struct lookup lookup = { .addr = addr, .high = UINT64_MAX };
-	size_t nr = facts_up_to(process, time);
+	const size_t nr = facts_up_to(process, time);
 	const struct fact *begun;
 	struct record *record;
 
@@ -1839,9 +1853,7 @@ static struct record *find_in_log(struct procmap_table *table,
 	answer(table, record, lookup.low > record->start ? lookup.low : record->start,
 	       lookup.high < record->end ? lookup.high : record->end);
 	table->found.until = known_until(process, nr, addr, record);
-	while (process->facts[nr - 1].kind != BEGUN)
-		nr--;
-	begun = &process->facts[nr - 1];
+	begun = last_begun(process, nr);
 	/* The parent may have had it before. */
 	table->found.from = lookup.from > begun->time ? lookup.from : begun->time;
 	table->found.process_user = &begun->image->user;
@@ -1948,31 +1960,36 @@ int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 			  const uint64_t *addrs, size_t nr_addrs,
 			  struct procmap_table_mapping *mappings)
 {
-	const struct procmap_table_mapping *mapping;
+	const struct procmap_table_mapping none = { .from = 0 }, *mapping;
 	const struct process *process;
 	int err = 0, first = 0;
 	bool is_known = false, is_found = false;
+	uint64_t readings, evicted;
 	size_t i;
 
 	if (!table || pid <= 0 || !addrs || !mappings || !nr_addrs)
 		return -EINVAL;
-	/* What one answer has may be gone after the next question. */
+	readings = table->stats.readings;
+	evicted = table->stats.evicted;
 	for (i = 0; i < nr_addrs; i++) {
 		err = procmap_table_find(table, pid, time, addrs[i], &mapping);
+		mappings[i] = err ? none : *mapping;
 		is_found |= !err;
 		is_known |= !err || err == -ENOENT;
 		if (!first)
 			first = err;
 	}
-	process = find_process(table, pid);
-	if (is_found && !process)
-		return -ENOSPC;
-	for (i = 0; i < nr_addrs; i++) {
-		if (process && (find_in_view(table, process, time, addrs[i]) ||
-				find_in_log(table, process, time, addrs[i])))
-			mappings[i] = table->found;
-		else
-			memset(&mappings[i], 0, sizeof(mappings[i]));
+	/* What an answer had may have gone with a reading, or with another process. */
+	if (table->stats.readings != readings || table->stats.evicted != evicted) {
+		process = find_process(table, pid);
+		if (is_found && !process)
+			return -ENOSPC;
+		for (i = 0; i < nr_addrs; i++)
+			mappings[i] = process && (find_in_view(table, process, time,
+							       addrs[i]) ||
+						  find_in_log(table, process, time,
+							      addrs[i])) ?
+				      table->found : none;
 	}
 	return is_known ? 0 : first;
 }
@@ -2138,11 +2155,9 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 /* The number of births that what a process has stands on. */
 static unsigned int depth_of(const struct process *process)
 {
-	size_t nr = process->nr_facts;
+	const struct birth *const birth = last_begun(process, process->nr_facts)->birth;
 
-	while (process->facts[--nr].kind != BEGUN)
-		;
-	return process->facts[nr].birth ? process->facts[nr].birth->depth : 0;
+	return birth ? birth->depth : 0;
 }
 
 /* The program that a process runs, or the process itself, is another one from then on. */
@@ -2225,38 +2240,39 @@ int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
 	return end_event(table, process, begin(table, process, NULL, time));
 }
 
+/* An event of the main thread. Others are not of interest. */
+static int add_event(struct procmap_table *table, pid_t pid, pid_t tid,
+		     const struct fact *fact)
+{
+	struct process *process;
+	int err;
+
+	if (tid != pid)
+		return 0;
+	process = process_of_event(table, pid, fact->time, &err);
+	if (!process)
+		return err;
+	return end_event(table, process, add_fact(table, process, fact));
+}
+
 int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time,
 		       const char *comm)
 {
 	struct fact named = { .time = time, .kind = NAMED };
-	struct process *process;
-	int err;
 
 	if (!table || pid <= 0 || tid <= 0 || !comm)
 		return -EINVAL;
-	if (tid != pid)
-		return 0;
-	process = process_of_event(table, pid, time, &err);
-	if (!process)
-		return err;
 	strncpy(named.comm, comm, sizeof(named.comm) - 1);
-	return end_event(table, process, add_fact(table, process, &named));
+	return add_event(table, pid, tid, &named);
 }
 
 int procmap_table_exit(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time)
 {
 	const struct fact exited = { .time = time, .kind = EXITED };
-	struct process *process;
-	int err;
 
 	if (!table || pid <= 0 || tid <= 0)
 		return -EINVAL;
-	if (tid != pid)
-		return 0;
-	process = process_of_event(table, pid, time, &err);
-	if (!process)
-		return err;
-	return end_event(table, process, add_fact(table, process, &exited));
+	return add_event(table, pid, tid, &exited);
 }
 
 int procmap_table_lost(struct procmap_table *table, uint64_t time)

@@ -421,6 +421,14 @@ static int world_open(void *context, pid_t pid, enum procmap_method method,
 	return len ? procmap_open_text(world->text, len, procmap) : -ESRCH;
 }
 
+/* The processes of the world are read, too. */
+static void read_world(struct procmap_table_options *options)
+{
+	options->flags = 0;
+	options->now = world_now;
+	options->open = world_open;
+}
+
 /* Could the table know what the page had at the time? */
 static bool is_knowable(const struct world *world, int pid, int page, uint64_t time)
 {
@@ -440,9 +448,7 @@ TEST_F_TIMEOUT(table, reads_what_events_do_not_report, SLOW)
 	unsigned long hits = 0, readings = 0;
 	unsigned int seed;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.reread = 30;
 	for (seed = 1; seed <= 400; seed++) {
 		unsigned int random = seed * 99;
@@ -702,9 +708,7 @@ TEST_F_TIMEOUT(table, keeps_its_limits, SLOW)
 	/* A process that is too large alone. */
 	options.max_bytes = 0;
 	options.max_mappings = 4;
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < WORLD_PAGES; i++)
 		world.pages[0][i] = (struct world_page) { .id = i + 1 };
@@ -723,9 +727,7 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	struct procmap_table *table;
 	int i;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_stats(table);
@@ -775,9 +777,7 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	const struct procmap_table_stats *stats;
 	struct procmap_table *table;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_stats(table);
@@ -829,9 +829,7 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 	struct procmap_table *table;
 	int i;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.keep_exited = 50;
 	options.window = 10;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
@@ -941,9 +939,7 @@ TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 	procmap_table_free(table);
 
 	/* What was read of the parent is of another program than the child has. */
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.window = UINT64_MAX;
 	options.reread = 1000000;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
@@ -966,9 +962,7 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 	char comm[PROCMAP_COMM_SIZE];
 	int i;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.reread = UINT64_MAX;
 	options.window = 1000;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
@@ -1026,9 +1020,7 @@ TEST_F_TIMEOUT(table, resolves_what_it_still_has, SLOW)
 	struct procmap_table *table;
 	int i;
 
-	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	read_world(&options);
 	options.max_mappings = 6;
 	for (i = 0; i < 7; i++)
 		world.pages[0][i] = (struct world_page) {
