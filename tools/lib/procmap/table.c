@@ -2262,7 +2262,7 @@ int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64
 
 	if (!table || pid <= 0 || tid <= 0 || !comm)
 		return -EINVAL;
-	strncpy(named.comm, comm, sizeof(named.comm) - 1);
+	memcpy(named.comm, comm, strnlen(comm, sizeof(named.comm) - 1));
 	return add_event(table, pid, tid, &named);
 }
 
