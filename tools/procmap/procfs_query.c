@@ -20,25 +20,6 @@
 /* A process that executes another program meanwhile is tried at most this often. */
 #define ATTEMPTS_MAX		10
 
-void *need(void *memory)
-{
-	if (!memory)
-		fail("out of memory");
-	return memory;
-}
-
-/*
- * An array of @nr elements, with room for one more. @room is the number that it has room
- * for, and @size that of the bytes of one.
- */
-void *room_for_one(void *elements, size_t nr, size_t *room, size_t size)
-{
-	if (nr < *room)
-		return elements;
-	*room = *room * 2 + 16;
-	return need(reallocarray(elements, *room, size));
-}
-
 /* Whether there may be several processes, so that each needs a heading. */
 bool is_of_many(const struct options *options)
 {
@@ -287,18 +268,6 @@ static const char argp_doc[] =
 	"  0  something was found, and with --compare nothing differs\n"
 	"  1  nothing was found, or something differs\n"
 	"  2  bad usage, or the process cannot be inspected";
-
-static bool parse_number(const char *text, unsigned long max,
-			 unsigned long *number)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*number = strtoul(text, &end, 10);
-	return !errno && !*end && *number && *number <= max;
-}
 
 static void set_interval(struct options *options, const char *text)
 {

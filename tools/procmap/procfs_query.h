@@ -18,12 +18,11 @@
 #include <string.h>
 #include <sys/types.h>
 
-#define EXIT_TROUBLE		2
+#include "json.h"
+#include "tool.h"
 
 /* What the kernel appends to the path of a file that was deleted. */
 #define DELETED			" (deleted)"
-
-#define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 /* The methods: query, scan, text. */
 #define NR_METHODS			3
@@ -97,8 +96,6 @@ struct options {
 
 /* procfs_query.c */
 
-void *need(void *memory);
-void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool is_of_many(const struct options *options);
 bool prints_mappings(const struct options *options);
 const char *method_name(enum procmap_method method);
@@ -159,7 +156,6 @@ struct input {
 	char text[4096];
 };
 
-const char *quote(const char *text, size_t len);
 const char *parse_address(const char *text, size_t len, uint64_t *addr);
 void open_input(struct input *input, const char *path);
 bool next_address(struct input *input, uint64_t *addr);
@@ -175,35 +171,6 @@ void close_input(struct input *input);
 int show(const struct options *options, FILE *out);
 int answer(const struct options *options, struct input *input);
 
-/**
- * struct output - output that is held back until all of it is known to be good
- * @file: the stream to write to.
- * @bytes: what was written; end_output() frees it.
- * @len: the number of bytes.
- */
-struct output {
-	FILE *file;
-	char *bytes;
-	size_t len;
-};
-
-void begin_output(struct output *output);
-void end_output(struct output *output, bool is_good);
-void look_at_terminal(void);
-
-/* The fewest columns for a name, even on a narrow terminal. */
-#define NAME_WIDTH_MIN		20
-
-enum colour {
-	BOLD = 1,
-	RED = 31,
-	GREEN = 32,
-	YELLOW = 33,
-};
-
-int print_coloured(FILE *out, enum colour colour, const char *text);
-void print_whole_name(FILE *out, const char *name);
-size_t print_name(FILE *out, const char *name, size_t column);
 /* The columns of a build ID, without the blank after it. */
 #define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
 
@@ -220,44 +187,19 @@ struct line_format {
 };
 
 struct line_format line_format(const struct options *options);
-char *escape(const char *path);
 void print_process(FILE *out, const struct options *options);
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format);
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma);
 void permissions(const struct procmap_mapping *vma, char text[5]);
-bool is_control(uint32_t c);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
-void print_hex(FILE *out, const void *bytes, size_t len);
 
 /* procfs_query_json.c */
-
-/**
- * struct json - a JSON object that is being written
- * @out: the stream.
- * @first: the next member or element needs no comma.
- * @one_line: the object is one line, also if it has arrays.
- */
-struct json {
-	FILE *out;
-	bool first;
-	bool one_line;
-};
 
 struct json json_to(FILE *out, const struct options *options);
 void json_begin(struct json *json, const struct options *options);
 void json_end(struct json *json);
-void json_open(struct json *json, const char *key, char bracket);
-void json_close(struct json *json, char bracket);
-void json_null(struct json *json, const char *key);
-void json_bool(struct json *json, const char *key, bool value);
-void json_number(struct json *json, const char *key, uint64_t value);
-void json_real(struct json *json, const char *key, double value);
-void json_address(struct json *json, const char *key, uint64_t addr);
-void json_string(struct json *json, const char *key, const char *string);
-void json_exact(struct json *json, const char *key, const char *hex_key,
-		const char *bytes, size_t len);
 void json_inode(struct json *json, const struct procmap_mapping *vma);
 void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);

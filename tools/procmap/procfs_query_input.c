@@ -5,21 +5,6 @@
 #include <ctype.h>
 #include <sys/stat.h>
 
-/* A message repeats at most this many bytes of bad input. */
-#define QUOTE_LEN_MAX		60
-
-/* Bad input, cut and made printable for a message of one line. */
-const char *quote(const char *text, size_t len)
-{
-	static char quoted[QUOTE_LEN_MAX + sizeof("...")];
-	size_t i;
-
-	for (i = 0; i < len && i < QUOTE_LEN_MAX; i++)
-		quoted[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
-	strcpy(quoted + i, i < len ? "..." : "");
-	return quoted;
-}
-
 /* Parse an address. Returns NULL, or what is wrong with it. */
 const char *parse_address(const char *text, size_t len, uint64_t *addr)
 {

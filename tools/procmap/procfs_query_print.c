@@ -5,149 +5,11 @@
  */
 #include "procfs_query.h"
 
-#include <locale.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-#include <wchar.h>
-
 /*
  * Where names begin on a terminal too narrow for the column of the text, and where
  * other columns than those of the text begin.
  */
 #define NARROW_COLUMN		56
-
-/**
- * struct terminal - properties of standard output
- * @colours: print colours: it is a terminal, and the user did not turn them off.
- * @width: the columns of the terminal; 0 if it is not a terminal.
- */
-static struct terminal {
-	bool colours;
-	size_t width;
-} terminal;
-
-void look_at_terminal(void)
-{
-	const char *const columns = getenv("COLUMNS");
-	const char *const no_color = getenv("NO_COLOR");
-	const char *const term = getenv("TERM");
-	struct winsize size = {};
-
-	/* mbrtowc() and wcwidth() need it, and fnmatch(3) for what one character is. */
-	setlocale(LC_CTYPE, "");
-	if (!isatty(STDOUT_FILENO))
-		return;
-	if (columns && atoi(columns) > 0)
-		terminal.width = atoi(columns);
-	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		terminal.width = size.ws_col;
-	else
-		terminal.width = 80;
-	terminal.colours = (!no_color || !*no_color) &&
-			   term && strcmp(term, "dumb");
-}
-
-/* Returns the columns of @text. */
-int print_coloured(FILE *out, enum colour colour, const char *text)
-{
-	if (terminal.colours)
-		fprintf(out, "\033[%dm%s\033[m", colour, text);
-	else
-		fputs(text, out);
-	return strlen(text);
-}
-
-/*
- * What a terminal obeys, what changes the order in which it shows the rest, what ends a
- * line, and what is not seen.
- */
-bool is_control(uint32_t c)
-{
-	return c < ' ' || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
-	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff ||
-	       (c >= 0xe0000 && c <= 0xe007f);
-}
-
-/*
- * Get the next character of a name for a terminal. Invalid bytes and control
- * characters become ?. Returns its length in bytes.
- */
-static size_t next_character(const char *name, mbstate_t *state, wchar_t *wide,
-			     size_t *width)
-{
-	const size_t bytes = mbrtowc(wide, name, strlen(name), state);
-	const bool is_one = bytes != (size_t)-1 && bytes != (size_t)-2;
-
-	if (is_one && !is_control(*wide) && wcwidth(*wide) >= 0) {
-		*width = wcwidth(*wide);
-		return bytes;
-	}
-	*state = (mbstate_t) {};
-	*wide = L'?';
-	*width = 1;
-	return is_one ? bytes : 1;
-}
-
-static size_t width_of(const char *name)
-{
-	size_t width, sum = 0;
-	mbstate_t state = {};
-	wchar_t wide;
-
-	while (*name) {
-		name += next_character(name, &state, &wide, &width);
-		sum += width;
-	}
-	return sum;
-}
-
-/* Print a name: as it is, unless on a terminal. */
-void print_whole_name(FILE *out, const char *name)
-{
-	mbstate_t state = {};
-	wchar_t wide;
-	size_t width;
-
-	if (!terminal.width) {
-		fputs(name, out);
-		return;
-	}
-	while (*name) {
-		const size_t len = next_character(name, &state, &wide, &width);
-
-		if (wide == L'?')
-			fputc('?', out);
-		else
-			fwrite(name, 1, len, out);
-		name += len;
-	}
-}
-
-/*
- * Print a name at @column of a line. If it is too long for the terminal, cut its
- * beginning. Returns the columns that it takes on a terminal.
- */
-size_t print_name(FILE *out, const char *name, size_t column)
-{
-	size_t room = NAME_WIDTH_MIN, sum, width;
-	mbstate_t state = {};
-	wchar_t wide;
-
-	if (terminal.width > column + room)
-		room = terminal.width - column;
-	sum = terminal.width ? width_of(name) : 0;
-	if (sum > room) {
-		fputs("...", out);
-		while (sum + strlen("...") > room) {
-			name += next_character(name, &state, &wide, &width);
-			sum -= width;
-		}
-		sum += strlen("...");
-	}
-	print_whole_name(out, name);
-	return sum;
-}
 
 bool has_file(const struct procmap_mapping *vma)
 {
@@ -157,15 +19,6 @@ bool has_file(const struct procmap_mapping *vma)
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
 {
 	return addr - vma->start + vma->offset;
-}
-
-void print_hex(FILE *out, const void *bytes, size_t len)
-{
-	const unsigned char *const from = bytes;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		fprintf(out, "%02x", from[i]);
 }
 
 void permissions(const struct procmap_mapping *vma, char text[5])
@@ -207,22 +60,6 @@ struct line_format line_format(const struct options *options)
 		/* With an address, the line before has it. */
 		.build_id = options->build_id && prints_mappings(options),
 	};
-}
-
-/* Escape each newline in a path as the text does; the caller frees the result. */
-char *escape(const char *path)
-{
-	char *const escaped = need(malloc(strlen(path) * strlen("\\012") + 1));
-	char *to = escaped;
-
-	for (; *path; path++) {
-		if (*path == '\n')
-			to = stpcpy(to, "\\012");
-		else
-			*to++ = *path;
-	}
-	*to = '\0';
-	return escaped;
 }
 
 /* With --all or --exe, each process has a heading. */
@@ -275,12 +112,13 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format)
 {
 	const bool has_columns = format->build_id || format->rss;
+	const size_t width = terminal_width();
 	int column = format->column;
 	char perms[5];
 	int len;
 
 	if (has_columns ||
-	    (terminal.width && terminal.width < (size_t)column + 2 * NAME_WIDTH_MIN))
+	    (width && width < (size_t)column + 2 * NAME_WIDTH_MIN))
 		column = NARROW_COLUMN;
 	permissions(vma, perms);
 	len = fprintf(out, "%08" PRIx64 "-%08" PRIx64 " ", vma->start, vma->end);
@@ -479,33 +317,4 @@ int answer(const struct options *options, struct input *input)
 	if (err)
 		return err;
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-/* Fail on a full disk, or on a closed pipe if SIGPIPE is ignored. */
-static void write_output(const char *bytes, size_t len)
-{
-	while (len) {
-		const ssize_t written = write(STDOUT_FILENO, bytes, len);
-
-		if (written < 0)
-			fail("standard output: %s: the result is incomplete",
-			     strerror(errno));
-		bytes += written;
-		len -= written;
-	}
-}
-
-void begin_output(struct output *output)
-{
-	output->file = need(open_memstream(&output->bytes, &output->len));
-}
-
-/* Write all of the output or, after an error, none of it. Frees it. */
-void end_output(struct output *output, bool is_good)
-{
-	if (fclose(output->file))
-		fail("out of memory");
-	if (is_good)
-		write_output(output->bytes, output->len);
-	free(output->bytes);
 }
