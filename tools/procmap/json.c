@@ -163,3 +163,9 @@ void json_exact(struct json *json, const char *key, const char *hex_key,
 	if (!json_bytes(json, key, bytes, len))
 		json_hex(json, hex_key, bytes, len);
 }
+
+/* End an object that is in no other. */
+void json_end(struct json *json)
+{
+	fputs("}\n", json->out);
+}

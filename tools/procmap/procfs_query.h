@@ -21,9 +21,6 @@
 #include "json.h"
 #include "tool.h"
 
-/* What the kernel appends to the path of a file that was deleted. */
-#define DELETED			" (deleted)"
-
 /* The methods: query, scan, text. */
 #define NR_METHODS			3
 
@@ -125,7 +122,6 @@ struct processes {
 void add_process(struct processes *processes, pid_t pid);
 void find_processes(const struct options *options, struct processes *processes);
 bool find_uid(pid_t pid, uid_t *uid);
-void cut_deleted(char *path);
 char *program_of(pid_t pid);
 int by_pid(const void *a, const void *b);
 char *read_all(FILE *file, size_t *len);
@@ -199,7 +195,6 @@ uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
 
 struct json json_to(FILE *out, const struct options *options);
 void json_begin(struct json *json, const struct options *options);
-void json_end(struct json *json);
 void json_inode(struct json *json, const struct procmap_mapping *vma);
 void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);

@@ -143,8 +143,3 @@ void json_begin(struct json *json, const struct options *options)
 		free(program);
 	}
 }
-
-void json_end(struct json *json)
-{
-	fputs("}\n", json->out);
-}

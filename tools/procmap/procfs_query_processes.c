@@ -64,15 +64,6 @@ char *read_proc(pid_t pid, const char *name)
 	return text;
 }
 
-/* Cut off what the kernel has appended to the path of a deleted file. */
-void cut_deleted(char *path)
-{
-	const size_t len = strlen(path);
-
-	if (len > strlen(DELETED) && !strcmp(path + len - strlen(DELETED), DELETED))
-		path[len - strlen(DELETED)] = '\0';
-}
-
 /* The process's main thread may have exited: its other threads have the program. */
 static ssize_t read_link_of_thread(pid_t pid, char *program)
 {

@@ -60,6 +60,15 @@ const char *quote(const char *text, size_t len)
 	return quoted;
 }
 
+/* Cut off what the kernel has appended to the path of a deleted file. */
+void cut_deleted(char *path)
+{
+	const size_t len = strlen(path);
+
+	if (len > strlen(DELETED) && !strcmp(path + len - strlen(DELETED), DELETED))
+		path[len - strlen(DELETED)] = '\0';
+}
+
 /**
  * struct terminal - properties of standard output
  * @colours: print colours: it is a terminal, and the user did not turn them off.

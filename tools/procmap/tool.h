@@ -11,6 +11,9 @@
 
 #define EXIT_TROUBLE		2
 
+/* What the kernel appends to the path of a file that was deleted. */
+#define DELETED			" (deleted)"
+
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 void *need(void *memory);
@@ -18,6 +21,7 @@ void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool parse_number(const char *text, unsigned long max, unsigned long *number);
 const char *quote(const char *text, size_t len);
 char *escape(const char *path);
+void cut_deleted(char *path);
 
 /**
  * struct output - output that is held back until all of it is known to be good

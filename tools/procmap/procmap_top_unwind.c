@@ -1,0 +1,775 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * procmap-top: unwind stacks. A process table says what is mapped in each process at the
+ * time of a sample; libdw unwinds by the files of that, and has their symbols.
+ *
+ * A Dwfl is kept for each program that a process runs, in the table, and has the modules
+ * of the files that were in its stacks. All of them share one Elf for a file.
+ */
+#include "procmap_top.h"
+
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Events may be as late as this, and processes are kept after their exit: ns. */
+#define WINDOW			10000000000
+
+/* A process is read again for an address at most this often: ns. */
+#define REREAD			1000000000
+
+/* Programs whose Dwfl is kept. */
+#define PROGRAMS_MAX		512
+
+/* How often a file is tried to be opened: from the processes that have it mapped. */
+#define OPENS_MAX		3
+
+/* DWARF's number of the program counter, which is that of the return address. */
+#define DWARF_REG_RIP		16
+
+/**
+ * struct segment - what a program header has loaded
+ * @offset: where it is in the file.
+ * @size: the bytes there.
+ * @address: where it is in memory, less the bias of the file.
+ * @end: the end of it.
+ * @align: its alignment.
+ */
+struct segment {
+	uint64_t offset;
+	uint64_t size;
+	uint64_t address;
+	uint64_t end;
+	uint64_t align;
+};
+
+/**
+ * struct binary - a file that is mapped
+ * @name: its path, if it was deleted, too; or [vdso].
+ * @inode: its inode number.
+ * @dev_major: major number of its device.
+ * @dev_minor: minor number of its device.
+ * @opens: how often it could not be opened.
+ * @fd: the file, or -1.
+ * @elf: what libelf knows of it, or NULL.
+ * @segments: what is loaded of it.
+ * @nr_segments: how many.
+ * @build_id: its build ID.
+ * @build_id_size: the bytes of that, or 0.
+ * @places: a tsearch(3) tree of the addresses that were looked up.
+ * @functions: a tsearch(3) tree of its functions.
+ */
+struct binary {
+	char *name;
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	unsigned int opens;
+	int fd;
+	Elf *elf;
+	struct segment *segments;
+	size_t nr_segments;
+	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+	size_t build_id_size;
+	void *places;
+	void *functions;
+};
+
+/**
+ * struct place - an address in a file, which was looked up
+ * @address: it, as the symbols of the file have it.
+ * @function: the function that it is in.
+ */
+struct place {
+	uint64_t address;
+	struct function *function;
+};
+
+/**
+ * struct program - what libdw knows of a program that a process runs
+ * @dwfl: libdw's handle.
+ * @unwinder: what is being unwound.
+ * @newer: the program that was used next after this one.
+ * @older: the program that was used before this one.
+ * @at: where the table points to it; NULL if it no longer does.
+ */
+struct program {
+	Dwfl *dwfl;
+	struct unwinder *unwinder;
+	struct program *newer;
+	struct program *older;
+	void **at;
+};
+
+/**
+ * struct unwinder - what is kept for all samples
+ * @table: what is mapped where.
+ * @self: a handle on this process, to open files that the sampled one no longer can.
+ * @elf: the Elf of this program, from which libdw knows the machine.
+ * @elf_fd: its file.
+ * @binaries: a tsearch(3) tree of the files.
+ * @unknown: stands for code without a file.
+ * @programs: the head of the list of programs, of which ->older was used last.
+ * @nr_programs: how many.
+ * @event: the sample that is being unwound.
+ * @program: its program.
+ * @in_use: the program whose Dwfl is unwinding.
+ * @frames: its frames so far.
+ * @nr_frames: how many.
+ * @is_begun: libdw has begun with them.
+ * @conflicts: a file is where libdw has another one.
+ */
+struct unwinder {
+	struct procmap_table *table;
+	struct procmap *self;
+	Elf *elf;
+	int elf_fd;
+	void *binaries;
+	struct function unknown;
+	struct program programs;
+	size_t nr_programs;
+	const struct event *event;
+	struct program *program;
+	struct program *in_use;
+	struct frame *frames;
+	size_t nr_frames;
+	bool is_begun;
+	bool conflicts;
+};
+
+/* Modules have a pointer to their binary; libdw takes its Elf from here. */
+static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		    char **file_name, Elf **elf)
+{
+	struct binary *const binary = *data;
+
+	(void)module;
+	(void)name;
+	(void)base;
+	(void)file_name;
+	/* It counts the references. */
+	*elf = elf_begin(-1, ELF_C_READ, binary->elf);
+	return -1;
+}
+
+/*
+ * Files with debug information are searched by their build ID only, below /usr/lib/debug:
+ * the names that are in a file may be those of FIFOs, where libdw would hang.
+ */
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = find_elf,
+	.find_debuginfo = dwfl_build_id_find_debuginfo,
+};
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct binary *const x = a, *const y = b;
+
+	return compare_numbers(x->inode, y->inode) ?:
+	       compare_numbers(x->dev_major, y->dev_major) ?:
+	       compare_numbers(x->dev_minor, y->dev_minor) ?: strcmp(x->name, y->name);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	return compare_numbers(((const struct place *)a)->address,
+			       ((const struct place *)b)->address);
+}
+
+/* Symbols of the same address, of which libdw prefers one, are one function. */
+static int by_start(const void *a, const void *b)
+{
+	const struct function *const x = a, *const y = b;
+
+	return compare_numbers(!x->name, !y->name) ?: compare_numbers(x->start, y->start);
+}
+
+static bool is_vdso(const struct procmap_mapping *mapping)
+{
+	return !strcmp(mapping->name, "[vdso]");
+}
+
+/* The vDSO is a file in memory, of which this process has the same. */
+static int open_vdso(void)
+{
+	const uint64_t addr = getauxval(AT_SYSINFO_EHDR);
+	const struct procmap_mapping *mapping;
+	struct procmap *procmap;
+	int fd = -1;
+
+	if (!addr || procmap_open_self(PROCMAP_ANY_METHOD, &procmap))
+		return -1;
+	if (!procmap_find(procmap, addr, 0, &mapping)) {
+		fd = memfd_create("vdso", MFD_CLOEXEC);
+		if (fd >= 0 && write(fd, (void *)mapping->start,
+				     mapping->end - mapping->start) < 0) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	procmap_close(procmap);
+	return fd;
+}
+
+/* From the process, which may have a root directory of its own; or else from here. */
+static int open_mapped(const struct unwinder *unwinder, pid_t pid,
+		       const struct procmap_mapping *mapping)
+{
+	struct procmap *procmap;
+	int fd = -1;
+
+	if (is_vdso(mapping))
+		return open_vdso();
+	if (!procmap_open_pid(pid, PROCMAP_ANY_METHOD, &procmap)) {
+		fd = procmap_open_file(procmap, mapping);
+		procmap_close(procmap);
+	}
+	if (fd < 0 && unwinder->self)
+		fd = procmap_open_file(unwinder->self, mapping);
+	return fd;
+}
+
+static void add_segments(struct binary *binary)
+{
+	size_t nr = 0, i;
+	GElf_Phdr phdr;
+
+	if (elf_getphdrnum(binary->elf, &nr) || !nr)
+		return;
+	binary->segments = need(calloc(nr, sizeof(*binary->segments)));
+	for (i = 0; i < nr; i++) {
+		if (!gelf_getphdr(binary->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    phdr.p_vaddr + phdr.p_memsz < phdr.p_vaddr)
+			continue;
+		binary->segments[binary->nr_segments++] = (struct segment) {
+			.offset = phdr.p_offset,
+			.size = phdr.p_filesz,
+			.address = phdr.p_vaddr,
+			.end = phdr.p_vaddr + phdr.p_memsz,
+			.align = phdr.p_align,
+		};
+	}
+}
+
+/*
+ * The file is read, and not mapped as libdw would: a file that becomes shorter must not
+ * be the end of this program.
+ */
+static void open_binary(const struct unwinder *unwinder, struct binary *binary, pid_t pid,
+			const struct procmap_mapping *mapping)
+{
+	const void *id;
+	ssize_t size;
+
+	if (binary->elf || binary->opens == OPENS_MAX)
+		return;
+	binary->opens++;
+	binary->fd = open_mapped(unwinder, pid, mapping);
+	if (binary->fd < 0)
+		return;
+	binary->elf = elf_begin(binary->fd, ELF_C_READ, NULL);
+	if (binary->elf)
+		add_segments(binary);
+	if (!binary->nr_segments) {
+		elf_end(binary->elf);
+		binary->elf = NULL;
+		close(binary->fd);
+		binary->fd = -1;
+		binary->opens = OPENS_MAX;
+		return;
+	}
+	size = dwelf_elf_gnu_build_id(binary->elf, &id);
+	if (size > 0 && size <= PROCMAP_BUILD_ID_MAX) {
+		memcpy(binary->build_id, id, size);
+		binary->build_id_size = size;
+	}
+}
+
+static struct binary *find_binary(struct unwinder *unwinder,
+				  const struct procmap_mapping *mapping)
+{
+	struct binary key = {
+		.name = need(strdup(mapping->name)),
+		.inode = mapping->inode,
+		.dev_major = mapping->dev_major,
+		.dev_minor = mapping->dev_minor,
+	};
+	struct binary *binary, **found;
+
+	/* It is the same file before and after it was deleted. */
+	cut_deleted(key.name);
+	found = tfind(&key, &unwinder->binaries, by_file);
+	if (found) {
+		free(key.name);
+		binary = *found;
+	} else {
+		binary = need(malloc(sizeof(*binary)));
+		*binary = key;
+		binary->fd = -1;
+		need(tsearch(binary, &unwinder->binaries, by_file));
+	}
+	open_binary(unwinder, binary, unwinder->event->pid, mapping);
+	return binary;
+}
+
+/* Only the vDSO of 64-bit programs is known. */
+static bool is_of_file(const struct unwinder *unwinder,
+		       const struct procmap_mapping *mapping)
+{
+	return is_vdso(mapping) ? unwinder->event->sample.is_64 :
+	       mapping->inode || mapping->dev_major || mapping->dev_minor;
+}
+
+/* What to add to the addresses in a file, by one of its mappings. */
+static bool find_bias(const struct binary *binary, const struct procmap_mapping *mapping,
+		      uint64_t addr, uint64_t *bias)
+{
+	const uint64_t offset = addr - mapping->start + mapping->offset;
+	size_t i;
+
+	for (i = 0; i < binary->nr_segments; i++) {
+		const struct segment *const segment = &binary->segments[i];
+
+		if (offset < segment->offset || offset - segment->offset >= segment->size)
+			continue;
+		*bias = addr - (segment->address + (offset - segment->offset));
+		return true;
+	}
+	return false;
+}
+
+static uint64_t file_offset(const struct binary *binary, uint64_t address)
+{
+	size_t i;
+
+	for (i = 0; i < binary->nr_segments; i++) {
+		const struct segment *const segment = &binary->segments[i];
+
+		if (address >= segment->address && address < segment->end)
+			return address - segment->address + segment->offset;
+	}
+	return 0;
+}
+
+/* The list has those that were used last first. */
+static void unlink_program(struct program *program)
+{
+	program->newer->older = program->older;
+	program->older->newer = program->newer;
+}
+
+static void link_program(struct unwinder *unwinder, struct program *program)
+{
+	program->newer = &unwinder->programs;
+	program->older = unwinder->programs.older;
+	program->newer->older = program;
+	program->older->newer = program;
+}
+
+static void drop_program(struct unwinder *unwinder, struct program *program)
+{
+	if (program->at)
+		*program->at = NULL;
+	unlink_program(program);
+	unwinder->nr_programs--;
+	dwfl_end(program->dwfl);
+	free(program);
+}
+
+/*
+ * The table calls this when the process goes, which may be in the middle of a stack: libdw
+ * has the Dwfl of that one in use.
+ */
+static void drop_user(void *context, void *user)
+{
+	struct unwinder *const unwinder = context;
+	struct program *const program = user;
+
+	program->at = NULL;
+	if (program != unwinder->in_use)
+		drop_program(unwinder, program);
+}
+
+/* Libdw wants this one, and uses the other. */
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
+{
+	(void)dwfl;
+	(void)arg;
+	(void)thread;
+	return 0;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread)
+{
+	(void)dwfl;
+	(void)tid;
+	*thread = arg;
+	return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	static const unsigned int order[] = {
+		PERF_REG_X86_AX, PERF_REG_X86_DX, PERF_REG_X86_CX, PERF_REG_X86_BX,
+		PERF_REG_X86_SI, PERF_REG_X86_DI, PERF_REG_X86_BP, PERF_REG_X86_SP,
+		PERF_REG_X86_R8, PERF_REG_X86_R9, PERF_REG_X86_R10, PERF_REG_X86_R11,
+		PERF_REG_X86_R12, PERF_REG_X86_R13, PERF_REG_X86_R14, PERF_REG_X86_R15,
+		[DWARF_REG_RIP] = PERF_REG_X86_IP,
+	};
+	const struct program *const program = arg;
+	const uint64_t *const regs = program->unwinder->event->sample.regs;
+	Dwarf_Word in_order[DWARF_REG_RIP + 1];
+	unsigned int i;
+
+	for (i = 0; i <= DWARF_REG_RIP; i++)
+		in_order[i] = regs[order[i]];
+	return dwfl_thread_state_registers(thread, 0, i, in_order);
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *result, void *arg)
+{
+	const struct program *const program = arg;
+	const struct sample *const sample = &program->unwinder->event->sample;
+	const uint64_t offset = addr - sample->regs[PERF_REG_X86_SP];
+
+	(void)dwfl;
+	if (sample->stack_size < sizeof(*result) ||
+	    offset > sample->stack_size - sizeof(*result))
+		return false;
+	memcpy(result, sample->stack + offset, sizeof(*result));
+	return true;
+}
+
+static const Dwfl_Thread_Callbacks thread_callbacks = {
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = read_memory,
+	.set_initial_registers = set_registers,
+};
+
+static struct program *new_program(struct unwinder *unwinder, void **at)
+{
+	struct program *const program = need(calloc(1, sizeof(*program)));
+
+	if (unwinder->nr_programs == PROGRAMS_MAX)
+		drop_program(unwinder, unwinder->programs.newer);
+	program->unwinder = unwinder;
+	program->at = at;
+	program->dwfl = need(dwfl_begin(&callbacks));
+	if (!dwfl_attach_state(program->dwfl, unwinder->elf, unwinder->event->pid,
+			       &thread_callbacks, program))
+		fail("libdw: %s", dwfl_errmsg(-1));
+	link_program(unwinder, program);
+	unwinder->nr_programs++;
+	*at = program;
+	return program;
+}
+
+/* Find the mapping of an address, and with it the program of the process. */
+static const struct procmap_mapping *find_mapping(struct unwinder *unwinder, uint64_t addr)
+{
+	const struct procmap_table_mapping *found;
+
+	if (procmap_table_find(unwinder->table, unwinder->event->pid,
+			       unwinder->event->time, addr, &found) ||
+	    ~found->mapping.flags & PROCMAP_EXECUTABLE)
+		return NULL;
+	unwinder->program = *found->process_user ?:
+			    new_program(unwinder, found->process_user);
+	unlink_program(unwinder->program);
+	link_program(unwinder, unwinder->program);
+	return &found->mapping;
+}
+
+/* Libdw's module of a file that is mapped with this bias; NULL if it has none. */
+static Dwfl_Module *find_module(struct unwinder *unwinder, struct binary *binary,
+				uint64_t addr, uint64_t bias)
+{
+	const struct segment *const first = binary->segments;
+	const struct segment *const last = first + binary->nr_segments - 1;
+	/* Libdw takes this for the address of what the first segment has. */
+	const uint64_t start = (first->address & -first->align) + bias;
+	Dwfl *const dwfl = unwinder->program->dwfl;
+	Dwfl_Module *module;
+	Dwarf_Addr low;
+	void **data;
+
+	module = dwfl_addrmodule(dwfl, addr);
+	if (!module) {
+		module = dwfl_report_module(dwfl, binary->name, start, last->end + bias);
+		if (!module)
+			return NULL;
+		dwfl_module_info(module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+		*data = binary;
+		return module;
+	}
+	dwfl_module_info(module, &data, &low, NULL, NULL, NULL, NULL, NULL);
+	if (*data == binary && low == start)
+		return module;
+	unwinder->conflicts = true;
+	return NULL;
+}
+
+/* Find a function that is known, or add it. */
+static struct function *function_at(struct binary *binary, const char *name, uint64_t start)
+{
+	const struct function key = {
+		.binary = binary,
+		.name = (char *)name,
+		.start = start,
+	};
+	struct function *function, **found;
+
+	found = tfind(&key, &binary->functions, by_start);
+	if (found)
+		return *found;
+	function = need(malloc(sizeof(*function)));
+	*function = key;
+	if (name) {
+		function->name = need(strdup(name));
+		function->offset = file_offset(binary, start);
+	}
+	need(tsearch(function, &binary->functions, by_start));
+	return function;
+}
+
+static struct function *look_up_symbol(struct binary *binary, Dwfl_Module *module,
+				       uint64_t addr, uint64_t bias)
+{
+	const char *name;
+	GElf_Off offset;
+	GElf_Sym symbol;
+
+	name = dwfl_module_addrinfo(module, addr, &offset, &symbol, NULL, NULL, NULL);
+	return name ? function_at(binary, name, addr - offset - bias) :
+		      function_at(binary, NULL, 0);
+}
+
+static struct function *find_function(struct binary *binary, Dwfl_Module *module,
+				      uint64_t addr, uint64_t bias)
+{
+	const struct place key = { .address = addr - bias };
+	struct place *place, **found;
+
+	found = tfind(&key, &binary->places, by_address);
+	if (found)
+		return (*found)->function;
+	place = need(malloc(sizeof(*place)));
+	place->address = key.address;
+	place->function = look_up_symbol(binary, module, addr, bias);
+	need(tsearch(place, &binary->places, by_address));
+	return place->function;
+}
+
+/*
+ * Add a frame. @before is 1 if the address is one that a call returns to: the call is
+ * before it, and may be the last instruction of its function. Libdw has the module of
+ * the file afterwards. Returns whether there is code at the address.
+ */
+static bool add_frame(struct unwinder *unwinder, uint64_t pc, unsigned int before)
+{
+	const struct procmap_mapping *const mapping = find_mapping(unwinder, pc - before);
+	struct frame *const frame = &unwinder->frames[unwinder->nr_frames];
+	Dwfl_Module *module = NULL;
+	struct binary *binary;
+	uint64_t bias;
+
+	*frame = (struct frame) { .address = pc, .function = &unwinder->unknown };
+	unwinder->nr_frames++;
+	if (!mapping)
+		return false;
+	if (!is_of_file(unwinder, mapping))
+		return true;
+	binary = find_binary(unwinder, mapping);
+	frame->offset = pc - mapping->start + mapping->offset;
+	if (find_bias(binary, mapping, pc - before, &bias))
+		module = find_module(unwinder, binary, pc - before, bias);
+	frame->function = module ? find_function(binary, module, pc - before, bias) :
+				   function_at(binary, NULL, 0);
+	return true;
+}
+
+/*
+ * Libdw calls this for a frame before it unwinds that. The first one is there. Where no
+ * code is, the stack was not unwound correctly.
+ */
+static int next_frame(Dwfl_Frame *state, void *arg)
+{
+	struct unwinder *const unwinder = arg;
+	bool is_activation;
+	Dwarf_Addr pc;
+
+	if (!unwinder->is_begun) {
+		unwinder->is_begun = true;
+		return DWARF_CB_OK;
+	}
+	if (unwinder->nr_frames == FRAMES_MAX || !dwfl_frame_pc(state, &pc, &is_activation))
+		return DWARF_CB_ABORT;
+	if (!add_frame(unwinder, pc, !is_activation)) {
+		unwinder->nr_frames--;
+		return DWARF_CB_ABORT;
+	}
+	return unwinder->conflicts || unwinder->program != unwinder->in_use ?
+	       DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+/* Returns false if libdw had another file where this stack has one. */
+static bool try_to_unwind(struct unwinder *unwinder)
+{
+	const struct sample *const sample = &unwinder->event->sample;
+	struct program *program;
+
+	unwinder->nr_frames = 0;
+	unwinder->conflicts = false;
+	unwinder->is_begun = false;
+	unwinder->program = NULL;
+	add_frame(unwinder, sample->regs[PERF_REG_X86_IP], 0);
+	program = unwinder->program;
+	if (program && sample->is_64 && !unwinder->conflicts) {
+		unwinder->in_use = program;
+		dwfl_getthread_frames(program->dwfl, unwinder->event->tid, next_frame,
+				      unwinder);
+		unwinder->in_use = NULL;
+	}
+	if (program && (unwinder->conflicts || !program->at))
+		drop_program(unwinder, program);
+	return !unwinder->conflicts;
+}
+
+/*
+ * Get the frames of a sample, that which was executing first. Returns how many, at least
+ * one.
+ */
+size_t unwind(struct unwinder *unwinder, const struct event *event,
+	      struct frame frames[FRAMES_MAX])
+{
+	unwinder->event = event;
+	unwinder->frames = frames;
+	/* After dlclose(3) and dlopen(3), libdw has to learn anew what is where. */
+	if (!try_to_unwind(unwinder))
+		try_to_unwind(unwinder);
+	return unwinder->nr_frames;
+}
+
+struct unwinder *new_unwinder(void)
+{
+	struct unwinder *const unwinder = need(calloc(1, sizeof(*unwinder)));
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.window = WINDOW,
+		.keep_exited = WINDOW,
+		.reread = REREAD,
+		.gone = drop_user,
+		.context = unwinder,
+	};
+
+	elf_version(EV_CURRENT);
+	unwinder->programs.newer = &unwinder->programs;
+	unwinder->programs.older = &unwinder->programs;
+	unwinder->elf_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	unwinder->elf = elf_begin(unwinder->elf_fd, ELF_C_READ, NULL);
+	if (!unwinder->elf)
+		fail("/proc/self/exe: it cannot be read: mount /proc");
+	if (procmap_open_self(PROCMAP_ANY_METHOD, &unwinder->self))
+		unwinder->self = NULL;
+	if (procmap_table_new(&options, &unwinder->table))
+		need(NULL);
+	return unwinder;
+}
+
+struct procmap_table *table_of(struct unwinder *unwinder)
+{
+	return unwinder->table;
+}
+
+const char *binary_name(const struct binary *binary)
+{
+	return binary->name;
+}
+
+size_t binary_build_id(const struct binary *binary, const uint8_t **id)
+{
+	*id = binary->build_id;
+	return binary->build_id_size;
+}
+
+/**
+ * struct visitor - what to do with each function
+ * @visit: called for it.
+ * @context: passed to that.
+ */
+struct visitor {
+	void (*visit)(void *context, struct function *function);
+	void *context;
+};
+
+static void visit_function(const void *node, VISIT order, void *visitor)
+{
+	const struct visitor *const to = visitor;
+
+	if (order == postorder || order == leaf)
+		to->visit(to->context, *(struct function *const *)node);
+}
+
+static void visit_binary(const void *node, VISIT order, void *visitor)
+{
+	if (order == postorder || order == leaf)
+		twalk_r((*(struct binary *const *)node)->functions, visit_function,
+			visitor);
+}
+
+void visit_functions(struct unwinder *unwinder,
+		     void (*visit)(void *context, struct function *function),
+		     void *context)
+{
+	struct visitor visitor = { .visit = visit, .context = context };
+
+	visit(context, &unwinder->unknown);
+	twalk_r(unwinder->binaries, visit_binary, &visitor);
+}
+
+static void free_function(void *node)
+{
+	struct function *const function = node;
+
+	free(function->name);
+	free(function);
+}
+
+static void free_binary(void *node)
+{
+	struct binary *const binary = node;
+
+	tdestroy(binary->places, free);
+	tdestroy(binary->functions, free_function);
+	elf_end(binary->elf);
+	if (binary->fd >= 0)
+		close(binary->fd);
+	free(binary->segments);
+	free(binary->name);
+	free(binary);
+}
+
+void free_unwinder(struct unwinder *unwinder)
+{
+	/* The programs go with it. */
+	procmap_table_free(unwinder->table);
+	procmap_close(unwinder->self);
+	tdestroy(unwinder->binaries, free_binary);
+	elf_end(unwinder->elf);
+	close(unwinder->elf_fd);
+	free(unwinder);
+}
