@@ -29,8 +29,9 @@
 /* What a record may have, less the rest of a sample. */
 #define STACK_SIZE_MAX		65000
 
-/* How long records may wait. */
+/* How long records may wait; and those of mappings, while samples are unwound. */
 #define ROUND_MS		100
+#define MAPPINGS_MS		10
 
 /* How long the command has to end after SIGTERM. */
 #define PATIENCE_MS		1000
@@ -361,7 +362,8 @@ static void handle_event(struct top *top, const struct event *event)
 		procmap_table_exit(table, event->pid, event->tid, event->time);
 		break;
 	case PERF_RECORD_LOST:
-		procmap_table_lost(table, event->time);
+		if (!event->of_samples)
+			procmap_table_lost(table, event->time);
 		top->report.lost += event->lost;
 		break;
 	}
@@ -370,12 +372,18 @@ static void handle_event(struct top *top, const struct event *event)
 static void handle_events(struct top *top, uint64_t until)
 {
 	const bool prints = top->options.format == SAMPLES;
+	uint64_t read = now_ns();
 	struct event event;
 
 	if (prints)
 		begin_output(&top->output);
-	while (next_event(&top->events, until, &event))
+	while (next_event(&top->events, until, &event)) {
 		handle_event(top, &event);
+		if (now_ns() - read < MAPPINGS_MS * 1000000)
+			continue;
+		read_events(&top->events, false);
+		read = now_ns();
+	}
 	if (prints)
 		end_output(&top->output, true);
 }
@@ -411,14 +419,14 @@ static void sample(struct top *top, int signals, int process)
 		wait_for_events(&top->events, signals, process,
 				left < ROUND_MS ? left : ROUND_MS);
 		now = now_ns();
-		read_events(&top->events);
+		read_events(&top->events, true);
 		handle_events(top, before);
 		before = now;
 		show_progress(top, begun);
 	}
 	top->report.seconds = (now_ns() - begun) / 1e9;
 	stop_events(&top->events);
-	read_events(&top->events);
+	read_events(&top->events, true);
 	handle_events(top, UINT64_MAX);
 }
 

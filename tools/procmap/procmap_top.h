@@ -62,6 +62,7 @@ struct sample {
 /**
  * struct event - a record of perf_event_open(2)
  * @type: its enum perf_event_type.
+ * @of_samples: it was in a buffer for samples.
  * @pid: the process.
  * @tid: the thread.
  * @time: when, on CLOCK_MONOTONIC.
@@ -74,6 +75,7 @@ struct sample {
  */
 struct event {
 	uint32_t type;
+	bool of_samples;
 	pid_t pid;
 	pid_t tid;
 	uint64_t time;
@@ -91,7 +93,7 @@ struct event {
 
 /**
  * struct events - what perf_event_open(2) reports
- * @rings: the buffers, one a CPU.
+ * @rings: the buffers, two a CPU.
  * @nr_rings: how many.
  * @fds: the events of all threads and CPUs.
  * @nr_fds: how many.
@@ -118,7 +120,7 @@ struct events {
 void open_events(struct events *events, const struct options *options);
 void wait_for_events(struct events *events, int signals, int process,
 		     int milliseconds);
-void read_events(struct events *events);
+void read_events(struct events *events, bool with_samples);
 bool next_event(struct events *events, uint64_t until, struct event *event);
 void stop_events(struct events *events);
 void close_events(struct events *events);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procmap-top: read the buffers of perf_event_open(2), of which each CPU has its own, in
- * the order of time.
+ * procmap-top: read the buffers of perf_event_open(2) in the order of time.
+ *
+ * Each CPU has two: samples are large, and where there is no room for one, it is only one
+ * sample that is missing; but what is mapped must not be lost with it.
  */
 #include "procmap_top.h"
 
@@ -21,8 +23,12 @@
 #error "only the registers of x86-64 are known"
 #endif
 
-/* With the page before it, what kernel.perf_event_mlock_kb permits by default. */
-#define RING_SIZE		(512 * 1024)
+/*
+ * The sizes of the buffers of a CPU. With the page before each, that is less than what
+ * kernel.perf_event_mlock_kb permits by default.
+ */
+#define SAMPLES_SIZE		(256 * 1024)
+#define MAPPINGS_SIZE		(128 * 1024)
 
 /* A thread may create others while those of its process are being opened. */
 #define ATTEMPTS_MAX		10
@@ -32,24 +38,30 @@
 				 ((1ull << (PERF_REG_X86_IP + 1)) - 1))
 
 /**
- * struct ring - the buffer of a CPU
+ * struct ring - a buffer of a CPU
  * @fd: the event that it belongs to; -1 once the thread of that has exited.
  * @cpu: the CPU.
+ * @of_samples: it has the samples.
+ * @size: its bytes.
  * @page: the page with its head and tail.
  */
 struct ring {
 	int fd;
 	int cpu;
+	bool of_samples;
+	size_t size;
 	struct perf_event_mmap_page *page;
 };
 
 /**
  * struct record - a copy of a record
+ * @of_samples: it was with the samples.
  * @time: when.
  * @nr: records of the same time have the order in which they were read.
  * @header: the record.
  */
 struct record {
+	bool of_samples;
 	uint64_t time;
 	uint64_t nr;
 	struct perf_event_header *header;
@@ -80,10 +92,19 @@ struct mmap2_record {
 	uint64_t addr;
 	uint64_t len;
 	uint64_t pgoff;
-	uint32_t maj;
-	uint32_t min;
-	uint64_t ino;
-	uint64_t ino_generation;
+	union {
+		struct {
+			uint32_t maj;
+			uint32_t min;
+			uint64_t ino;
+			uint64_t ino_generation;
+		};
+		struct {
+			uint8_t build_id_size;
+			uint8_t reserved[3];
+			uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+		};
+	};
 	uint32_t prot;
 	uint32_t flags;
 	char filename[];
@@ -111,18 +132,17 @@ struct lost_record {
 	uint64_t lost;
 };
 
-static int open_event(const struct options *options, pid_t tid, int cpu)
+static size_t ring_size(bool of_samples)
+{
+	return of_samples ? SAMPLES_SIZE : MAPPINGS_SIZE;
+}
+
+static int open_event(const struct options *options, pid_t tid, int cpu, bool of_samples)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.size = sizeof(attr),
-		.freq = 1,
-		.sample_freq = options->frequency,
-		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-		.sample_regs_user = REGS_MASK,
-		.sample_stack_user = options->stack_size,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
@@ -131,15 +151,27 @@ static int open_event(const struct options *options, pid_t tid, int cpu)
 		.disabled = 1,
 		.inherit = !options->all,
 		.enable_on_exec = !!options->command,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
 		.watermark = 1,
-		.wakeup_watermark = RING_SIZE / 4,
+		.wakeup_watermark = ring_size(of_samples) / 4,
 	};
 
+	if (of_samples) {
+		attr.config = PERF_COUNT_SW_CPU_CLOCK;
+		attr.freq = 1;
+		attr.sample_freq = options->frequency;
+		attr.sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_REGS_USER |
+				    PERF_SAMPLE_STACK_USER;
+		attr.sample_regs_user = REGS_MASK;
+		attr.sample_stack_user = options->stack_size;
+	} else {
+		attr.config = PERF_COUNT_SW_DUMMY;
+		attr.mmap = 1;
+		attr.mmap2 = 1;
+		attr.build_id = 1;
+		attr.comm = 1;
+		attr.comm_exec = 1;
+		attr.task = 1;
+	}
 	return syscall(SYS_perf_event_open, &attr, tid, cpu, -1,
 		       PERF_FLAG_FD_CLOEXEC);
 }
@@ -151,7 +183,7 @@ static void report_trouble(const struct options *options)
 	case EPERM:
 		if (options->all)
 			fail("no permission to sample all processes: run as root, or use -p PID");
-		fail("no permission to sample process %d: run as root, or set perf_event_paranoid to 2",
+		fail("no permission to sample process %d: run as root, or lower perf_event_paranoid",
 		     options->pid);
 	case EINVAL:
 		fail("%lu samples a second are too many: see kernel.perf_event_max_sample_rate",
@@ -166,21 +198,27 @@ static void report_trouble(const struct options *options)
 	}
 }
 
-static struct ring *ring_of(const struct events *events, int cpu)
+static struct ring *find_ring(const struct events *events, int cpu, bool of_samples)
 {
 	size_t i;
 
 	for (i = 0; i < events->nr_rings; i++)
-		if (events->rings[i].cpu == cpu)
+		if (events->rings[i].cpu == cpu &&
+		    events->rings[i].of_samples == of_samples)
 			return &events->rings[i];
 	return NULL;
 }
 
+static size_t mapped_size(const struct ring *ring)
+{
+	return sysconf(_SC_PAGESIZE) + ring->size;
+}
+
 /* The first event of a CPU has the buffer, and the others write to it, too. */
 static void add_event(struct events *events, const struct options *options, int fd,
-		      int cpu)
+		      int cpu, bool of_samples)
 {
-	struct ring *ring = ring_of(events, cpu);
+	struct ring *ring = find_ring(events, cpu, of_samples);
 
 	events->fds = room_for_one(events->fds, events->nr_fds, &events->size_fds,
 				   sizeof(*events->fds));
@@ -193,10 +231,14 @@ static void add_event(struct events *events, const struct options *options, int 
 	events->rings = need(reallocarray(events->rings, events->nr_rings + 1,
 					  sizeof(*events->rings)));
 	ring = &events->rings[events->nr_rings++];
-	ring->fd = fd;
-	ring->cpu = cpu;
-	ring->page = mmap(NULL, sysconf(_SC_PAGESIZE) + RING_SIZE,
-			  PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*ring = (struct ring) {
+		.fd = fd,
+		.cpu = cpu,
+		.of_samples = of_samples,
+		.size = ring_size(of_samples),
+	};
+	ring->page = mmap(NULL, mapped_size(ring), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  fd, 0);
 	if (ring->page == MAP_FAILED)
 		fail("no memory for buffers: run as root, or raise kernel.perf_event_mlock_kb");
 }
@@ -205,12 +247,12 @@ static void add_event(struct events *events, const struct options *options, int 
 static bool open_thread(struct events *events, const struct options *options, pid_t tid)
 {
 	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
-	int cpu, fd;
+	int i, fd;
 
-	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		fd = open_event(options, tid, cpu);
+	for (i = 0; i < 2 * nr_cpus; i++) {
+		fd = open_event(options, tid, i / 2, i % 2);
 		if (fd >= 0)
-			add_event(events, options, fd, cpu);
+			add_event(events, options, fd, i / 2, i % 2);
 		else if (errno == ESRCH)
 			return false;
 		/* A CPU that is offline. */
@@ -310,19 +352,21 @@ static uint64_t time_of(const struct perf_event_header *header)
 static void copy_from_ring(const struct ring *ring, uint64_t at, void *to, size_t len)
 {
 	const char *const data = (char *)ring->page + sysconf(_SC_PAGESIZE);
-	const size_t begin = at % RING_SIZE;
-	const size_t first = len < RING_SIZE - begin ? len : RING_SIZE - begin;
+	const size_t begin = at % ring->size;
+	const size_t first = len < ring->size - begin ? len : ring->size - begin;
 
 	memcpy(to, data + begin, first);
 	memcpy((char *)to + first, data, len - first);
 }
 
-static void add_record(struct events *events, struct perf_event_header *header)
+static void add_record(struct events *events, const struct ring *ring,
+		       struct perf_event_header *header)
 {
 	events->records = room_for_one(events->records, events->nr_records,
 				       &events->size_records,
 				       sizeof(*events->records));
 	events->records[events->nr_records++] = (struct record) {
+		.of_samples = ring->of_samples,
 		.time = time_of(header),
 		.nr = events->nr_read++,
 		.header = header,
@@ -339,7 +383,7 @@ static void read_ring(struct events *events, const struct ring *ring)
 		copy_from_ring(ring, tail, &header, sizeof(header));
 		record = need(malloc(header.size));
 		copy_from_ring(ring, tail, record, header.size);
-		add_record(events, record);
+		add_record(events, ring, record);
 		tail += header.size;
 	}
 	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
@@ -353,8 +397,11 @@ static int by_time(const void *a, const void *b)
 	       (x->nr > y->nr) - (x->nr < y->nr);
 }
 
-/* Forget what was returned, and read what is new. */
-void read_events(struct events *events)
+/*
+ * Forget what was returned, and read what is new: samples, too, or only what is mapped,
+ * which must not wait for long.
+ */
+void read_events(struct events *events, bool with_samples)
 {
 	size_t i;
 
@@ -366,7 +413,8 @@ void read_events(struct events *events)
 			events->nr_records * sizeof(*events->records));
 	events->next = 0;
 	for (i = 0; i < events->nr_rings; i++)
-		read_ring(events, &events->rings[i]);
+		if (with_samples || !events->rings[i].of_samples)
+			read_ring(events, &events->rings[i]);
 	if (events->nr_records)
 		qsort(events->records, events->nr_records, sizeof(*events->records),
 		      by_time);
@@ -399,13 +447,18 @@ static void parse_mmap(const struct mmap2_record *record, struct event *event)
 		.addr = record->addr,
 		.len = record->len,
 		.pgoff = record->pgoff,
-		.ino = record->ino,
 		.filename = record->filename,
-		.maj = record->maj,
-		.min = record->min,
 		.prot = record->prot,
 		.flags = record->flags,
 	};
+	if (record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		event->mmap.build_id_size = record->build_id_size;
+		memcpy(event->mmap.build_id, record->build_id, PROCMAP_BUILD_ID_MAX);
+	} else {
+		event->mmap.maj = record->maj;
+		event->mmap.min = record->min;
+		event->mmap.ino = record->ino;
+	}
 	event->pid = record->pid;
 	event->tid = record->tid;
 }
@@ -454,6 +507,7 @@ bool next_event(struct events *events, uint64_t until, struct event *event)
 	events->next++;
 	memset(event, 0, sizeof(*event));
 	event->time = record->time;
+	event->of_samples = record->of_samples;
 	parse_record(record->header, event);
 	return true;
 }
@@ -473,7 +527,7 @@ void close_events(struct events *events)
 	for (i = 0; i < events->nr_records; i++)
 		free(events->records[i].header);
 	for (i = 0; i < events->nr_rings; i++)
-		munmap(events->rings[i].page, sysconf(_SC_PAGESIZE) + RING_SIZE);
+		munmap(events->rings[i].page, mapped_size(&events->rings[i]));
 	for (i = 0; i < events->nr_fds; i++)
 		close(events->fds[i]);
 	free(events->records);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Events may be as late as this, and processes are kept after their exit: ns. */
@@ -53,17 +54,21 @@ struct segment {
 
 /**
  * struct binary - a file that is mapped
+ *
+ * Inode numbers are used again. With a build ID, it is that which a file is known by, and
+ * the device and inode are 0.
+ *
  * @name: its path, if it was deleted, too; or [vdso].
  * @inode: its inode number.
  * @dev_major: major number of its device.
  * @dev_minor: minor number of its device.
+ * @build_id: its build ID.
+ * @build_id_size: the bytes of that, or 0.
  * @opens: how often it could not be opened.
  * @fd: the file, or -1.
  * @elf: what libelf knows of it, or NULL.
  * @segments: what is loaded of it.
  * @nr_segments: how many.
- * @build_id: its build ID.
- * @build_id_size: the bytes of that, or 0.
  * @places: a tsearch(3) tree of the addresses that were looked up.
  * @functions: a tsearch(3) tree of its functions.
  */
@@ -72,13 +77,13 @@ struct binary {
 	uint64_t inode;
 	uint32_t dev_major;
 	uint32_t dev_minor;
+	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+	size_t build_id_size;
 	unsigned int opens;
 	int fd;
 	Elf *elf;
 	struct segment *segments;
 	size_t nr_segments;
-	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
-	size_t build_id_size;
 	void *places;
 	void *functions;
 };
@@ -178,7 +183,9 @@ static int by_file(const void *a, const void *b)
 {
 	const struct binary *const x = a, *const y = b;
 
-	return compare_numbers(x->inode, y->inode) ?:
+	return compare_numbers(x->build_id_size, y->build_id_size) ?:
+	       memcmp(x->build_id, y->build_id, x->build_id_size) ?:
+	       compare_numbers(x->inode, y->inode) ?:
 	       compare_numbers(x->dev_major, y->dev_major) ?:
 	       compare_numbers(x->dev_minor, y->dev_minor) ?: strcmp(x->name, y->name);
 }
@@ -224,21 +231,74 @@ static int open_vdso(void)
 	return fd;
 }
 
-/* From the process, which may have a root directory of its own; or else from here. */
-static int open_mapped(const struct unwinder *unwinder, pid_t pid,
+/* What identifies the file of a mapping. The caller frees the name. */
+static struct binary identity_of(const struct procmap_mapping *mapping)
+{
+	struct binary key = { .name = need(strdup(mapping->name)), .fd = -1 };
+
+	/* It is the same file before and after it was deleted. */
+	cut_deleted(key.name);
+	if (is_vdso(mapping))
+		return key;
+	if (mapping->build_id_size > 0) {
+		key.build_id_size = mapping->build_id_size;
+		memcpy(key.build_id, mapping->build_id, key.build_id_size);
+	} else {
+		key.inode = mapping->inode;
+		key.dev_major = mapping->dev_major;
+		key.dev_minor = mapping->dev_minor;
+	}
+	return key;
+}
+
+static bool is_of(const struct procmap_mapping *mapping, const struct binary *binary)
+{
+	struct binary key = identity_of(mapping);
+	const bool is_same = !by_file(&key, binary);
+
+	free(key.name);
+	return is_same;
+}
+
+/* Only a regular file is opened: anything may be at the path by now. */
+static int open_regular(const char *path)
+{
+	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	const int at = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
+	int fd = -1;
+
+	if (at < 0)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
+	if (!fstat(at, &status) && S_ISREG(status.st_mode))
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+	close(at);
+	return fd;
+}
+
+/*
+ * From the process, if it still has the file mapped: it may have been deleted, or be in
+ * another root directory. Otherwise from the path, where another file may be.
+ */
+static int open_mapped(const struct unwinder *unwinder, const struct binary *binary,
 		       const struct procmap_mapping *mapping)
 {
+	const struct procmap_mapping *now;
 	struct procmap *procmap;
 	int fd = -1;
 
 	if (is_vdso(mapping))
 		return open_vdso();
-	if (!procmap_open_pid(pid, PROCMAP_ANY_METHOD, &procmap)) {
-		fd = procmap_open_file(procmap, mapping);
+	if (!procmap_open_pid(unwinder->event->pid, PROCMAP_ANY_METHOD, &procmap)) {
+		if (!procmap_find(procmap, mapping->start, PROCMAP_WANT_BUILD_ID, &now) &&
+		    is_of(now, binary))
+			fd = procmap_open_file(procmap, now);
 		procmap_close(procmap);
 	}
-	if (fd < 0 && unwinder->self)
-		fd = procmap_open_file(unwinder->self, mapping);
+	if (fd < 0)
+		fd = binary->build_id_size ? open_regular(binary->name) :
+					     procmap_open_file(unwinder->self, mapping);
 	return fd;
 }
 
@@ -264,53 +324,54 @@ static void add_segments(struct binary *binary)
 	}
 }
 
+static void close_binary(struct binary *binary)
+{
+	elf_end(binary->elf);
+	if (binary->fd >= 0)
+		close(binary->fd);
+	free(binary->segments);
+	binary->elf = NULL;
+	binary->fd = -1;
+	binary->segments = NULL;
+	binary->nr_segments = 0;
+}
+
+/* Is it the file that was mapped, as far as that is known? */
+static bool has_build_id(const struct binary *binary)
+{
+	const void *id;
+
+	return !binary->build_id_size ||
+	       (dwelf_elf_gnu_build_id(binary->elf, &id) == (ssize_t)binary->build_id_size &&
+		!memcmp(id, binary->build_id, binary->build_id_size));
+}
+
 /*
  * The file is read, and not mapped as libdw would: a file that becomes shorter must not
  * be the end of this program.
  */
-static void open_binary(const struct unwinder *unwinder, struct binary *binary, pid_t pid,
+static void open_binary(const struct unwinder *unwinder, struct binary *binary,
 			const struct procmap_mapping *mapping)
 {
-	const void *id;
-	ssize_t size;
-
 	if (binary->elf || binary->opens == OPENS_MAX)
 		return;
 	binary->opens++;
-	binary->fd = open_mapped(unwinder, pid, mapping);
+	binary->fd = open_mapped(unwinder, binary, mapping);
 	if (binary->fd < 0)
 		return;
 	binary->elf = elf_begin(binary->fd, ELF_C_READ, NULL);
-	if (binary->elf)
+	if (binary->elf && has_build_id(binary))
 		add_segments(binary);
-	if (!binary->nr_segments) {
-		elf_end(binary->elf);
-		binary->elf = NULL;
-		close(binary->fd);
-		binary->fd = -1;
-		binary->opens = OPENS_MAX;
-		return;
-	}
-	size = dwelf_elf_gnu_build_id(binary->elf, &id);
-	if (size > 0 && size <= PROCMAP_BUILD_ID_MAX) {
-		memcpy(binary->build_id, id, size);
-		binary->build_id_size = size;
-	}
+	if (!binary->nr_segments)
+		close_binary(binary);
 }
 
 static struct binary *find_binary(struct unwinder *unwinder,
 				  const struct procmap_mapping *mapping)
 {
-	struct binary key = {
-		.name = need(strdup(mapping->name)),
-		.inode = mapping->inode,
-		.dev_major = mapping->dev_major,
-		.dev_minor = mapping->dev_minor,
-	};
+	struct binary key = identity_of(mapping);
 	struct binary *binary, **found;
 
-	/* It is the same file before and after it was deleted. */
-	cut_deleted(key.name);
 	found = tfind(&key, &unwinder->binaries, by_file);
 	if (found) {
 		free(key.name);
@@ -318,10 +379,9 @@ static struct binary *find_binary(struct unwinder *unwinder,
 	} else {
 		binary = need(malloc(sizeof(*binary)));
 		*binary = key;
-		binary->fd = -1;
 		need(tsearch(binary, &unwinder->binaries, by_file));
 	}
-	open_binary(unwinder, binary, unwinder->event->pid, mapping);
+	open_binary(unwinder, binary, mapping);
 	return binary;
 }
 
@@ -330,7 +390,8 @@ static bool is_of_file(const struct unwinder *unwinder,
 		       const struct procmap_mapping *mapping)
 {
 	return is_vdso(mapping) ? unwinder->event->sample.is_64 :
-	       mapping->inode || mapping->dev_major || mapping->dev_minor;
+	       mapping->inode || mapping->dev_major || mapping->dev_minor ||
+	       mapping->build_id_size > 0;
 }
 
 /* What to add to the addresses in a file, by one of its mappings. */
@@ -575,24 +636,21 @@ static struct function *find_function(struct binary *binary, Dwfl_Module *module
 }
 
 /*
- * Add a frame. @before is 1 if the address is one that a call returns to: the call is
- * before it, and may be the last instruction of its function. Libdw has the module of
- * the file afterwards. Returns whether there is code at the address.
+ * Get the frame with a program counter. @before is 1 if that is what a call returns to:
+ * the call is before it, and may be the last instruction of its function. Libdw has the
+ * module of the file afterwards. Returns whether there is code.
  */
-static bool add_frame(struct unwinder *unwinder, uint64_t pc, unsigned int before)
+static bool get_frame(struct unwinder *unwinder, uint64_t pc, unsigned int before,
+		      struct frame *frame)
 {
 	const struct procmap_mapping *const mapping = find_mapping(unwinder, pc - before);
-	struct frame *const frame = &unwinder->frames[unwinder->nr_frames];
 	Dwfl_Module *module = NULL;
 	struct binary *binary;
 	uint64_t bias;
 
 	*frame = (struct frame) { .address = pc, .function = &unwinder->unknown };
-	unwinder->nr_frames++;
-	if (!mapping)
-		return false;
-	if (!is_of_file(unwinder, mapping))
-		return true;
+	if (!mapping || !is_of_file(unwinder, mapping))
+		return mapping;
 	binary = find_binary(unwinder, mapping);
 	frame->offset = pc - mapping->start + mapping->offset;
 	if (find_bias(binary, mapping, pc - before, &bias))
@@ -609,6 +667,7 @@ static bool add_frame(struct unwinder *unwinder, uint64_t pc, unsigned int befor
 static int next_frame(Dwfl_Frame *state, void *arg)
 {
 	struct unwinder *const unwinder = arg;
+	struct frame *const frame = unwinder->frames + unwinder->nr_frames;
 	bool is_activation;
 	Dwarf_Addr pc;
 
@@ -616,12 +675,16 @@ static int next_frame(Dwfl_Frame *state, void *arg)
 		unwinder->is_begun = true;
 		return DWARF_CB_OK;
 	}
-	if (unwinder->nr_frames == FRAMES_MAX || !dwfl_frame_pc(state, &pc, &is_activation))
+	/*
+	 * Whether it is an activation depends on the next frame: libdw unwinds for that,
+	 * and needs the module before.
+	 */
+	if (unwinder->nr_frames == FRAMES_MAX || !dwfl_frame_pc(state, &pc, NULL) ||
+	    !get_frame(unwinder, pc, 1, frame) ||
+	    !dwfl_frame_pc(state, &pc, &is_activation) ||
+	    (is_activation && !get_frame(unwinder, pc, 0, frame)))
 		return DWARF_CB_ABORT;
-	if (!add_frame(unwinder, pc, !is_activation)) {
-		unwinder->nr_frames--;
-		return DWARF_CB_ABORT;
-	}
+	unwinder->nr_frames++;
 	return unwinder->conflicts || unwinder->program != unwinder->in_use ?
 	       DWARF_CB_ABORT : DWARF_CB_OK;
 }
@@ -632,11 +695,11 @@ static bool try_to_unwind(struct unwinder *unwinder)
 	const struct sample *const sample = &unwinder->event->sample;
 	struct program *program;
 
-	unwinder->nr_frames = 0;
+	unwinder->nr_frames = 1;
 	unwinder->conflicts = false;
 	unwinder->is_begun = false;
 	unwinder->program = NULL;
-	add_frame(unwinder, sample->regs[PERF_REG_X86_IP], 0);
+	get_frame(unwinder, sample->regs[PERF_REG_X86_IP], 0, unwinder->frames);
 	program = unwinder->program;
 	if (program && sample->is_64 && !unwinder->conflicts) {
 		unwinder->in_use = program;
@@ -669,6 +732,7 @@ struct unwinder *new_unwinder(void)
 	struct unwinder *const unwinder = need(calloc(1, sizeof(*unwinder)));
 	const struct procmap_table_options options = {
 		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_BUILD_IDS,
 		.window = WINDOW,
 		.keep_exited = WINDOW,
 		.reread = REREAD,
@@ -684,7 +748,7 @@ struct unwinder *new_unwinder(void)
 	if (!unwinder->elf)
 		fail("/proc/self/exe: it cannot be read: mount /proc");
 	if (procmap_open_self(PROCMAP_ANY_METHOD, &unwinder->self))
-		unwinder->self = NULL;
+		fail("/proc/self/maps: it cannot be read: mount /proc");
 	if (procmap_table_new(&options, &unwinder->table))
 		need(NULL);
 	return unwinder;
@@ -702,8 +766,15 @@ const char *binary_name(const struct binary *binary)
 
 size_t binary_build_id(const struct binary *binary, const uint8_t **id)
 {
+	const void *in_file;
+	ssize_t size;
+
 	*id = binary->build_id;
-	return binary->build_id_size;
+	if (binary->build_id_size || !binary->elf)
+		return binary->build_id_size;
+	size = dwelf_elf_gnu_build_id(binary->elf, &in_file);
+	*id = in_file;
+	return size > 0 ? size : 0;
 }
 
 /**
@@ -755,10 +826,7 @@ static void free_binary(void *node)
 
 	tdestroy(binary->places, free);
 	tdestroy(binary->functions, free_function);
-	elf_end(binary->elf);
-	if (binary->fd >= 0)
-		close(binary->fd);
-	free(binary->segments);
+	close_binary(binary);
 	free(binary->name);
 	free(binary);
 }
