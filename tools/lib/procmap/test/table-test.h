@@ -350,7 +350,7 @@ TEST_F_TIMEOUT(table, forgets_what_is_older_than_the_window, SLOW)
 	options.window = 200;
 	/* In this world, what has exited goes on. */
 	options.keep_exited = UINT64_MAX;
-	for (seed = 1; seed <= 30; seed++) {
+	for (seed = 1; seed <= 10; seed++) {
 		size_t most = 0;
 
 		ASSERT_EQ(0, procmap_table_new(&options, &table));
