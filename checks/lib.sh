@@ -257,19 +257,26 @@ cplusplus_header_works() {
 	done
 }
 
+# The manual of a program has the options of its --help.
+options_are_described() {
+	local option
+	"$1" --help | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|usage)' |
+		sort -u >"$tmp/options"
+	[ "$(wc -l <"$tmp/options")" -ge 10 ]
+	while read -r option; do
+		grep -E "^\.It Fl ([a-zA-Z] , )?${option#-}( |\$)" "$2"
+	done <"$tmp/options"
+}
+
 # 2const is a section of the man-pages project, which mandoc does not know.
 manual_is_well_formed() {
-	local reports option
-	"$TOOL" --help | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|usage)' |
-		sort -u >"$tmp/options"
-	[ "$(wc -l <"$tmp/options")" -gt 10 ]
-	while read -r option; do
-		grep -E "^\.It Fl ([a-zA-Z] , )?${option#-}( |\$)" \
-			"$ROOT/tools/procmap/procfs_query.1"
-	done <"$tmp/options"
+	local reports
+	options_are_described "$TOOL" "$ROOT/tools/procmap/procfs_query.1"
+	options_are_described "$programs/procmap/procmap-top" \
+		"$ROOT/tools/procmap/procmap-top.1"
 	# Status 2: warnings.
-	mandoc -Tlint -Wwarning "$lib"/man/* "$ROOT/tools/procmap/procfs_query.1" \
-		>"$tmp/lint" || [ $? -le 2 ]
+	mandoc -Tlint -Wwarning "$lib"/man/* "$ROOT"/tools/procmap/*.1 >"$tmp/lint" ||
+		[ $? -le 2 ]
 	reports=$(grep -v 'unknown manual section: Dt ... 2const' "$tmp/lint") || :
 	printf '%s\n' "$reports"
 	[ -z "$reports" ]
@@ -348,6 +355,7 @@ for bits in 64 32; do
 done
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"
+take_guest host-top "$programs/procmap/procmap_top_test.py"
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers
 check "fuzzed" lib_is_fuzzed

@@ -12,7 +12,7 @@ fetch_what_is_needed() {
 	mkdir "$BUILD/deb/needed"
 	cd "$BUILD/deb/needed"
 	apt-get -s --no-install-recommends install "${debs[@]}" |
-		awk '$1 == "Inst" && !/^Inst (procmap-query|libprocmap|procfs-query|python3-procmap)/ {
+		awk '$1 == "Inst" && !/^Inst (procmap-|libprocmap|procfs-query|python3-procmap)/ {
 			print $2 }' |
 		xargs -r apt-get -q download
 }

@@ -6,7 +6,7 @@
 debs_are_made() {
 	local debs
 	mapfile -t debs <<<"$("$ROOT/scripts/deb")"
-	[ ${#debs[@]} -eq 5 ]
+	[ ${#debs[@]} -eq 6 ]
 	lintian --allow-root --fail-on error,warning "${debs[@]}"
 }
 
