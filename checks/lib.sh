@@ -353,6 +353,7 @@ check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
 	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
 done
+take_guest host-dwfl "$programs/lib64/dwfl-test"
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"
 take_guest host-top "$programs/procmap/procmap_top_test.py"
