@@ -55,9 +55,8 @@ static const size_t sizes[] = { 10000, 50000 };
 /* The largest threshold that malloc(3) takes, in bytes. */
 #define KEPT_MEMORY	(32 << 20)
 
-/* A table of so many processes, with so many mappings each, of 20 programs. */
+/* A table of so many processes, with TABLE_VMAS mappings each, of 20 programs. */
 #define TABLE_PIDS	1000
-#define TABLE_VMAS	200
 #define TABLE_PROGRAMS	20
 
 /* So many mappings are named, and one more by what is looked for. */
