@@ -29,9 +29,9 @@
 /* What a record may have, less the rest of a sample. */
 #define STACK_SIZE_MAX		65000
 
-/* How long records may wait; and those of mappings, while samples are unwound. */
+/* How long records may wait in the buffers; and while others are unwound. */
 #define ROUND_MS		100
-#define MAPPINGS_MS		10
+#define READ_MS			10
 
 /* How long the command has to end after SIGTERM. */
 #define PATIENCE_MS		1000
@@ -53,6 +53,8 @@ static const struct argp_option argp_options[] = {
 	  .doc = "Samples per second of CPU time (default: 99)" },
 	{ .name = "duration", .key = 'd', .arg = "SECONDS",
 	  .doc = "How long (default: until the process ends, or until ^C)" },
+	{ .name = "force", .key = 'f',
+	  .doc = "Read files of all users, not only your own and those of root" },
 	{ .name = "stack-size", .key = KEY_STACK_SIZE, .arg = "BYTES",
 	  .doc = "How much of the stack to copy (default: 8192)" },
 
@@ -132,6 +134,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case 'p':
 		options->pid = parse_count("-p", arg, INT32_MAX);
+		break;
+	case 'f':
+		options->force = true;
 		break;
 	case 'F':
 		options->frequency = parse_count("-F", arg, FREQUENCY_MAX);
@@ -249,7 +254,7 @@ static int open_output(const struct options *options)
 
 	if (!options->output)
 		return -1;
-	fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	fd = open(options->output, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		fail("-o: %s: %s: give a file that can be written", options->output,
 		     strerror(errno));
@@ -267,8 +272,10 @@ static int open_pidfd(pid_t pid)
 {
 	const int fd = syscall(SYS_pidfd_open, pid, 0);
 
+	if (fd < 0 && errno != ESRCH)
+		fail("%d is the ID of a thread: give that of its process", pid);
 	if (fd < 0)
-		fail("process %d: %s: see ps(1)", pid, strerror(errno));
+		fail("process %d has ended: see ps(1)", pid);
 	return fd;
 }
 
@@ -292,6 +299,7 @@ static void end_command(const struct command *command, int process)
  * @unwinder: what makes stacks of them.
  * @report: what they have in common.
  * @output: the samples that are printed at the end of a round.
+ * @signals: from here signals are read that end it.
  */
 struct top {
 	struct options options;
@@ -299,6 +307,7 @@ struct top {
 	struct unwinder *unwinder;
 	struct report report;
 	struct output output;
+	int signals;
 };
 
 /* The events before the first one did not say it: then it has it from the process. */
@@ -338,6 +347,26 @@ static void handle_sample(struct top *top, const struct event *event)
 	add_sample(&top->report, comm, frames, nr);
 }
 
+/*
+ * What the process has mapped is read at once: what it starts inherits that, and may have
+ * exited before the first sample.
+ */
+static void know_process(struct top *top)
+{
+	const struct event event = {
+		.pid = top->options.pid,
+		.tid = top->options.pid,
+		.time = now_ns(),
+	};
+	const struct procmap_table_mapping *none;
+	char comm[PROCMAP_COMM_SIZE];
+
+	if (!event.pid)
+		return;
+	procmap_table_find(table_of(top->unwinder), event.pid, event.time, 0, &none);
+	find_comm(table_of(top->unwinder), &event, comm);
+}
+
 /* What the table cannot keep, it reads again. */
 static void handle_event(struct top *top, const struct event *event)
 {
@@ -369,6 +398,14 @@ static void handle_event(struct top *top, const struct event *event)
 	}
 }
 
+static bool is_ready(int fd)
+{
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+
+	return poll(&one, 1, 0) > 0;
+}
+
+/* To unwind takes time: new records are not left to the buffers meanwhile. */
 static void handle_events(struct top *top, uint64_t until)
 {
 	const bool prints = top->options.format == SAMPLES;
@@ -377,11 +414,11 @@ static void handle_events(struct top *top, uint64_t until)
 
 	if (prints)
 		begin_output(&top->output);
-	while (next_event(&top->events, until, &event)) {
+	while (!is_ready(top->signals) && next_event(&top->events, until, &event)) {
 		handle_event(top, &event);
-		if (now_ns() - read < MAPPINGS_MS * 1000000)
+		if (now_ns() - read < READ_MS * 1000000)
 			continue;
-		read_events(&top->events, false);
+		read_events(&top->events);
 		read = now_ns();
 	}
 	if (prints)
@@ -395,39 +432,58 @@ static void show_progress(const struct top *top, uint64_t begun)
 			(now_ns() - begun) / 1e9, top->report.samples);
 }
 
-static bool is_ready(int fd)
+/* The next signal ends this program at once. */
+static void take_signals(struct top *top)
 {
-	struct pollfd one = { .fd = fd, .events = POLLIN };
+	struct signalfd_siginfo signal;
+	sigset_t all;
 
-	return poll(&one, 1, 0) > 0;
+	while (is_ready(top->signals) &&
+	       read(top->signals, &signal, sizeof(signal)) > 0)
+		;
+	sigfillset(&all);
+	sigprocmask(SIG_UNBLOCK, &all, NULL);
 }
 
 /*
  * A round reads what is in the buffers. When it begins, what happened before the one
  * before it has been written by all CPUs, and is handled in the order of time.
  */
-static void sample(struct top *top, int signals, int process)
+static void sample(struct top *top, int process)
 {
 	const uint64_t begun = now_ns();
 	const uint64_t end = top->options.seconds ?
 			     begun + top->options.seconds * 1e9 : UINT64_MAX;
 	uint64_t before = 0, now = begun;
 
-	while (now < end && !is_ready(signals) && !is_ready(process)) {
+	while (now < end && !is_ready(top->signals) && !is_ready(process)) {
 		const uint64_t left = (end - now) / 1000000 + 1;
 
-		wait_for_events(&top->events, signals, process,
+		wait_for_events(&top->events, top->signals, process,
 				left < ROUND_MS ? left : ROUND_MS);
 		now = now_ns();
-		read_events(&top->events, true);
+		read_events(&top->events);
 		handle_events(top, before);
 		before = now;
 		show_progress(top, begun);
 	}
 	top->report.seconds = (now_ns() - begun) / 1e9;
 	stop_events(&top->events);
-	read_events(&top->events, true);
+	take_signals(top);
+	read_events(&top->events);
 	handle_events(top, UINT64_MAX);
+}
+
+/* What is not in the result, and could have been. */
+static void report_what_is_missing(const struct top *top)
+{
+	const size_t untrusted = nr_untrusted(top->unwinder);
+
+	if (top->report.lost && top->options.format != TABLE)
+		warnx("%" PRIu64 " records were lost", top->report.lost);
+	if (untrusted)
+		warnx("files of other users that were not read: %zu; use -f if you trust them",
+		      untrusted);
 }
 
 int main(int argc, char **argv)
@@ -446,7 +502,7 @@ int main(int argc, char **argv)
 		},
 	};
 	struct command command = { .pid = 0 };
-	int fd, file, process = -1;
+	int file, process = -1;
 	sigset_t signals;
 
 	argp_err_exit_status = EXIT_TROUBLE;
@@ -459,21 +515,26 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	top.signals = signalfd(-1, &signals, SFD_CLOEXEC);
 
-	top.unwinder = new_unwinder();
+	top.unwinder = new_unwinder(top.options.force);
 	prepare_command(&command, &top.options, &signals);
 	redirect_output(&top.options, file);
 	look_at_terminal();
 	open_events(&top.events, &top.options);
 	if (top.options.pid)
 		process = open_pidfd(top.options.pid);
+	know_process(&top);
 	release_command(&command, &top.options);
-	sample(&top, fd, process);
+	/* From now on there is a result. A pipe has nothing to cut. */
+	if (file >= 0 && ftruncate(file, 0) && errno != EINVAL)
+		fail("-o: %s: %s", top.options.output, strerror(errno));
+	sample(&top, process);
 	end_command(&command, process);
 
 	if (top.options.format != SAMPLES)
 		print_report(&top.report, &top.options, top.unwinder);
+	report_what_is_missing(&top);
 	close_events(&top.events);
 	free_report(&top.report);
 	free_unwinder(top.unwinder);

@@ -18,6 +18,7 @@
  * struct options - the command line
  * @pid: the process that is sampled; 0 for the whole machine.
  * @all: sample the whole machine.
+ * @force: read files of all users.
  * @command: the program to run and to sample, with its arguments; or NULL.
  * @output: the file to write to, or NULL.
  * @frequency: samples per second of CPU time.
@@ -29,6 +30,7 @@
 struct options {
 	pid_t pid;
 	bool all;
+	bool force;
 	char **command;
 	const char *output;
 	unsigned long frequency;
@@ -101,6 +103,7 @@ struct event {
  * @records: what was read from the buffers, by time.
  * @nr_records: how many.
  * @size_records: room in @records.
+ * @bytes: how large they are.
  * @next: the first that was not returned yet.
  * @nr_read: the records that were ever read.
  */
@@ -113,6 +116,7 @@ struct events {
 	struct record *records;
 	size_t nr_records;
 	size_t size_records;
+	size_t bytes;
 	size_t next;
 	uint64_t nr_read;
 };
@@ -120,7 +124,7 @@ struct events {
 void open_events(struct events *events, const struct options *options);
 void wait_for_events(struct events *events, int signals, int process,
 		     int milliseconds);
-void read_events(struct events *events, bool with_samples);
+void read_events(struct events *events);
 bool next_event(struct events *events, uint64_t until, struct event *event);
 void stop_events(struct events *events);
 void close_events(struct events *events);
@@ -164,7 +168,8 @@ struct frame {
 	struct function *function;
 };
 
-struct unwinder *new_unwinder(void);
+struct unwinder *new_unwinder(bool trusts_all);
+size_t nr_untrusted(const struct unwinder *unwinder);
 void free_unwinder(struct unwinder *unwinder);
 struct procmap_table *table_of(struct unwinder *unwinder);
 size_t unwind(struct unwinder *unwinder, const struct event *event,

@@ -30,6 +30,9 @@
 #define SAMPLES_SIZE		(256 * 1024)
 #define MAPPINGS_SIZE		(128 * 1024)
 
+/* No more samples are read while records of so many bytes wait to be unwound. */
+#define WAITING_MAX		(64 * 1024 * 1024)
+
 /* A thread may create others while those of its process are being opened. */
 #define ATTEMPTS_MAX		10
 
@@ -92,19 +95,10 @@ struct mmap2_record {
 	uint64_t addr;
 	uint64_t len;
 	uint64_t pgoff;
-	union {
-		struct {
-			uint32_t maj;
-			uint32_t min;
-			uint64_t ino;
-			uint64_t ino_generation;
-		};
-		struct {
-			uint8_t build_id_size;
-			uint8_t reserved[3];
-			uint8_t build_id[PROCMAP_BUILD_ID_MAX];
-		};
-	};
+	uint32_t maj;
+	uint32_t min;
+	uint64_t ino;
+	uint64_t ino_generation;
 	uint32_t prot;
 	uint32_t flags;
 	char filename[];
@@ -167,7 +161,6 @@ static int open_event(const struct options *options, pid_t tid, int cpu, bool of
 		attr.config = PERF_COUNT_SW_DUMMY;
 		attr.mmap = 1;
 		attr.mmap2 = 1;
-		attr.build_id = 1;
 		attr.comm = 1;
 		attr.comm_exec = 1;
 		attr.task = 1;
@@ -183,7 +176,7 @@ static void report_trouble(const struct options *options)
 	case EPERM:
 		if (options->all)
 			fail("no permission to sample all processes: run as root, or use -p PID");
-		fail("no permission to sample process %d: run as root, or lower perf_event_paranoid",
+		fail("no permission to sample process %d: run as root, or see perf_event_paranoid",
 		     options->pid);
 	case EINVAL:
 		fail("%lu samples a second are too many: see kernel.perf_event_max_sample_rate",
@@ -362,6 +355,7 @@ static void copy_from_ring(const struct ring *ring, uint64_t at, void *to, size_
 static void add_record(struct events *events, const struct ring *ring,
 		       struct perf_event_header *header)
 {
+	events->bytes += header->size;
 	events->records = room_for_one(events->records, events->nr_records,
 				       &events->size_records,
 				       sizeof(*events->records));
@@ -397,23 +391,22 @@ static int by_time(const void *a, const void *b)
 	       (x->nr > y->nr) - (x->nr < y->nr);
 }
 
-/*
- * Forget what was returned, and read what is new: samples, too, or only what is mapped,
- * which must not wait for long.
- */
-void read_events(struct events *events, bool with_samples)
+/* Forget what was returned, and read what is new. */
+void read_events(struct events *events)
 {
 	size_t i;
 
-	for (i = 0; i < events->next; i++)
+	for (i = 0; i < events->next; i++) {
+		events->bytes -= events->records[i].header->size;
 		free(events->records[i].header);
+	}
 	events->nr_records -= events->next;
 	if (events->next)
 		memmove(events->records, events->records + events->next,
 			events->nr_records * sizeof(*events->records));
 	events->next = 0;
 	for (i = 0; i < events->nr_rings; i++)
-		if (with_samples || !events->rings[i].of_samples)
+		if (!events->rings[i].of_samples || events->bytes < WAITING_MAX)
 			read_ring(events, &events->rings[i]);
 	if (events->nr_records)
 		qsort(events->records, events->nr_records, sizeof(*events->records),
@@ -441,24 +434,24 @@ static void parse_sample(const struct sample_head *head, struct event *event)
 	sample->stack_size = at[sample->stack_size / sizeof(*at)];
 }
 
+/*
+ * Build IDs were not requested: with them, the kernel sets PERF_RECORD_MISC_MMAP_BUILD_ID
+ * in the records of all other events, too, which have the inode, and other profilers take
+ * that for a build ID. By the same fault, the bit says nothing here.
+ */
 static void parse_mmap(const struct mmap2_record *record, struct event *event)
 {
 	event->mmap = (struct procmap_mmap) {
 		.addr = record->addr,
 		.len = record->len,
 		.pgoff = record->pgoff,
+		.ino = record->ino,
 		.filename = record->filename,
+		.maj = record->maj,
+		.min = record->min,
 		.prot = record->prot,
 		.flags = record->flags,
 	};
-	if (record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		event->mmap.build_id_size = record->build_id_size;
-		memcpy(event->mmap.build_id, record->build_id, PROCMAP_BUILD_ID_MAX);
-	} else {
-		event->mmap.maj = record->maj;
-		event->mmap.min = record->min;
-		event->mmap.ino = record->ino;
-	}
 	event->pid = record->pid;
 	event->tid = record->tid;
 }

@@ -277,7 +277,7 @@ static void replace(const char *path, int round)
  */
 static void replaced(int round)
 {
-	char *const path = format("%s/replaced%d.so", arguments[2], getpid());
+	char *const path = format("%s/swapped%d.so", arguments[2], getpid());
 	void *library;
 
 	replace(path, round);

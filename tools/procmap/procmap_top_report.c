@@ -238,8 +238,14 @@ static void print_table(FILE *out, const struct report *report,
 /* What separates frames, and what ends a line, cannot be in a name. */
 static void print_folded_name(FILE *out, const char *name)
 {
-	for (; *name; name++)
-		fputc(*name == ';' || (unsigned char)*name < ' ' ? '?' : *name, out);
+	char *const text = need(strdup(name));
+	char *at;
+
+	for (at = text; *at; at++)
+		if (*at == ';' || (unsigned char)*at < ' ')
+			*at = '?';
+	print_whole_name(out, text);
+	free(text);
 }
 
 /* The name of a function or, in brackets, that of its file without the directories. */

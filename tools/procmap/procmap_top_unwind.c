@@ -13,12 +13,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <linux/openat2.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Events may be as late as this, and processes are kept after their exit: ns. */
@@ -27,11 +30,20 @@
 /* A process is read again for an address at most this often: ns. */
 #define REREAD			1000000000
 
+/* A file that could not be opened is tried again at most this often: ns. */
+#define RETRY			100000000
+
 /* Programs whose Dwfl is kept. */
 #define PROGRAMS_MAX		512
 
-/* How often a file is tried to be opened: from the processes that have it mapped. */
-#define OPENS_MAX		3
+/* The clock of files is at most this late: ns. */
+#define COARSE			20000000
+
+/* Longer names of functions are cut, in bytes. */
+#define NAME_MAX_SIZE		4096
+
+/* A symbol is not looked for before so many others that end before the address. */
+#define NESTED_MAX		16
 
 /* DWARF's number of the program counter, which is that of the return address. */
 #define DWARF_REG_RIP		16
@@ -55,20 +67,23 @@ struct segment {
 /**
  * struct binary - a file that is mapped
  *
- * Inode numbers are used again. With a build ID, it is that which a file is known by, and
- * the device and inode are 0.
+ * As long as the file is open, its inode number is not used again.
  *
  * @name: its path, if it was deleted, too; or [vdso].
  * @inode: its inode number.
  * @dev_major: major number of its device.
  * @dev_minor: minor number of its device.
- * @build_id: its build ID.
- * @build_id_size: the bytes of that, or 0.
- * @opens: how often it could not be opened.
+ * @tried_at: the time of the sample for which it was tried to open it.
+ * @from: since when the mapping of that sample is known.
+ * @is_untrusted: it is another user's, and libdw does not read it.
+ * @build_id: its build ID, if the kernel or libprocmap has read that.
+ * @build_id_size: the bytes of it, or 0.
  * @fd: the file, or -1.
  * @elf: what libelf knows of it, or NULL.
  * @segments: what is loaded of it.
  * @nr_segments: how many.
+ * @symbols: its functions, by address, or NULL.
+ * @nr_symbols: how many.
  * @places: a tsearch(3) tree of the addresses that were looked up.
  * @functions: a tsearch(3) tree of its functions.
  */
@@ -77,15 +92,33 @@ struct binary {
 	uint64_t inode;
 	uint32_t dev_major;
 	uint32_t dev_minor;
+	uint64_t tried_at;
+	uint64_t from;
+	bool is_untrusted;
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
 	size_t build_id_size;
-	unsigned int opens;
 	int fd;
 	Elf *elf;
 	struct segment *segments;
 	size_t nr_segments;
+	struct symbol *symbols;
+	size_t nr_symbols;
 	void *places;
 	void *functions;
+};
+
+/**
+ * struct symbol - a function by the symbol table of a file
+ * @start: its first address, as the file has it.
+ * @end: the end of it; without a size, the start of the next one.
+ * @index: its number in libdw's symbol table.
+ * @is_global: of several of the same address, one that is global is taken.
+ */
+struct symbol {
+	uint64_t start;
+	uint64_t end;
+	unsigned int index;
+	bool is_global;
 };
 
 /**
@@ -117,7 +150,8 @@ struct program {
 /**
  * struct unwinder - what is kept for all samples
  * @table: what is mapped where.
- * @self: a handle on this process, to open files that the sampled one no longer can.
+ * @trusts_all: read files of all users.
+ * @nr_untrusted: the files that were not read, because they are another user's.
  * @elf: the Elf of this program, from which libdw knows the machine.
  * @elf_fd: its file.
  * @binaries: a tsearch(3) tree of the files.
@@ -134,7 +168,8 @@ struct program {
  */
 struct unwinder {
 	struct procmap_table *table;
-	struct procmap *self;
+	bool trusts_all;
+	size_t nr_untrusted;
 	Elf *elf;
 	int elf_fd;
 	void *binaries;
@@ -183,9 +218,7 @@ static int by_file(const void *a, const void *b)
 {
 	const struct binary *const x = a, *const y = b;
 
-	return compare_numbers(x->build_id_size, y->build_id_size) ?:
-	       memcmp(x->build_id, y->build_id, x->build_id_size) ?:
-	       compare_numbers(x->inode, y->inode) ?:
+	return compare_numbers(x->inode, y->inode) ?:
 	       compare_numbers(x->dev_major, y->dev_major) ?:
 	       compare_numbers(x->dev_minor, y->dev_minor) ?: strcmp(x->name, y->name);
 }
@@ -204,9 +237,9 @@ static int by_start(const void *a, const void *b)
 	return compare_numbers(!x->name, !y->name) ?: compare_numbers(x->start, y->start);
 }
 
-static bool is_vdso(const struct procmap_mapping *mapping)
+static bool is_vdso(const char *name)
 {
-	return !strcmp(mapping->name, "[vdso]");
+	return !strcmp(name, "[vdso]");
 }
 
 /* The vDSO is a file in memory, of which this process has the same. */
@@ -234,20 +267,16 @@ static int open_vdso(void)
 /* What identifies the file of a mapping. The caller frees the name. */
 static struct binary identity_of(const struct procmap_mapping *mapping)
 {
-	struct binary key = { .name = need(strdup(mapping->name)), .fd = -1 };
+	struct binary key = {
+		.name = need(strdup(mapping->name)),
+		.inode = mapping->inode,
+		.dev_major = mapping->dev_major,
+		.dev_minor = mapping->dev_minor,
+		.fd = -1,
+	};
 
 	/* It is the same file before and after it was deleted. */
 	cut_deleted(key.name);
-	if (is_vdso(mapping))
-		return key;
-	if (mapping->build_id_size > 0) {
-		key.build_id_size = mapping->build_id_size;
-		memcpy(key.build_id, mapping->build_id, key.build_id_size);
-	} else {
-		key.inode = mapping->inode;
-		key.dev_major = mapping->dev_major;
-		key.dev_minor = mapping->dev_minor;
-	}
 	return key;
 }
 
@@ -260,46 +289,111 @@ static bool is_of(const struct procmap_mapping *mapping, const struct binary *bi
 	return is_same;
 }
 
-/* Only a regular file is opened: anything may be at the path by now. */
-static int open_regular(const char *path)
+/*
+ * Libdw is no match for a file that was made to harm it, so that another user's is not
+ * read unless the caller says so. Nor does a file count that everybody may write to.
+ */
+static bool is_trusted(const struct unwinder *unwinder, int fd)
 {
-	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-	const int at = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat status;
-	int fd = -1;
 
-	if (at < 0)
-		return -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
-	if (!fstat(at, &status) && S_ISREG(status.st_mode))
-		fd = open(link, O_RDONLY | O_CLOEXEC);
-	close(at);
-	return fd;
+	return !fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	       (unwinder->trusts_all ||
+		((!status.st_uid || status.st_uid == geteuid()) &&
+		 ~status.st_mode & 0002));
+}
+
+/* The time on CLOCK_MONOTONIC. */
+static uint64_t time_of(const struct statx_timestamp *file_time)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now_ns() - ((now.tv_sec - file_time->tv_sec) * 1000000000 + now.tv_nsec -
+			   file_time->tv_nsec);
 }
 
 /*
- * From the process, if it still has the file mapped: it may have been deleted, or be in
- * another root directory. Otherwise from the path, where another file may be.
+ * Was the file there at a time, and is it not another one that has its inode number by
+ * now? If @is_unchanged, it must not have been changed since, either. The clock of files
+ * is coarse. A file system that does not know when an inode was made is believed not to
+ * use its number again.
  */
-static int open_mapped(const struct unwinder *unwinder, const struct binary *binary,
+static bool was_there(int fd, uint64_t inode, uint64_t time, bool is_unchanged)
+{
+	struct statx status;
+
+	return !statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_CTIME | STATX_BTIME,
+		      &status) &&
+	       status.stx_ino == inode &&
+	       (~status.stx_mask & STATX_BTIME ||
+		time_of(&status.stx_btime) + COARSE < time) &&
+	       (!is_unchanged || time_of(&status.stx_ctime) + COARSE < time);
+}
+
+/*
+ * Open the file that a process has mapped, if it still has. It may have been deleted, or
+ * be in another root directory.
+ */
+static int open_mapped(const struct unwinder *unwinder, struct binary *binary,
 		       const struct procmap_mapping *mapping)
 {
 	const struct procmap_mapping *now;
 	struct procmap *procmap;
 	int fd = -1;
 
-	if (is_vdso(mapping))
-		return open_vdso();
-	if (!procmap_open_pid(unwinder->event->pid, PROCMAP_ANY_METHOD, &procmap)) {
-		if (!procmap_find(procmap, mapping->start, PROCMAP_WANT_BUILD_ID, &now) &&
-		    is_of(now, binary))
-			fd = procmap_open_file(procmap, now);
-		procmap_close(procmap);
+	if (procmap_open_pid(unwinder->event->pid, PROCMAP_ANY_METHOD, &procmap))
+		return -1;
+	if (!procmap_find(procmap, mapping->start, PROCMAP_WANT_BUILD_ID, &now) &&
+	    is_of(now, binary)) {
+		if (now->build_id_size > 0) {
+			memcpy(binary->build_id, now->build_id, now->build_id_size);
+			binary->build_id_size = now->build_id_size;
+		}
+		fd = procmap_open_file(procmap, now);
+		if (fd >= 0 && !was_there(fd, binary->inode, unwinder->event->time,
+					  false)) {
+			close(fd);
+			fd = -1;
+		}
 	}
-	if (fd < 0)
-		fd = binary->build_id_size ? open_regular(binary->name) :
-					     procmap_open_file(unwinder->self, mapping);
+	procmap_close(procmap);
 	return fd;
+}
+
+/*
+ * Open the file at the path, where another one may be by now. The kernel's paths have no
+ * symbolic links; one that is there may lead anywhere. Nothing is opened before it is
+ * known what it is.
+ */
+static int open_path(const struct unwinder *unwinder, const struct binary *binary)
+{
+	static const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	int at, fd = -1;
+
+	at = syscall(SYS_openat2, AT_FDCWD, binary->name, &how, sizeof(how));
+	if (at < 0)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
+	if (was_there(at, binary->inode, binary->from, true) && is_trusted(unwinder, at))
+		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	close(at);
+	return fd;
+}
+
+/* Is it one that this machine executes? Others, libdw has to be protected from. */
+static bool is_executable(Elf *elf)
+{
+	GElf_Ehdr header;
+
+	return gelf_getehdr(elf, &header) &&
+	       (header.e_type == ET_EXEC || header.e_type == ET_DYN) &&
+	       (header.e_machine == EM_X86_64 || header.e_machine == EM_386) &&
+	       header.e_phnum != PN_XNUM;
 }
 
 static void add_segments(struct binary *binary)
@@ -307,12 +401,11 @@ static void add_segments(struct binary *binary)
 	size_t nr = 0, i;
 	GElf_Phdr phdr;
 
-	if (elf_getphdrnum(binary->elf, &nr) || !nr)
+	if (!is_executable(binary->elf) || elf_getphdrnum(binary->elf, &nr) || !nr)
 		return;
 	binary->segments = need(calloc(nr, sizeof(*binary->segments)));
-	for (i = 0; i < nr; i++) {
-		if (!gelf_getphdr(binary->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
-		    phdr.p_vaddr + phdr.p_memsz < phdr.p_vaddr)
+	for (i = 0; i < nr && gelf_getphdr(binary->elf, i, &phdr); i++) {
+		if (phdr.p_type != PT_LOAD || phdr.p_vaddr + phdr.p_memsz < phdr.p_vaddr)
 			continue;
 		binary->segments[binary->nr_segments++] = (struct segment) {
 			.offset = phdr.p_offset,
@@ -336,52 +429,64 @@ static void close_binary(struct binary *binary)
 	binary->nr_segments = 0;
 }
 
-/* Is it the file that was mapped, as far as that is known? */
-static bool has_build_id(const struct binary *binary)
-{
-	const void *id;
-
-	return !binary->build_id_size ||
-	       (dwelf_elf_gnu_build_id(binary->elf, &id) == (ssize_t)binary->build_id_size &&
-		!memcmp(id, binary->build_id, binary->build_id_size));
-}
-
 /*
  * The file is read, and not mapped as libdw would: a file that becomes shorter must not
- * be the end of this program.
+ * be the end of this program. Returns whether it is the one that is wanted.
  */
-static void open_binary(const struct unwinder *unwinder, struct binary *binary,
-			const struct procmap_mapping *mapping)
+static bool read_binary(struct unwinder *unwinder, struct binary *binary, int fd)
 {
-	if (binary->elf || binary->opens == OPENS_MAX)
-		return;
-	binary->opens++;
-	binary->fd = open_mapped(unwinder, binary, mapping);
-	if (binary->fd < 0)
-		return;
-	binary->elf = elf_begin(binary->fd, ELF_C_READ, NULL);
-	if (binary->elf && has_build_id(binary))
+	if (fd < 0)
+		return false;
+	if (!is_vdso(binary->name) && !is_trusted(unwinder, fd)) {
+		unwinder->nr_untrusted += !binary->is_untrusted;
+		binary->is_untrusted = true;
+		close(fd);
+		return false;
+	}
+	binary->fd = fd;
+	binary->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (binary->elf)
 		add_segments(binary);
-	if (!binary->nr_segments)
-		close_binary(binary);
+	if (binary->nr_segments)
+		return true;
+	close_binary(binary);
+	return false;
+}
+
+static void open_binary(struct unwinder *unwinder, struct binary *binary,
+			const struct procmap_table_mapping *found)
+{
+	const struct procmap_mapping *const mapping = &found->mapping;
+
+	const uint64_t time = unwinder->event->time;
+
+	if (binary->elf || (binary->tried_at && binary->from == found->from &&
+			    time - binary->tried_at < RETRY))
+		return;
+	binary->tried_at = time;
+	binary->from = found->from;
+	if (is_vdso(mapping->name))
+		read_binary(unwinder, binary, open_vdso());
+	else if (!read_binary(unwinder, binary, open_mapped(unwinder, binary, mapping)))
+		read_binary(unwinder, binary, open_path(unwinder, binary));
 }
 
 static struct binary *find_binary(struct unwinder *unwinder,
-				  const struct procmap_mapping *mapping)
+				  const struct procmap_table_mapping *found)
 {
-	struct binary key = identity_of(mapping);
-	struct binary *binary, **found;
+	struct binary key = identity_of(&found->mapping);
+	struct binary *binary, **known;
 
-	found = tfind(&key, &unwinder->binaries, by_file);
-	if (found) {
+	known = tfind(&key, &unwinder->binaries, by_file);
+	if (known) {
 		free(key.name);
-		binary = *found;
+		binary = *known;
 	} else {
 		binary = need(malloc(sizeof(*binary)));
 		*binary = key;
 		need(tsearch(binary, &unwinder->binaries, by_file));
 	}
-	open_binary(unwinder, binary, mapping);
+	open_binary(unwinder, binary, found);
 	return binary;
 }
 
@@ -389,9 +494,8 @@ static struct binary *find_binary(struct unwinder *unwinder,
 static bool is_of_file(const struct unwinder *unwinder,
 		       const struct procmap_mapping *mapping)
 {
-	return is_vdso(mapping) ? unwinder->event->sample.is_64 :
-	       mapping->inode || mapping->dev_major || mapping->dev_minor ||
-	       mapping->build_id_size > 0;
+	return is_vdso(mapping->name) ? unwinder->event->sample.is_64 :
+	       mapping->inode || mapping->dev_major || mapping->dev_minor;
 }
 
 /* What to add to the addresses in a file, by one of its mappings. */
@@ -540,7 +644,8 @@ static struct program *new_program(struct unwinder *unwinder, void **at)
 }
 
 /* Find the mapping of an address, and with it the program of the process. */
-static const struct procmap_mapping *find_mapping(struct unwinder *unwinder, uint64_t addr)
+static const struct procmap_table_mapping *find_mapping(struct unwinder *unwinder,
+							uint64_t addr)
 {
 	const struct procmap_table_mapping *found;
 
@@ -552,7 +657,7 @@ static const struct procmap_mapping *find_mapping(struct unwinder *unwinder, uin
 			    new_program(unwinder, found->process_user);
 	unlink_program(unwinder->program);
 	link_program(unwinder, unwinder->program);
-	return &found->mapping;
+	return found;
 }
 
 /* Libdw's module of a file that is mapped with this bias; NULL if it has none. */
@@ -600,22 +705,87 @@ static struct function *function_at(struct binary *binary, const char *name, uin
 	function = need(malloc(sizeof(*function)));
 	*function = key;
 	if (name) {
-		function->name = need(strdup(name));
+		function->name = need(strndup(name, NAME_MAX_SIZE));
 		function->offset = file_offset(binary, start);
 	}
 	need(tsearch(function, &binary->functions, by_start));
 	return function;
 }
 
+static int by_symbol(const void *a, const void *b)
+{
+	const struct symbol *const x = a, *const y = b;
+
+	return compare_numbers(x->start, y->start) ?:
+	       compare_numbers(x->is_global, y->is_global) ?:
+	       compare_numbers(y->index, x->index);
+}
+
+/* Libdw's own search goes through all symbols for each address. */
+static void read_symbols(struct binary *binary, Dwfl_Module *module, uint64_t bias)
+{
+	const int nr = dwfl_module_getsymtab(module);
+	GElf_Word section;
+	GElf_Addr start;
+	GElf_Sym symbol;
+	size_t i;
+	int at;
+
+	if (binary->symbols || nr <= 0)
+		return;
+	binary->symbols = need(calloc(nr, sizeof(*binary->symbols)));
+	for (at = 0; at < nr; at++) {
+		if (!dwfl_module_getsym_info(module, at, &symbol, &start, &section, NULL,
+					     NULL) ||
+		    section == SHN_UNDEF ||
+		    (GELF_ST_TYPE(symbol.st_info) != STT_FUNC &&
+		     GELF_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC))
+			continue;
+		binary->symbols[binary->nr_symbols++] = (struct symbol) {
+			.start = start - bias,
+			.end = start - bias + symbol.st_size,
+			.index = at,
+			.is_global = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL,
+		};
+	}
+	qsort(binary->symbols, binary->nr_symbols, sizeof(*binary->symbols), by_symbol);
+	for (i = 0; i + 1 < binary->nr_symbols; i++)
+		if (binary->symbols[i].end == binary->symbols[i].start)
+			binary->symbols[i].end = binary->symbols[i + 1].start;
+}
+
+/* The last symbol that begins at or before an address; a few may be inside of it. */
+static const struct symbol *find_symbol(const struct binary *binary, uint64_t address)
+{
+	size_t low = 0, high = binary->nr_symbols, i;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (binary->symbols[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (i = low; i && low - i < NESTED_MAX; i--)
+		if (address < binary->symbols[i - 1].end)
+			return &binary->symbols[i - 1];
+	return NULL;
+}
+
 static struct function *look_up_symbol(struct binary *binary, Dwfl_Module *module,
 				       uint64_t addr, uint64_t bias)
 {
-	const char *name;
-	GElf_Off offset;
-	GElf_Sym symbol;
+	const struct symbol *symbol;
+	const char *name = NULL;
+	GElf_Sym ignored;
 
-	name = dwfl_module_addrinfo(module, addr, &offset, &symbol, NULL, NULL, NULL);
-	return name ? function_at(binary, name, addr - offset - bias) :
+	read_symbols(binary, module, bias);
+	symbol = find_symbol(binary, addr - bias);
+	/* This may be the module of another process: libdw has to have read it, too. */
+	if (symbol && dwfl_module_getsymtab(module) > (int)symbol->index)
+		name = dwfl_module_getsym(module, symbol->index, &ignored, NULL);
+	return name ? function_at(binary, name, symbol->start) :
 		      function_at(binary, NULL, 0);
 }
 
@@ -643,7 +813,9 @@ static struct function *find_function(struct binary *binary, Dwfl_Module *module
 static bool get_frame(struct unwinder *unwinder, uint64_t pc, unsigned int before,
 		      struct frame *frame)
 {
-	const struct procmap_mapping *const mapping = find_mapping(unwinder, pc - before);
+	const struct procmap_table_mapping *const found = find_mapping(unwinder,
+								       pc - before);
+	const struct procmap_mapping *const mapping = found ? &found->mapping : NULL;
 	Dwfl_Module *module = NULL;
 	struct binary *binary;
 	uint64_t bias;
@@ -651,7 +823,7 @@ static bool get_frame(struct unwinder *unwinder, uint64_t pc, unsigned int befor
 	*frame = (struct frame) { .address = pc, .function = &unwinder->unknown };
 	if (!mapping || !is_of_file(unwinder, mapping))
 		return mapping;
-	binary = find_binary(unwinder, mapping);
+	binary = find_binary(unwinder, found);
 	frame->offset = pc - mapping->start + mapping->offset;
 	if (find_bias(binary, mapping, pc - before, &bias))
 		module = find_module(unwinder, binary, pc - before, bias);
@@ -727,12 +899,11 @@ size_t unwind(struct unwinder *unwinder, const struct event *event,
 	return unwinder->nr_frames;
 }
 
-struct unwinder *new_unwinder(void)
+struct unwinder *new_unwinder(bool trusts_all)
 {
 	struct unwinder *const unwinder = need(calloc(1, sizeof(*unwinder)));
 	const struct procmap_table_options options = {
 		.size = sizeof(options),
-		.flags = PROCMAP_TABLE_BUILD_IDS,
 		.window = WINDOW,
 		.keep_exited = WINDOW,
 		.reread = REREAD,
@@ -740,6 +911,7 @@ struct unwinder *new_unwinder(void)
 		.context = unwinder,
 	};
 
+	unwinder->trusts_all = trusts_all;
 	elf_version(EV_CURRENT);
 	unwinder->programs.newer = &unwinder->programs;
 	unwinder->programs.older = &unwinder->programs;
@@ -747,11 +919,15 @@ struct unwinder *new_unwinder(void)
 	unwinder->elf = elf_begin(unwinder->elf_fd, ELF_C_READ, NULL);
 	if (!unwinder->elf)
 		fail("/proc/self/exe: it cannot be read: mount /proc");
-	if (procmap_open_self(PROCMAP_ANY_METHOD, &unwinder->self))
-		fail("/proc/self/maps: it cannot be read: mount /proc");
 	if (procmap_table_new(&options, &unwinder->table))
 		need(NULL);
 	return unwinder;
+}
+
+/* The number of files that were not read because they are another user's. */
+size_t nr_untrusted(const struct unwinder *unwinder)
+{
+	return unwinder->nr_untrusted;
 }
 
 struct procmap_table *table_of(struct unwinder *unwinder)
@@ -827,6 +1003,7 @@ static void free_binary(void *node)
 	tdestroy(binary->places, free);
 	tdestroy(binary->functions, free_function);
 	close_binary(binary);
+	free(binary->symbols);
 	free(binary->name);
 	free(binary);
 }
@@ -835,7 +1012,6 @@ void free_unwinder(struct unwinder *unwinder)
 {
 	/* The programs go with it. */
 	procmap_table_free(unwinder->table);
-	procmap_close(unwinder->self);
 	tdestroy(unwinder->binaries, free_binary);
 	elf_end(unwinder->elf);
 	close(unwinder->elf_fd);

@@ -55,7 +55,8 @@ int reopen(int fd)
 	int new;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	new = open(path, O_RDONLY | O_CLOEXEC);
+	/* Its owner may have a lease on it, for whose end open(2) would wait. */
+	new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return new < 0 ? -errno : new;
 }
 

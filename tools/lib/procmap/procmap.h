@@ -425,9 +425,10 @@ void procmap_free_resolved(const struct procmap_resolved *resolved);
  * the root directory of the process, and compared with the mapping. Only
  * regular files are opened.
  *
- * Return: a file descriptor, opened for reading with close-on-exec; or
+ * Return: a file descriptor, opened for reading with close-on-exec and O_NONBLOCK; or
  * * -EINVAL: a pointer is NULL.
  * * -ENODEV: the mapping has no regular file, or the handle is on a saved text.
+ * * -EWOULDBLOCK: a process has a lease on the file for writing, see fcntl(2).
  * * -ESTALE: another file is at the path.
  * * another error of open(2).
  */
