@@ -602,16 +602,26 @@ static void measure_names(struct bench *bench)
 	}
 }
 
+/* Four mappings in a row are of one file. */
+#define TABLE_FILES	(TABLE_VMAS / 4)
+
 /**
  * struct table_bench - what is measured of a table
  * @table: the table.
  * @time: the time of the last event.
  * @next: the number of the next event.
+ * @names: the names of the files of each program.
+ * @questions: what the table is asked for.
  */
 struct table_bench {
 	struct procmap_table *table;
 	uint64_t time;
 	size_t next;
+	char names[TABLE_PROGRAMS][TABLE_FILES][48];
+	struct {
+		pid_t pid;
+		uint64_t addr;
+	} questions[NR_ADDRS];
 };
 
 static uint64_t table_addr(size_t vma)
@@ -625,19 +635,16 @@ static void report_mmap(struct table_bench *bench)
 	const size_t vma = bench->next % TABLE_VMAS;
 	const pid_t pid = bench->next / TABLE_VMAS % TABLE_PIDS + 1;
 	const unsigned int program = pid % TABLE_PROGRAMS;
-	char name[PATH_MAX];
 	const struct procmap_mmap event = {
 		.addr = table_addr(vma),
 		.len = PAGE,
 		.pgoff = vma % 4 * PAGE,
-		.ino = program * TABLE_VMAS + vma / 4 + 1,
-		.filename = name,
+		.ino = program * TABLE_FILES + vma / 4 + 1,
+		.filename = bench->names[program][vma / 4],
 		.maj = 8,
 		.prot = PROT_READ | PROT_EXEC,
 	};
 
-	snprintf(name, sizeof(name), "/usr/lib/x86_64-linux-gnu/lib%zu.so.%u", vma / 4,
-		 program);
 	if (procmap_table_mmap(bench->table, pid, ++bench->time, &event))
 		errx(2, "procmap_table_mmap");
 	bench->next++;
@@ -653,21 +660,49 @@ static void report_mmaps(void *context)
 }
 
 /* Each process is asked for the next of its mappings, in an order that jumps. */
+static void prepare_table(struct table_bench *bench)
+{
+	size_t i, j;
+
+	for (i = 0; i < TABLE_PROGRAMS; i++)
+		for (j = 0; j < TABLE_FILES; j++)
+			snprintf(bench->names[i][j], sizeof(bench->names[i][j]),
+				 "/usr/lib/x86_64-linux-gnu/lib%zu.so.%zu", j, i);
+	for (i = 0; i < NR_ADDRS; i++) {
+		bench->questions[i].pid = i * 337 % TABLE_PIDS + 1;
+		bench->questions[i].addr = table_addr(i * 7 % TABLE_VMAS) + i % PAGE;
+	}
+}
+
+static const struct procmap_mapping *find_question(struct table_bench *bench, size_t i)
+{
+	const struct procmap_table_mapping *found;
+
+	if (procmap_table_find(bench->table, bench->questions[i].pid, bench->time,
+			       bench->questions[i].addr, &found))
+		errx(2, "a mapping is not in the table");
+	return &found->mapping;
+}
+
 static void find_in_table(void *context)
 {
-	struct table_bench *const bench = context;
-	const struct procmap_table_mapping *found;
 	size_t i;
 
-	for (i = 0; i < NR_ADDRS; i++) {
-		const size_t vma = i * 7 % TABLE_VMAS;
-		const pid_t pid = i * 337 % TABLE_PIDS + 1;
+	for (i = 0; i < NR_ADDRS; i++)
+		find_question(context, i);
+}
 
-		if (procmap_table_find(bench->table, pid, bench->time,
-				       table_addr(vma) + i % PAGE, &found) ||
-		    found->mapping.start != table_addr(vma) ||
-		    found->mapping.inode != pid % TABLE_PROGRAMS * TABLE_VMAS +
-					    vma / 4 + 1)
+static void check_table(struct table_bench *bench)
+{
+	const struct procmap_mapping *found;
+	size_t i, vma, program;
+
+	for (i = 0; i < NR_ADDRS; i++) {
+		vma = i * 7 % TABLE_VMAS;
+		program = bench->questions[i].pid % TABLE_PROGRAMS;
+		found = find_question(bench, i);
+		if (found->start != table_addr(vma) ||
+		    strcmp(found->name, bench->names[program][vma / 4]))
 			errx(2, "wrong result in a table");
 	}
 }
@@ -679,14 +714,15 @@ static void measure_table(void)
 		.flags = PROCMAP_TABLE_EVENTS_ONLY,
 		.window = TABLE_VMAS,
 	};
-	struct table_bench bench = { .time = 0 };
+	static struct table_bench bench;
 	size_t i;
 
+	prepare_table(&bench);
 	if (procmap_table_new(&options, &bench.table))
 		errx(2, "procmap_table_new");
 	for (i = 0; i < TABLE_PIDS; i++)
 		report_mmaps(&bench);
-	find_in_table(&bench);
+	check_table(&bench);
 	report("bytes per process of a table", "table", TABLE_VMAS,
 	       (double)procmap_table_stats(bench.table)->bytes / TABLE_PIDS);
 	report("find in a table", "table", TABLE_VMAS,
