@@ -11,9 +11,9 @@ series_checkpatch() {
 	# AVOID_EXTERNS: functions in tests that the linker or libFuzzer calls.
 	# QUOTED_WHITESPACE_BEFORE_NEWLINE: as it is in a maps file.
 	# STRCPY: user space has no strscpy().
-	# ARCH_INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
+	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
 	checkpatch \
-		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,ARCH_INCLUDE_LINUX \
+		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX \
 		"$BUILD"/series/*/*[1-9]*-*.patch
 }
 
