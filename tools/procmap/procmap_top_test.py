@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test procmap-top: its samples, their sums, its options and messages.
 
-Usage: procmap_top_test.py [TOOL]; without TOOL it is $TOOL, or the program beside
-this file.
+Usage: procmap_top_test.py [TOOL]; without TOOL it is the program beside this file.
 
 The truth is what procmap_top_load logs of itself, binutils, and perf. Results are
 TAP 13 on standard output; the exit status is 1 if a test failed. On slow machines,
@@ -256,7 +255,7 @@ class ProcmapTopTest(unittest.TestCase):
         # It has to keep up with whatever else runs here.
         tool = self.start("nice", "-n", "-20", self.tool, "-a", "-F", FREQUENCY,
                           "--stack-size", STACK, "--samples")
-        self.wait_until(lambda: is_sampling(tool.pid))
+        self.wait_until(lambda: tool.poll() is not None or is_sampling(tool.pid))
         self.finish(self.start(*self.load_argv()))
         tool.send_signal(signal.SIGINT)
         self.check_most(self.finish(tool)[0], self.spells())
@@ -276,7 +275,7 @@ class ProcmapTopTest(unittest.TestCase):
     def test_samples_of_a_process_until_its_end(self):
         load = self.start(*self.load_argv(), stdin=PIPE)
         tool = self.start_tool("-p", str(load.pid), "--samples")
-        self.wait_until(lambda: is_sampling(tool.pid))
+        self.wait_until(lambda: tool.poll() is not None or is_sampling(tool.pid))
         self.finish(load)
         out = self.finish(tool)[0]
         self.check_samples(out, self.spells())
@@ -489,6 +488,5 @@ def main():
 
 
 if __name__ == "__main__":
-    TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else
-                            os.environ.get("TOOL", f"{HERE}/procmap-top"))
+    TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else f"{HERE}/procmap-top")
     sys.exit(main())
