@@ -293,14 +293,17 @@ static bool is_of(const struct procmap_mapping *mapping, const struct binary *bi
  * Libdw is no match for a file that was made to harm it, so that another user's is not
  * read unless the caller says so. Nor does a file count that everybody may write to.
  */
-static bool is_trusted(const struct unwinder *unwinder, int fd)
+static bool is_trusted(struct unwinder *unwinder, struct binary *binary, int fd)
 {
 	struct stat status;
 
-	return !fstat(fd, &status) && S_ISREG(status.st_mode) &&
-	       (unwinder->trusts_all ||
-		((!status.st_uid || status.st_uid == geteuid()) &&
-		 ~status.st_mode & 0002));
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	    (unwinder->trusts_all ||
+	     ((!status.st_uid || status.st_uid == geteuid()) && ~status.st_mode & 0002)))
+		return true;
+	unwinder->nr_untrusted += !binary->is_untrusted;
+	binary->is_untrusted = true;
+	return false;
 }
 
 /* The time on CLOCK_MONOTONIC. */
@@ -366,7 +369,7 @@ static int open_mapped(const struct unwinder *unwinder, struct binary *binary,
  * symbolic links; one that is there may lead anywhere. Nothing is opened before it is
  * known what it is.
  */
-static int open_path(const struct unwinder *unwinder, const struct binary *binary)
+static int open_path(struct unwinder *unwinder, struct binary *binary)
 {
 	static const struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -379,7 +382,8 @@ static int open_path(const struct unwinder *unwinder, const struct binary *binar
 	if (at < 0)
 		return -1;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
-	if (was_there(at, binary->inode, binary->from, true) && is_trusted(unwinder, at))
+	if (was_there(at, binary->inode, binary->from, true) &&
+	    is_trusted(unwinder, binary, at))
 		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	close(at);
 	return fd;
@@ -437,9 +441,7 @@ static bool read_binary(struct unwinder *unwinder, struct binary *binary, int fd
 {
 	if (fd < 0)
 		return false;
-	if (!is_vdso(binary->name) && !is_trusted(unwinder, fd)) {
-		unwinder->nr_untrusted += !binary->is_untrusted;
-		binary->is_untrusted = true;
+	if (!is_vdso(binary->name) && !is_trusted(unwinder, binary, fd)) {
 		close(fd);
 		return false;
 	}
