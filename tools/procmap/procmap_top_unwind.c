@@ -306,14 +306,14 @@ static bool is_trusted(struct unwinder *unwinder, struct binary *binary, int fd)
 	return false;
 }
 
-/* The time on CLOCK_MONOTONIC. */
-static uint64_t time_of(const struct statx_timestamp *file_time)
+/* The time on CLOCK_MONOTONIC, which is below 0 for what was before the boot. */
+static int64_t time_of(const struct statx_timestamp *file_time)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return now_ns() - ((now.tv_sec - file_time->tv_sec) * 1000000000 + now.tv_nsec -
-			   file_time->tv_nsec);
+	return (int64_t)now_ns() - ((now.tv_sec - file_time->tv_sec) * 1000000000 +
+				    now.tv_nsec - (int64_t)file_time->tv_nsec);
 }
 
 /*
@@ -322,7 +322,7 @@ static uint64_t time_of(const struct statx_timestamp *file_time)
  * is coarse. A file system that does not know when an inode was made is believed not to
  * use its number again.
  */
-static bool was_there(int fd, uint64_t inode, uint64_t time, bool is_unchanged)
+static bool was_there(int fd, uint64_t inode, int64_t time, bool is_unchanged)
 {
 	struct statx status;
 
