@@ -271,13 +271,9 @@ static const char argp_doc[] =
 
 static void set_interval(struct options *options, const char *text)
 {
-	char *end;
-
-	options->interval = strtod(text, &end);
-	if (end == text || *end || !(options->interval >= 0.001) ||
-	    options->interval > 86400)
-		fail("'%s' is not an interval: give seconds from 0.001 to 86400",
-		     quote(text, strlen(text)));
+	if (!parse_seconds(text, &options->interval))
+		fail("'%s' is not an interval: give seconds from 0.001 to %d",
+		     quote(text, strlen(text)), SECONDS_MAX);
 }
 
 static void set_pid(struct options *options, const char *text)

@@ -329,7 +329,6 @@ int print_comparison(const struct options *options,
 /* procfs_query_bench.c */
 
 int bench(const struct options *options, FILE *out);
-uint64_t now_ns(void);
 double median_us(const uint64_t *sorted_ns, size_t nr);
 
 /* procfs_query_scale.c */

@@ -6,7 +6,6 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Those that are compared, and what the library takes by default. */
@@ -25,14 +24,6 @@ struct timing {
 	unsigned long syscalls;
 	size_t nr_found;
 };
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void count_found(void *context, uint64_t addr,
 			const struct procmap_mapping *vma)

@@ -2426,22 +2426,27 @@ def hang(*_):
     raise TimeoutError(f"no end after {LIMIT} s")
 
 
+def run_tests(case, tool, result_type):
+    """Run all tests of a class; return the exit status."""
+    os.environ["LC_ALL"] = "C"
+    signal.signal(signal.SIGALRM, hang)
+    # Raise an exception, so that nothing is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    if not os.access(tool, os.X_OK):
+        print(f"Bail out! no program {tool}: build it first")
+        return 1
+    names = [name for name in vars(case) if name.startswith("test_")]
+    result = result_type(len(names))
+    unittest.TestSuite(map(case, names)).run(result)
+    return 0 if result.wasSuccessful() else 1
+
+
 def main():
     # The tests set these themselves.
     for name in "COLUMNS", "NO_COLOR":
         os.environ.pop(name, None)
-    os.environ["LC_ALL"] = "C"
-    signal.signal(signal.SIGALRM, hang)
-    # Raise an exception, so that temporary files are removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-    if not os.access(TOOL, os.X_OK):
-        print(f"Bail out! no program {TOOL}: build it first")
-        return 1
-    names = [name for name in vars(ProcfsQueryTest) if name.startswith("test_")]
-    result = TapResult(len(names))
-    unittest.TestSuite(map(ProcfsQueryTest, names)).run(result)
-    return 0 if result.wasSuccessful() else 1
+    return run_tests(ProcfsQueryTest, TOOL, TapResult)
 
 
 ROLES = {"--odd": be_odd, "--actor": be_actor, "--mapper": be_mapper}

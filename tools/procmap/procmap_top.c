@@ -19,12 +19,10 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FREQUENCY_MAX		100000
 #define ROWS_MAX		1000000
-#define SECONDS_MAX		86400
 
 /* What a record may have, less the rest of a sample. */
 #define STACK_SIZE_MAX		65000
@@ -103,11 +101,7 @@ static unsigned long parse_count(const char *option, const char *text, unsigned 
 
 static void set_duration(struct options *options, const char *text)
 {
-	char *end;
-
-	options->seconds = strtod(text, &end);
-	if (end == text || *end || !(options->seconds >= 0.001) ||
-	    options->seconds > SECONDS_MAX)
+	if (!parse_seconds(text, &options->seconds))
 		fail("-d: '%s' is not a duration: give seconds from 0.001 to %d",
 		     quote(text, strlen(text)), SECONDS_MAX);
 }
@@ -177,14 +171,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
-}
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /**
@@ -414,10 +400,12 @@ static void handle_events(struct top *top, uint64_t until)
 
 	if (prints)
 		begin_output(&top->output);
-	while (!is_ready(top->signals) && next_event(&top->events, until, &event)) {
+	while (next_event(&top->events, until, &event)) {
 		handle_event(top, &event);
 		if (now_ns() - read < READ_MS * 1000000)
 			continue;
+		if (is_ready(top->signals))
+			break;
 		read_events(&top->events);
 		read = now_ns();
 	}

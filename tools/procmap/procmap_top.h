@@ -40,8 +40,6 @@ struct options {
 	enum { TABLE, FOLDED, JSON, SAMPLES } format;
 };
 
-uint64_t now_ns(void);
-
 /* procmap_top_events.c */
 
 /* The registers in a sample. */

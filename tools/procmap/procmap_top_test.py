@@ -474,21 +474,6 @@ class TapResult(common.TapResult):
         super().explain(test, err)
 
 
-def main():
-    os.environ["LC_ALL"] = "C"
-    signal.signal(signal.SIGALRM, common.hang)
-    # Raise an exception, so that nothing is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-    if not os.access(TOOL, os.X_OK):
-        print(f"Bail out! no program {TOOL}: build it first")
-        return 1
-    names = [name for name in vars(ProcmapTopTest) if name.startswith("test_")]
-    result = TapResult(len(names))
-    unittest.TestSuite(map(ProcmapTopTest, names)).run(result)
-    return 0 if result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
     TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else f"{HERE}/procmap-top")
-    sys.exit(main())
+    sys.exit(common.run_tests(ProcmapTopTest, TOOL, TapResult))

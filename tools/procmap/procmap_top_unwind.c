@@ -10,7 +10,6 @@
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <linux/openat2.h>

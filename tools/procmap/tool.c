@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -46,6 +47,24 @@ bool parse_number(const char *text, unsigned long max, unsigned long *number)
 	errno = 0;
 	*number = strtoul(text, &end, 10);
 	return !errno && !*end && *number && *number <= max;
+}
+
+/* A duration from 0.001 to SECONDS_MAX. */
+bool parse_seconds(const char *text, double *seconds)
+{
+	char *end;
+
+	*seconds = strtod(text, &end);
+	return end != text && !*end && *seconds >= 0.001 && *seconds <= SECONDS_MAX;
+}
+
+/* The time on CLOCK_MONOTONIC. */
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* Bad input, cut and made printable for a message of one line. */

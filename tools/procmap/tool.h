@@ -14,11 +14,16 @@
 /* What the kernel appends to the path of a file that was deleted. */
 #define DELETED			" (deleted)"
 
+/* The longest duration. */
+#define SECONDS_MAX		86400
+
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 void *need(void *memory);
 void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool parse_number(const char *text, unsigned long max, unsigned long *number);
+bool parse_seconds(const char *text, double *seconds);
+uint64_t now_ns(void);
 const char *quote(const char *text, size_t len);
 char *escape(const char *path);
 void cut_deleted(char *path);
