@@ -25,13 +25,15 @@ bad_options_are_refused() {
 	refuses 'no command' vm
 	refuses 'usage' "$ROOT/scripts/series" nosuch
 	refuses 'usage' "$ROOT/scripts/kernel" nosuch
+	[ -z "$(base_fact UPROBES)" ] ||
+		refuses "no commit 'nosuch'" "$ROOT/scripts/kernel" uprobes-plain nosuch
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 
-# A tree with only the files that both series touch.
+# A tree with only the files that the series touch.
 small_tree() {
 	local -a paths
-	mapfile -t paths < <(base_git diff --name-only --diff-filter=M base perf --)
+	mapfile -t paths < <(changed_files)
 	mkdir -p "$1"
 	base_git archive base Makefile "${paths[@]}" | tar -x -C "$1"
 }
@@ -41,14 +43,14 @@ series_on() {
 }
 
 kdir_is_taken() {
-	local sum kdir=$tmp/kdir
+	local sum dirs kdir=$tmp/kdir
 	rm -rf "$tmp/build"
 	small_tree "$kdir"
 	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
 	series_on "$kdir"
+	read -ra dirs <<<"$BASE $(base_fact PERF) $(base_fact UPROBES)"
 	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
-	  "$(find "$ROOT/series/$BASE" "$ROOT/series/$(base_fact PERF)" \
-		-name '*.patch' | wc -l)" ]
+	  "$(cd "$ROOT/series" && find "${dirs[@]}" -name '*.patch' | wc -l)" ]
 	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
 	# As a checkout, with a change that is not committed.
 	git -C "$kdir" init -q

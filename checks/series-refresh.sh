@@ -21,14 +21,11 @@ copy_project() {
 }
 
 small_tree() {
-	local top=series
 	local -a paths
-	[ -z "$(base_fact PERF)" ] || top=perf
 	"$ROOT/scripts/series"
-	mapfile -t paths < <(git --git-dir="$WORK/git" diff --name-only --diff-filter=M \
-		base $top --)
+	mapfile -t paths < <(changed_files)
 	mkdir -p "$copy_kdir"
-	git --git-dir="$WORK/git" archive base Makefile "${paths[@]}" |
+	base_git archive base Makefile "${paths[@]}" |
 		tar -x -C "$copy_kdir"
 }
 
@@ -125,16 +122,15 @@ nothing_changed() {
 	line_numbers_are_right
 }
 
-perf_comes_back() {
-	local tree=$trees/perf path
+further_series_comes_back() {
+	local tree=$trees/$1 path
 	start_again
-	series refresh perf 2>&1 | grep -x 'nothing has changed'
+	series refresh "$1" 2>&1 | grep -x 'nothing has changed'
 	[ -z "$(git_here status --porcelain)" ]
-	path=$(git_there diff --name-only series HEAD -- | sed -n 1p)
+	path=$(git_there diff --name-only --diff-filter=M HEAD^ HEAD -- | sed -n 1p)
 	sed -i '1i/* planted */' "$tree/$path"
-	git_there add -A
-	git_there commit -q --amend -m "$(git_there log -1 --format=%B)"
-	series refresh perf
+	git_there commit -q -a --amend -m "$(git_there log -1 --format=%B)"
+	series refresh "$1"
 	changed_lines | diff - <(echo '++/* planted */')
 }
 
@@ -558,8 +554,9 @@ check "a new whole file comes back, and its patch adds it" new_whole_file
 check "definitions that a patch drops stay dropped" dropped_definitions_stay_dropped
 check "a change of a binary file comes back" change_of_a_binary_file
 check "a message and a new patch come back" message_and_new_patch
-[ -z "$(base_fact PERF)" ] ||
-	check "perf's patches come back" perf_comes_back
+for further in $(further_series); do
+	check "the patches for $further come back" further_series_comes_back "$further"
+done
 check "an author and sign-offs come back" author_and_sign_offs
 check "commits in the tree are not overwritten" work_in_the_tree_stays
 check "a reworded commit is not overwritten" reworded_commit_stays

@@ -12,8 +12,10 @@ series_checkpatch() {
 	# QUOTED_WHITESPACE_BEFORE_NEWLINE: as it is in a maps file.
 	# STRCPY: user space has no strscpy().
 	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
+	# ENOTSUPP: what arch/x86/kernel/uprobes.c returns for all other instructions.
+	# TYPO_SPELLING: struct user_desc has a bit "useable".
 	checkpatch \
-		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX \
+		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING \
 		"$BUILD"/series/*/*[1-9]*-*.patch
 }
 
@@ -30,7 +32,7 @@ user_space_is_warning_free() {
 		command -v "${compile[0]}"
 		for bits in 64 32; do
 			for source in proc/procmap-*.c \
-				"$ROOT"/tools/testing/selftests/livepatch/*.c; do
+				"$ROOT"/tools/testing/selftests/{livepatch,x86}/*.c; do
 				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc "$source" ||
 					echo "$source: error:"
 			done
@@ -111,17 +113,20 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-# Every selftest is in a commit of the series: only those are built and run.
-selftests_are_in_the_series() {
-	local dir=tools/testing/selftests/proc
-	(cd "$ROOT" && find $dir -type f) | sort >"$tmp/here"
-	(cd "$patched" && git ls-files $dir) | sort >"$tmp/there"
+# Every selftest in the directory $2 is in a commit of the branch $1: only those are built
+# and run.
+selftests_are_in() {
+	local dir=tools/testing/selftests/$2
+	(cd "$ROOT" && find "$dir" -type f) | sort >"$tmp/here"
+	base_git ls-tree -r --name-only "$1" "$dir/" | sort >"$tmp/there"
 	[ -s "$tmp/here" ]
 	[ -z "$(comm -23 "$tmp/here" "$tmp/there" | tee /dev/stderr)" ]
 }
 
 check "shellcheck" shell_scripts
-check "the selftests are in the series" selftests_are_in_the_series
+check "the selftests are in the series" selftests_are_in series proc
+[ -z "$(base_fact UPROBES)" ] ||
+	check "those of uprobes are in theirs" selftests_are_in uprobes x86
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free

@@ -182,6 +182,86 @@ base_git() {
 	git --git-dir="$WORK/git" "$@"
 }
 
+# Print the branches of the further series that the base has.
+further_series() {
+	local name
+	for name in perf uprobes; do
+		[ -z "$(base_fact "${name^^}")" ] || echo "$name"
+	done
+}
+
+# Print the files of the base that its series change.
+changed_files() {
+	local branch
+	for branch in series $(further_series); do
+		base_git diff --name-only --diff-filter=M base "$branch" --
+	done | sort -u
+}
+
+# The tree in which commits are tried one after the other, and what is compiled of it.
+each=$WORK/each
+out_each=$WORK/kernel/each-$section
+
+# No other section may move it before the check ends that calls this.
+lock_each() {
+	lock "each-${WORK##*/}"
+}
+
+# Apply the patches of build/series/$3 on top of $1, and expect the tree of the branch $2.
+git_am() {
+	lock_each
+	base_git worktree prune
+	[ -e "$each/.git" ] ||
+		base_git worktree add -q --detach "$each" base
+	git -C "$each" am --abort 2>/dev/null || :
+	git -C "$each" checkout -q -f --detach "$(base_git rev-parse "$1")"
+	git -C "$each" -c user.name=check -c user.email=check@localhost am \
+		"$BUILD/series/$3"/*[1-9]*-*.patch
+	git -C "$each" diff --exit-code --stat "$(base_git rev-parse "$2")"
+}
+
+make_each() {
+	kernel_make "$each" "$out_each" -s ${arch:+ARCH="$arch"} "$@"
+}
+
+configure_each() {
+	mkdir -p "$out_each"
+	cat "$@" >"$tmp/fragments"
+	make_each KCONFIG_ALLCONFIG="$tmp/fragments" allnoconfig
+}
+
+checkout_each() {
+	git -C "$each" log -1 --format=%s "$1"
+	git -C "$each" checkout -q -f --detach "$1"
+	make_each olddefconfig
+}
+
+# What W=1 and sparse say about objects at a commit, without line numbers. Sparse
+# knows only functions that always lock, or never: these two take either of two locks.
+warnings_at() {
+	checkout_each "$1" >&2
+	shift
+	(cd "$out_each" && rm -f "$@")
+	make_each W=1 C=2 "$@" 2>&1 | tee -a /dev/stderr |
+		sed -nE "/context imbalance in '(un)?lock_walk'/d
+			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
+}
+
+# Of the objects at a branch, W=1 and sparse say nothing that they do not say at base.
+no_new_warnings() {
+	local branch=$1 object new there=()
+	shift
+	for object; do
+		! base_git cat-file -e "base:${object%o}c" 2>/dev/null ||
+			there+=("$object")
+	done
+	warnings_at base "${there[@]}" >"$tmp/before"
+	warnings_at "$branch" "$@" >"$tmp/after"
+	new=$(comm -13 "$tmp/before" "$tmp/after")
+	echo "new: ${new:-nothing}"
+	[ -z "$new" ]
+}
+
 # A tree with changes of its own is never overwritten: the checks would be about
 # them, and not about the series.
 tree_is_the_series() {
@@ -303,6 +383,14 @@ finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
 # shellcheck disable=SC2034	# for checks/bpf.sh
 stock_finders=${finders/bpf_cookie,}
 attachers=uprobe_autoattach,usdt,stacktrace_build_id
+
+# End a section that has nothing to do for a base without patches for uprobes.
+skip_without_uprobes() {
+	[ -z "$(base_fact UPROBES)" ] || return 0
+	echo "ok - the series for uprobes # SKIP $BASE has none"
+	echo 1..1
+	exit
+}
 
 # In the guest: run test_progs, and print its results as TAP, with the queries that
 # the system call answered. test_progs knows no TAP.

@@ -1,0 +1,66 @@
+#!/bin/bash
+# uprobes: the series for uprobes: it applies to the base, each commit compiles, and its
+# selftests pass on the kernel with it.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+skip_without_uprobes
+
+x86=tools/testing/selftests/x86
+fragments=("$ROOT"/kernel/configs/procmap-{guest,uprobes}.config
+	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
+
+# What the series changes, and what includes its headers.
+objects() {
+	{
+		base_git diff --name-only --diff-filter=d base uprobes -- '*.c' ':!tools' |
+			sed 's/c$/o/'
+		printf '%s\n' arch/x86/kernel/uprobes.o kernel/{fork,signal,events/uprobes}.o
+	} | sort -u
+}
+
+configure() {
+	configure_each "$@"
+	grep -x CONFIG_UPROBES=y "$out_each/.config"
+}
+
+commits_compile() {
+	local commit
+	lock_each
+	configure "${fragments[@]}"
+	for commit; do
+		checkout_each "$commit"
+		make_each "${objects[@]}"
+	done
+}
+
+no_warnings_in_uprobes() {
+	lock_each
+	no_new_warnings uprobes "${objects[@]}"
+}
+
+# The kernel's own 32 bits are another configuration of these objects.
+no_warnings_in_32_bits() {
+	local arch=i386 out_each=$out_each-i386
+	lock_each
+	grep -vx CONFIG_64BIT=y "${fragments[0]}" >"$tmp/guest-32"
+	configure "$tmp/guest-32" "${fragments[@]:1}"
+	grep -x CONFIG_X86_32=y "$out_each/.config"
+	no_new_warnings uprobes "${objects[@]}"
+}
+
+check "the tree 'uprobes' is that of the series" tree_is_the_series uprobes
+check "git am takes it on the base" git_am base uprobes "$(base_fact UPROBES)"
+mapfile -t objects < <(objects)
+mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
+check "each commit compiles" commits_compile "${commits[@]}"
+check "W=1 and sparse find nothing new" no_warnings_in_uprobes
+check "nor do they in 32 bits" no_warnings_in_32_bits
+check "its selftests are built" "$ROOT/scripts/programs" uprobes
+kernel_is_built uprobes
+mapfile -t tests < <(cd "$WORK/uprobes/$x86" && printf 'x86/%s\n' uprobes-*.c)
+tests=("${tests[@]%.c}")
+# -s: see checks/live.sh. The other CPU has AVX.
+guest uprobes -s -q '-cpu max' -m 1G -k "$WORK/kernel/uprobes/arch/x86/boot/bzImage" -- \
+	"${tests[@]/%/_64}" "${tests[@]/%/_32}"
+done_testing

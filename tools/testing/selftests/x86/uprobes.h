@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Code that is made to have uprobes on it, and the counts of these. In 64 and in 32
+ * bits.
+ */
+#ifndef _SELFTESTS_X86_UPROBES_H
+#define _SELFTESTS_X86_UPROBES_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TEXT_SIZE	4096
+
+/* A privileged instruction of one byte, which nobody gets past. */
+#define HLT		0xf4
+
+/*
+ * A function of one argument, which it returns plus 1: where its instructions are that
+ * the base does not emulate.
+ */
+#define ENDBR_AT	0
+#define NOP5_AT		4
+#define MOV_AT		9
+#ifdef __x86_64__
+#define RET_AT		13
+#define NEXT_FUNCTION	"\xf3\x0f\x1e\xfa"		/* endbr64 */		\
+			"\x0f\x1f\x44\x00\x00"		/* nopl 0(%rax,%rax) */	\
+			"\x48\x8d\x47\x01"		/* lea 1(%rdi),%rax */	\
+			"\xc3"
+#else
+#define RET_AT		14
+#define NEXT_FUNCTION	"\xf3\x0f\x1e\xfb"		/* endbr32 */		\
+			"\x0f\x1f\x44\x00\x00"		/* nopl 0(%eax,%eax) */	\
+			"\x8b\x44\x24\x04"		/* mov 4(%esp),%eax */	\
+			"\x40"				/* inc %eax */		\
+			"\xc3"
+#endif
+
+/* Of a uprobe: at the return of the function that begins there. */
+#define RETPROBE	1
+
+/* A file of code. Uprobes are on files, so each that has other code is a new one. */
+static inline int make_code(const void *insns, size_t size, size_t at)
+{
+	const int fd = memfd_create("uprobes", MFD_CLOEXEC);
+	unsigned char code[TEXT_SIZE];
+
+	memset(code, HLT, sizeof(code));
+	memcpy(code + at, insns, size);
+	if (fd >= 0 && write(fd, code, sizeof(code)) == sizeof(code))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Map it, over what is mapped at @text unless that is NULL. */
+static inline void *map_code(void *text, int fd)
+{
+	return mmap(text, TEXT_SIZE, PROT_READ | PROT_EXEC,
+		    MAP_PRIVATE | (text ? MAP_FIXED : 0), fd, 0);
+}
+
+static inline int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	attr->size = sizeof(*attr);
+	return syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The number of a type of probes in perf_event_open(2). */
+static inline int probe_type(const char *name)
+{
+	char path[100];
+	FILE *file;
+	int type;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &type) != 1)
+		type = -EBADMSG;
+	fclose(file);
+	return type;
+}
+
+/*
+ * Count a task's hits of a uprobe on a file of code. All threads of its process hit it.
+ */
+static inline int open_uprobe(pid_t pid, int fd, uint64_t at, uint64_t config)
+{
+	char path[40];
+	struct perf_event_attr attr = {
+		.type = probe_type("uprobe"), .config = config,
+		.uprobe_path = (uintptr_t)path, .probe_offset = at,
+	};
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open_event(&attr, pid, -1);
+}
+
+/* What an event has counted; -1 if it cannot be read. */
+static inline int64_t count(int event)
+{
+	int64_t nr;
+
+	return read(event, &nr, sizeof(nr)) == sizeof(nr) ? nr : -1;
+}
+
+#define CPUS_MAX	64
+
+/* Events on each CPU. */
+struct calls {
+	int events[CPUS_MAX];
+	int nr;
+};
+
+/*
+ * Count the calls of a function of the kernel by all tasks. A kprobe is slow to come and
+ * to go, so that one is for all tests of a program.
+ */
+static inline bool open_calls(struct calls *calls, const char *function)
+{
+	struct perf_event_attr attr = {
+		.type = probe_type("kprobe"), .kprobe_func = (uintptr_t)function,
+	};
+	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	for (calls->nr = 0; calls->nr < nr_cpus && calls->nr < CPUS_MAX; calls->nr++) {
+		calls->events[calls->nr] = open_event(&attr, -1, calls->nr);
+		if (calls->events[calls->nr] < 0)
+			return false;
+	}
+	return true;
+}
+
+static inline int64_t count_calls(const struct calls *calls)
+{
+	int64_t nr = 0;
+	int cpu;
+
+	for (cpu = 0; cpu < calls->nr; cpu++)
+		nr += count(calls->events[cpu]);
+	return nr;
+}
+
+/*
+ * Count the instructions that are executed out of line: the function prepares for that.
+ * For each of them comes a second trap.
+ */
+static inline bool open_steps(struct calls *steps)
+{
+	return open_calls(steps, "arch_uprobe_pre_xol");
+}
+
+/* Wait for a child. Has it ended with status 0? */
+static inline bool ends_well(pid_t pid)
+{
+	int status;
+
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+#endif /* _SELFTESTS_X86_UPROBES_H */
