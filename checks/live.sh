@@ -1,5 +1,6 @@
 #!/bin/bash
-# live: the live module: its build, what it refuses, its lifetimes.
+# live: the live modules: their build, what they refuse, their lifetimes; what a program
+# does that has uprobes.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -11,13 +12,15 @@ live_warnings() {
 		tee /dev/stderr | grep -E "^($dir.*(warning|error)|WARNING: modpost):" \
 		>"$tmp/new" || :
 	[ -e "$dir/procmap_query.ko" ]
+	[ -e "$dir/uprobes_emulate.ko" ]
 	[ ! -s "$tmp/new" ]
 }
 
-# CONST_STRUCT: the operations are copied from the base's when it loads.
+# CONST_STRUCT: the operations are copied from the base's when it loads. TYPO_SPELLING:
+# user_desc::useable.
 live_checkpatch() {
-	checkpatch CONST_STRUCT -f "$ROOT"/livepatch/*.[ch] \
-		"$ROOT"/tools/testing/selftests/livepatch/*.c
+	checkpatch CONST_STRUCT,TYPO_SPELLING -f "$ROOT"/livepatch/*.[ch] \
+		"$ROOT"/tools/testing/selftests/{livepatch,x86}/*.[ch]
 }
 
 # The module with a thing in it changed, so that the kernel does not have what it
@@ -51,25 +54,52 @@ peer_misfits=(
 	'names mappings by other rules'
 )
 
-# In the guest: each misfit has to be refused with one line, and to leave no
-# trace; the module itself loads all the same afterwards, and has the scan only if
-# its parameter says so. The query before it ends with a status that -$3 0.
+# Those of uprobes_emulate.ko: other members, functions and decisions.
+uprobes_misfits=(
+	's/UTS_RELEASE/"6.0.0"/'
+	"built for 6.0.0, this is"
+	's/"arch_uprobe_analyze_insn"/"arch_uprobe_analyse_insn"/'
+	'no kprobe on arch_uprobe_analyse_insn'
+	's/"push_emulate_op"/"pop_emulate_op"/'
+	'no kprobe on pop_emulate_op'
+	's/"push_emulate_op"/"branch_emulate_op"/'
+	'instruction 55 is not handled as expected'
+	's/^\tbool (\*emulate)/\tvoid *first;\n&/'
+	'instruction 90 is not handled as expected'
+	's/insn = auprobe->insn;/insn = auprobe->insn + 1;/'
+	'instruction 0f 1f 44 00 00 is not handled as expected'
+	's/= auprobe->defparam.ilen/= auprobe->push.reg_offset/'
+	'instruction 0f 1f 44 00 00 is not handled as expected'
+	's/sp + sizeof(narrow_target) + released/sp + sizeof(narrow_target)/'
+	'instruction c2 34 f2 is not handled as expected'
+)
+
+# In the guest: each misfit of the module $1 has to be refused with one line, and to
+# leave no trace.
 # shellcheck disable=SC2016	# for the guest's shell
 refusals='
 set -eu
-tool=$1 good=$2 before=$3
-shift 3
-while [ $# -gt 0 ]; do
+module=$1
+shift
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	echo "$1: $2"
 	dmesg -C
 	! insmod "$1" || exit 1
 	dmesg
-	[ "$(dmesg | grep procmap_query: | grep -vc taint)" -eq 1 ]
-	dmesg | grep -q "procmap_query: .*$2"
-	[ ! -e /sys/module/procmap_query ]
+	[ "$(dmesg | grep "$module:" | grep -vc taint)" -eq 1 ]
+	dmesg | grep -q "$module: .*$2"
+	[ ! -e "/sys/module/$module" ]
 	[ -z "$(ls /sys/kernel/livepatch)" ]
 	shift 2
 done
+shift
+'
+
+# The module itself loads all the same afterwards, and has the scan only if its
+# parameter says so. The query before it ends with a status that -$3 0.
+# shellcheck disable=SC2016	# for the guest's shell
+loads_after_refusals='
+tool=$1 good=$2 before=$3
 [ -n "$good" ] || exit 0
 status=0
 "$tool" -p self --list --query || status=$?
@@ -79,24 +109,76 @@ insmod "$good"
 ! "$tool" -p self --list --scan || exit 1
 '
 
-misfits_are_refused() {
-	local release=$1 good=$2 before=$3 dir=$tmp/misfits-$1 i=0 pairs=()
-	shift 3
+# Make the misfits of a module for a release, and set $pairs to each one's path and
+# message.
+make_misfits() {
+	local release=$1 module=$2 dir=$tmp/misfits-$1-$2 i=0
+	shift 2
 	"$ROOT/scripts/live" "$release"
 	"$ROOT/scripts/live" -s "$dir"
+	pairs=()
 	while [ $# -gt 0 ]; do
-		cp "$ROOT"/livepatch/*.c "$dir/livepatch/"
-		sed -i "$1" "$dir"/livepatch/*.c
+		cp "$ROOT"/livepatch/*.[ch] "$dir/livepatch/"
+		sed -i "$1" "$dir"/livepatch/*.[ch]
 		expect 1 diff -q "$ROOT/livepatch" "$dir/livepatch" -x Kbuild -x '*.o' \
 			-x '.*'
 		make -s -C "/lib/modules/$release/build" M="$dir" modules
-		mv "$dir/procmap_query.ko" "$dir/$i.ko"
+		mv "$dir/$module.ko" "$dir/$i.ko"
 		pairs+=("$dir/$i.ko" "$2")
 		i=$((i + 1))
 		shift 2
 	done
-	vm -k "stock:$release" -- bash -c "$refusals" refusals \
-		"$TOOL" "$good" "$before" "${pairs[@]}"
+}
+
+misfits_are_refused() {
+	local release=$1 good=$2 before=$3 pairs
+	make_misfits "$release" procmap_query "${@:4}"
+	vm -k "stock:$release" -- bash -c "$refusals$loads_after_refusals" refusals \
+		procmap_query "${pairs[@]}" -- "$TOOL" "$good" "$before"
+}
+
+uprobes_misfits_are_refused() {
+	local pairs
+	make_misfits "$1" uprobes_emulate "${uprobes_misfits[@]}"
+	vm -k "stock:$1" -- bash -c "$refusals insmod \"\$1\"" refusals \
+		uprobes_emulate "${pairs[@]}" -- "$(uprobes_module_of "$1")"
+}
+
+# In the guest: load the module $2 while the transition of $1 goes on, as at boot; both
+# once more after ftrace was off, with which livepatch takes none.
+# shellcheck disable=SC2016	# for the guest's shell
+loads='
+set -eux
+load() {
+	insmod "$1"
+	insmod "$2"
+}
+unload() {
+	for module in uprobes_emulate procmap_query; do
+		patch=/sys/kernel/livepatch/$module
+		timeout 60 sh -c "until [ \$(cat $patch/transition) = 0 ]; do sleep 0.1; done"
+		echo 0 >$patch/enabled
+		timeout 60 sh -c "while [ -e $patch ]; do sleep 0.1; done"
+		timeout 60 sh -c "until rmmod $module; do sleep 0.1; done"
+	done
+}
+load "$@"
+unload
+sysctl kernel.ftrace_enabled=0
+! insmod "$2" || exit 1
+dmesg | grep -q "uprobes_emulate: another livepatch is in transition, or ftrace"
+sysctl kernel.ftrace_enabled=1
+load "$@"
+unload
+'
+
+loads_whatever_was_before() {
+	vm -s -m 1G -k "stock:$1" -- bash -c "$loads" loads "$(module_of "$1")" \
+		"$(uprobes_module_of "$1")"
+}
+
+uprobes_module_of() {
+	printf '%s\n' "$BUILD/live/$1/uprobes_emulate.ko"
 }
 
 # With indirect branch tracking, a function that the kernel itself does not call through
@@ -114,6 +196,11 @@ only_methods_are_called_by_pointer() {
 		read_as_read) -
 }
 
+# The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.
+only_emulate_is_called_by_pointer() {
+	indirect_calls "$1" | diff - <(echo live_skip_sstep)
+}
+
 planted_call_is_found() {
 	local dir=$tmp/planted-call
 	"$ROOT/scripts/live" -s "$dir"
@@ -129,6 +216,57 @@ other_kernels_module_is_refused() {
 		2>"$tmp/err"
 	cat "$tmp/err"
 	grep -q 'Invalid module format' "$tmp/err"
+}
+
+# What a program does that has uprobes is the same on the kernel of release $1, without
+# the module, when it comes and goes, and with it. A thread's instruction is copied to a
+# page from which other CPUs execute at the time: before 8.1, QEMU may go on with what was
+# there, unless it emulates all CPUs in one thread.
+uprobes() {
+	local cpus=(-s)
+	# On these, a program that never sleeps gets few signals of its timers with -s.
+	! is_of_peer "$1" || cpus=(-c 1)
+	UPROBES_EMULATE_KO=$(uprobes_module_of "$1") UPROBES_EMULATE_ROUNDS=5 \
+		guest "uprobes-base-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
+		live/uprobes-{emulate-64,live-64,live-32}
+	guest "uprobes-emulate-$1" "${cpus[@]}" -m 1G -k "stock:$1" \
+		-M "$(uprobes_module_of "$1")" -- live/uprobes-emulate-{64,32}
+}
+
+# In the guest: trace a program by bpftrace, as users do: a function and each of its
+# returns, and the USDT probes of Python. Print what is counted, sorted.
+# shellcheck disable=SC2016	# for the guest's shell
+traced='
+set -euo pipefail
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
+program=$1
+probes="kprobe:arch_uprobe_pre_xol { @steps = count(); }
+	uprobe:$program:choose { @entry = count(); }
+	uretprobe:$program:choose { @return[retval] = count(); }"
+for i in 0 1 2 3; do
+	probes+=" uprobe:$program:choose_$i { @at_return_$i[reg(\"ax\")] = count(); }"
+done
+bpftrace -e "$probes" -c "$program 4000" | sort
+printf "import gc\nfor i in range(50): gc.collect()\n" >/run/collect.py
+bpftrace -e "usdt:/usr/bin/python3:python:gc__start { @gc_start = count(); }
+	usdt:/usr/bin/python3:python:gc__done { @gc_done = count(); }" \
+	-c "/usr/bin/python3 /run/collect.py" | sort
+'
+
+# The live module changes nothing of it, but for the steps: one for each hit of the entry
+# and of the returns.
+tracer_sees_the_same() {
+	local release=$1
+	gcc -O2 -Wall -Wextra -Werror -o "$tmp/returns" "$CHECKS/returns.c"
+	vm -s -m 1G -k "stock:$release" -- bash -c "$traced" traced "$tmp/returns" \
+		>"$tmp/without"
+	vm -s -m 1G -k "stock:$release" -M "$(uprobes_module_of "$release")" -- \
+		bash -c "$traced" traced "$tmp/returns" >"$tmp/with"
+	cat "$tmp/without"
+	grep -x '@entry: 4000' "$tmp/without"
+	grep -x '@at_return_2\[20\]: 1000' "$tmp/without"
+	grep -x '@gc_start: [1-9][0-9]*' "$tmp/without"
+	diff <(sed 's/^@steps: 8000$/@steps: 0/' "$tmp/without") "$tmp/with"
 }
 
 main_job() {
@@ -151,6 +289,8 @@ check "live: checkpatch --strict" live_checkpatch
 for release in "${newest_ones[@]}"; do
 	check "live: calls through pointers on $release" \
 		only_methods_are_called_by_pointer "$(module_of "$release")"
+	check "live: calls through pointers for uprobes on $release" \
+		only_emulate_is_called_by_pointer "$(uprobes_module_of "$release")"
 	check "live: a planted one is found on $release" planted_call_is_found "$release"
 done
 if [ "$newest" = "$peer" ]; then
@@ -167,4 +307,13 @@ check "live: another kernel's module is refused" \
 check "make run" main_job
 lifetimes 64 "stock:$newest" "$newest" 10
 lifetimes 32 debug "$debug" 3
+for release in "${newest_ones[@]}"; do
+	check "live: misfits of uprobes_emulate on $release are refused" \
+		uprobes_misfits_are_refused "$release"
+	check "live: both modules load on $release, whatever was before" \
+		loads_whatever_was_before "$release"
+	uprobes "$release"
+	check "live: bpftrace counts the same with uprobes_emulate on $release" \
+		tracer_sees_the_same "$release"
+done
 done_testing

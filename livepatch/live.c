@@ -22,11 +22,8 @@
 #undef pr_fmt	/* Kbuild includes a header first. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <asm/ibt.h>
-#include <generated/utsrelease.h>
 #include <linux/compat.h>
 #include <linux/fs.h>
-#include <linux/kprobes.h>
 #include <linux/livepatch.h>
 #include <linux/mm.h>
 #include <linux/mm_types.h>
@@ -37,13 +34,13 @@
 #include <linux/slab.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
-#include <linux/utsname.h>
 #include <linux/workqueue.h>
 
 #include "../fs/proc/procmap_query.h"
 #include "../fs/proc/procmap_scan.h"
 #include "../fs/proc/procmap_vma.h"
 #include "../fs/proc/vma_name.h"
+#include "check.h"
 #include "live.h"
 
 /*
@@ -147,33 +144,6 @@ static struct klp_func funcs[] = {
 static struct klp_object objects[] = { { .funcs = funcs }, {} };
 
 static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
-
-/**
- * find_function - find a function of the kernel by a kprobe on it
- * @name: its name.
- *
- * On kernels with ENDBR instructions, the kprobe may sit behind the function's
- * ENDBR, or what is left of that. May sleep.
- *
- * Return: its address, or NULL if there is none.
- */
-static void __init *find_function(const char *name)
-{
-	struct kprobe probe = { .symbol_name = name };
-	unsigned long addr;
-	int err;
-
-	err = register_kprobe(&probe);
-	if (err) {
-		pr_err("no kprobe on %s: %d\n", name, err);
-		return NULL;
-	}
-	addr = (unsigned long)probe.addr;
-	unregister_kprobe(&probe);
-	if (is_endbr(*(u32 *)(addr - ENDBR_INSN_SIZE)))
-		addr -= ENDBR_INSN_SIZE;
-	return (void *)addr;
-}
 
 /**
  * is_as_expected - check the private data of a maps file
@@ -349,19 +319,16 @@ static int __init live_init(void)
 {
 	int err;
 
-	if (strcmp(init_utsname()->release, UTS_RELEASE)) {
-		pr_err("built for %s, this is %s\n", UTS_RELEASE,
-		       init_utsname()->release);
-		return -EOPNOTSUPP;
-	}
-
+	err = check_release();
+	if (err)
+		return err;
 	err = check_base();
 	if (err)
 		return err;
 	procmap_put_queue = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
 	if (!procmap_put_queue)
 		return -ENOMEM;
-	err = klp_enable_patch(&patch);
+	err = enable_patch(&patch);
 	if (err)
 		destroy_workqueue(procmap_put_queue);
 	return err;

@@ -16,110 +16,14 @@
 #include "../proc/procmap-race.h"
 #include "../proc/procmap-scan.h"
 
-#define MODULE		"/sys/module/procmap_query"
-#define PATCH		"/sys/kernel/livepatch/procmap_query"
-
-/* Seconds. A transition takes a few, unless a task cannot be moved over. */
-#define TRANSITION_MAX	30
+#define LIVE_MODULE	"procmap_query"
+#define LIVE_KO		"PROCMAP_QUERY_KO"
+#define LIVE_PARAMETERS	"scan=1"
+#include "live-module.h"
 
 #define NR_WORKERS	3
 #define NOBODY		65534
 #define TEXT_SIZE	(64u << 10)
-
-static int ko = -1;
-
-static int load(void)
-{
-	return syscall(SYS_finit_module, ko, "scan=1", 0) ? -errno : 0;
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "procmap_query", O_NONBLOCK) ?
-		       -errno : 0;
-}
-
-static int read_number(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	int number;
-
-	if (!file)
-		return -errno;
-	if (fscanf(file, "%d", &number) != 1)
-		number = -EBADMSG;
-	fclose(file);
-	return number;
-}
-
-/* Write to the patch's switch. */
-static int enable(const char *value)
-{
-	const int fd = open(PATCH "/enabled", O_WRONLY | O_CLOEXEC);
-	int err = 0;
-
-	if (fd < 0 || write(fd, value, 1) != 1)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
-/* Wait until a file holds a number, or is not there (-ENOENT). */
-static bool wait_for(const char *path, int number)
-{
-	const long end = seconds_now() + TRANSITION_MAX;
-	int seen;
-
-	while ((seen = read_number(path)) != number && seconds_now() < end)
-		sched_yield();
-	if (seen != number)
-		ksft_print_msg("%s is %d, not %d, after %d seconds\n", path,
-			       seen, number, TRANSITION_MAX);
-	return seen == number;
-}
-
-static bool is_loaded(void)
-{
-	return !access(MODULE, F_OK);
-}
-
-static int load_and_wait(void)
-{
-	const int err = load();
-
-	return err ?: wait_for(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
-}
-
-static int disable_and_wait(void)
-{
-	const int err = enable("0");
-
-	return err ?: wait_for(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
-}
-
-/*
- * Try again while the module is in use: a process may be about to close a file,
- * and livepatch drops its own reference only after the transition.
- */
-static int unload_and_wait(void)
-{
-	const long end = seconds_now() + TRANSITION_MAX;
-	int err;
-
-	while ((err = unload()) == -EAGAIN && seconds_now() < end)
-		sched_yield();
-	if (err == -EAGAIN)
-		ksft_print_msg("the module is still in use after %d seconds\n",
-			       TRANSITION_MAX);
-	return err;
-}
-
-static int take_out(void)
-{
-	const int err = disable_and_wait();
-
-	return err ?: unload_and_wait();
-}
 
 /*
  * Scan and query the mapping at an address. Without the module, no kernel has the
@@ -172,29 +76,11 @@ static bool reads(int fd)
 	return true;
 }
 
-static int references(void)
-{
-	return read_number(MODULE "/refcnt");
-}
-
 /* A process whose mappings hold still. */
 static int keep_still(int control, void *arg)
 {
 	await(control);
 	return 0;
-}
-
-static void __attribute__((constructor)) need_module(void)
-{
-	const char *path = getenv("PROCMAP_QUERY_KO");
-
-	if (geteuid())
-		ksft_exit_skip("only root can load a module\n");
-	if (!path)
-		ksft_exit_skip("PROCMAP_QUERY_KO is not set\n");
-	ko = open(path, O_RDONLY | O_CLOEXEC);
-	if (ko < 0)
-		ksft_exit_skip("PROCMAP_QUERY_KO cannot be read\n");
 }
 
 FIXTURE(live)

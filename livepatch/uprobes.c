@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Uprobes on more instructions without a second trap, as a livepatch module.
+ *
+ *	# insmod uprobes_emulate.ko
+ *	# cat /sys/kernel/livepatch/uprobes_emulate/enabled
+ *	1
+ *	# echo 0 > /sys/kernel/livepatch/uprobes_emulate/enabled
+ *	# rmmod uprobes_emulate
+ *
+ * The kernel emulates a one-byte nop, jumps, calls and pushes when a uprobe on one is
+ * hit. It executes any other instruction out of line: it takes a slot of a page in the
+ * address space, copies the instruction there, and traps a second time behind it.
+ *
+ * The module replaces arch_uprobe_skip_sstep(), which decides that at each hit. The new
+ * one also emulates near returns, nops of several bytes, and ENDBR. It looks at the
+ * instruction anew each time and leaves nothing behind in a uprobe, so it can go at any
+ * time.
+ *
+ * The module verifies what it relies on: it has the kernel analyze instructions, and
+ * compares what the kernel and what the module does with each. If anything differs from
+ * what it expects, it prints one line, changes nothing and does not load.
+ */
+#undef pr_fmt	/* Kbuild includes a header first. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/livepatch.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/uprobes.h>
+
+#include <asm/debugreg.h>	/* It relies on those above. */
+#include <asm/prctl.h>
+#include <asm/segment.h>
+
+#include "check.h"
+
+/*
+ * The operations that the kernel has chosen for a probed instruction: of the definition
+ * in arch/x86/kernel/uprobes.c, what is used here. check_insn() verifies it. @emulate
+ * is NULL if the instruction is executed out of line; then the kernel has set
+ * arch_uprobe::defparam.
+ */
+struct uprobe_xol_ops {
+	bool (*emulate)(struct arch_uprobe *auprobe, struct pt_regs *regs);
+};
+
+/*
+ * May a near return of this task be emulated? Not with a shadow stack, which only the
+ * processor pops; nor if the alignment of what it reads is checked, or a breakpoint may
+ * watch that, which has to be hit in user mode.
+ */
+static bool may_emulate_ret(const struct pt_regs *regs)
+{
+#ifdef CONFIG_X86_USER_SHADOW_STACK
+	if (current->thread.features & ARCH_SHSTK_SHSTK)
+		return false;
+#endif
+	return !(regs->flags & X86_EFLAGS_AC) &&
+	       !(raw_cpu_read(cpu_dr7) & DR_GLOBAL_ENABLE_MASK);
+}
+
+/**
+ * emulate_ret - emulate a near return
+ * @regs: the registers of the current task, at the return.
+ * @released: the bytes of arguments that it releases.
+ *
+ * It is left to the processor whenever that might do more than pop an address and go
+ * there: fault, say. Then nothing is changed. Does not sleep: a page that is not
+ * present is left to the processor, too.
+ *
+ * Return: true if it was emulated.
+ */
+static bool emulate_ret(struct pt_regs *regs, unsigned int released)
+{
+	const unsigned long sp = regs->sp;
+	unsigned long target;
+	u32 narrow_target;
+	int err;
+
+	if (!may_emulate_ret(regs))
+		return false;
+
+	if (user_64bit_mode(regs)) {
+		pagefault_disable();
+		err = get_user(target, (unsigned long __user *)sp);
+		pagefault_enable();
+		/* The processor faults at a RET to an address that is not canonical. */
+		if (err || target >= TASK_SIZE_MAX)
+			return false;
+		regs->sp = sp + sizeof(target) + released;
+		regs->ip = target;
+		return true;
+	}
+
+	/* Another stack segment may have a base, a limit, and 16 bits. */
+	if (regs->ss != __USER_DS || sp > U32_MAX - sizeof(narrow_target) + 1)
+		return false;
+	pagefault_disable();
+	err = get_user(narrow_target, (u32 __user *)sp);
+	pagefault_enable();
+	if (err)
+		return false;
+	regs->sp = (u32)(sp + sizeof(narrow_target) + released);
+	regs->ip = narrow_target;
+	return true;
+}
+
+/*
+ * Is it ENDBR32, ENDBR64 or a nop of several bytes? Prefixes that no assembler writes
+ * make it something else.
+ */
+static bool is_nop(const u8 *insn)
+{
+	if (insn[0] == 0xf3)
+		return insn[1] == 0x0f && insn[2] == 0x1e &&
+		       (insn[3] == 0xfa || insn[3] == 0xfb);
+	if (insn[0] == 0x66)
+		insn++;
+	/* The other seven operations of this opcode are reserved. */
+	return insn[0] == 0x0f && insn[1] == 0x1f && !(insn[2] & 0x38);
+}
+
+/*
+ * Emulate an instruction that the kernel executes out of line, or return false. All
+ * those emulated here are the same in 64 and in 32 bits, since the kernel analyzes an
+ * instruction only once for all processes.
+ */
+static bool emulate(struct arch_uprobe *auprobe, struct pt_regs *regs)
+{
+	const u8 *insn = auprobe->insn;
+
+	/* A segment of the local descriptor table may have a base, or 16 bits. */
+	if (!user_64bit_mode(regs) && regs->cs != __USER32_CS)
+		return false;
+
+	if (is_nop(insn)) {
+		regs->ip += auprobe->defparam.ilen;
+		return true;
+	}
+
+	/* REP RET and BND RET */
+	if (insn[0] == 0xf2 || insn[0] == 0xf3)
+		insn++;
+	switch (insn[0]) {
+	case 0xc2:
+		return emulate_ret(regs, insn[1] | insn[2] << 8);
+	case 0xc3:
+		return emulate_ret(regs, 0);
+	default:
+		return false;
+	}
+}
+
+/**
+ * live_skip_sstep - the replacement of arch_uprobe_skip_sstep()
+ * @auprobe: the instruction under a uprobe that the current task has hit.
+ * @regs: its registers, at the instruction.
+ *
+ * As in the original, a task that steps, or is stepped, stops behind the instruction.
+ * May sleep where the kernel's own emulation does.
+ *
+ * Return: true if the instruction was emulated, false if it has to be executed out of
+ * line.
+ */
+static bool live_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
+{
+	const struct uprobe_xol_ops *ops = auprobe->ops;
+	const bool emulated = ops->emulate ? ops->emulate(auprobe, regs) :
+					     emulate(auprobe, regs);
+
+	if (emulated && (regs->flags & X86_EFLAGS_TF))
+		send_sig(SIGTRAP, current, 0);
+	return emulated;
+}
+
+static struct klp_func funcs[] = {
+	{ .old_name = "arch_uprobe_skip_sstep", .new_func = live_skip_sstep }, {}
+};
+
+static struct klp_object objects[] = { { .funcs = funcs }, {} };
+
+static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
+
+/*
+ * The functions of the kernel that are called and not exported, by direct calls: with
+ * indirect branch tracking, most functions may not be called through a pointer.
+ */
+static int no_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
+			   unsigned long addr)
+{
+	return -EOPNOTSUPP;
+}
+
+static bool no_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
+{
+	return false;
+}
+
+DEFINE_STATIC_CALL(analyze_insn, no_analyze_insn);
+DEFINE_STATIC_CALL(skip_sstep, no_skip_sstep);
+
+/* Who emulates an instruction; for the kernel, by which operation. */
+enum emulator { BY_NOBODY, BY_MODULE, BY_BRANCH, BY_PUSH, NR_EMULATORS };
+
+static void *operations[NR_EMULATORS] __initdata;
+
+/*
+ * What is expected of an instruction: how far its emulation moves the instruction
+ * pointer, or that it pops it, and by how many words and bytes it moves the stack
+ * pointer.
+ */
+struct expected {
+	u8 insn[MAX_UINSN_BYTES];
+	u8 length;
+	enum emulator by;
+	int moved;
+	int words;
+	int bytes;
+};
+
+#define POPPED	-1
+
+static const struct expected expectations[] __initconst = {
+	{ { 0x90 }, 1, BY_BRANCH, 1 },
+	{ { 0xeb, 0x10 }, 2, BY_BRANCH, 0x12 },			/* jmp */
+	{ { 0x74, 0x10 }, 2, BY_BRANCH, 2 },			/* jz */
+	{ { 0x55 }, 1, BY_PUSH, 1, -1 },			/* push %bp */
+	{ { 0x89, 0xc0 }, 2, BY_NOBODY },			/* mov */
+	{ { 0xcb }, 1, BY_NOBODY },				/* lret */
+	{ { 0x0f, 0x1f, 0xc8 }, 3, BY_NOBODY },			/* reserved */
+	{ { 0x0f, 0x1f, 0x44 }, 5, BY_MODULE, 5 },		/* nopl */
+	{ { 0x66, 0x0f, 0x1f, 0x84 }, 9, BY_MODULE, 9 },	/* nopw */
+	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, BY_MODULE, 4 },	/* endbr64 */
+	{ { 0xf3, 0x0f, 0x1e, 0xfb }, 4, BY_MODULE, 4 },	/* endbr32 */
+	{ { 0xc3 }, 1, BY_MODULE, POPPED, 1 },			/* ret */
+	{ { 0xf3, 0xc3 }, 2, BY_MODULE, POPPED, 1 },		/* rep ret */
+	{ { 0xc2, 0x34, 0xf2 }, 3, BY_MODULE, POPPED, 1, 0xf234 },
+};
+
+#define FIRST_IP	0x123456
+#define RETURN_IP	0x654321
+
+/* The words on the stack around the stack pointer, which the middle one is at. */
+#define NR_WORDS	3
+
+/* What the emulation of an instruction may change. */
+struct state {
+	struct pt_regs regs;
+	unsigned long words[NR_WORDS];
+};
+
+/* Have an instruction emulated on a stack that has the words of @state. */
+static bool __init run(bool by_module, struct arch_uprobe *auprobe,
+		       struct state *state, unsigned long stack, bool *emulated)
+{
+	if (copy_to_user((void __user *)stack, state->words, sizeof(state->words)))
+		return false;
+	*emulated = by_module ? live_skip_sstep(auprobe, &state->regs) :
+				static_call(skip_sstep)(auprobe, &state->regs);
+	return !copy_from_user(state->words, (void __user *)stack,
+			       sizeof(state->words));
+}
+
+/* How the state is after an instruction was emulated as expected. */
+static void __init expect(const struct expected *expected, int word_size,
+			  struct state *state)
+{
+	if (expected->moved == POPPED)
+		state->regs.ip = RETURN_IP;
+	else
+		state->regs.ip += expected->moved;
+	state->regs.sp += expected->words * word_size + expected->bytes;
+	if (expected->words < 0)
+		memcpy((void *)&state->words[1] - word_size, &state->regs.bp,
+		       word_size);
+}
+
+/**
+ * is_run_as_expected - have an instruction emulated by the kernel and by the module
+ * @expected: what is expected of it.
+ * @auprobe: the instruction, as the kernel has analyzed it.
+ * @stack: memory for a stack in user space, of @NR_WORDS words.
+ * @long_mode: in a process of 64 bits.
+ *
+ * Return: true if each did with it what it should do.
+ */
+static bool __init is_run_as_expected(const struct expected *expected,
+				      struct arch_uprobe *auprobe,
+				      unsigned long stack, bool long_mode)
+{
+	const struct state before = {
+		.regs = {
+			.ip = FIRST_IP,
+			.cs = long_mode ? __USER_CS : __USER32_CS,
+			.flags = X86_EFLAGS_IF,
+			.sp = stack + sizeof(before.words[0]),
+			.ss = __USER_DS,
+			.bp = 0x11111111,
+		},
+		.words = { 0x22222222, RETURN_IP, 0x33333333 },
+	};
+	struct state after = before, by_kernel = before, by_module = before;
+	const bool module_may = expected->moved != POPPED ||
+				may_emulate_ret(&before.regs);
+	bool kernel_did, module_did;
+
+	expect(expected, long_mode ? sizeof(long) : sizeof(u32), &after);
+	if (!run(false, auprobe, &by_kernel, stack, &kernel_did) ||
+	    !run(true, auprobe, &by_module, stack, &module_did))
+		return false;
+
+	return kernel_did == !!operations[expected->by] &&
+	       module_did == (expected->by != BY_NOBODY && module_may) &&
+	       !memcmp(&by_kernel, kernel_did ? &after : &before, sizeof(after)) &&
+	       !memcmp(&by_module, module_did ? &after : &before, sizeof(after));
+}
+
+/*
+ * Check what the kernel makes of an instruction. The kernel's struct may be larger than
+ * the module believes. May sleep.
+ */
+static bool __init check_insn(const struct expected *expected, unsigned long stack)
+{
+	union {
+		struct arch_uprobe auprobe;
+		u8 bytes[sizeof(struct arch_uprobe) + 256];
+	} probed = {};
+	struct arch_uprobe *const auprobe = &probed.auprobe;
+
+	memcpy(auprobe->insn, expected->insn, sizeof(auprobe->insn));
+	if (static_call(analyze_insn)(auprobe, current->mm, FIRST_IP) ||
+	    memcmp(auprobe->insn, expected->insn, sizeof(auprobe->insn)) ||
+	    memchr_inv(probed.bytes + sizeof(*auprobe), 0,
+		       sizeof(probed) - sizeof(*auprobe)) ||
+	    !auprobe->ops)
+		return false;
+
+	/* Where the kernel emulates it, it has set another member. */
+	if (!operations[expected->by] && auprobe->defparam.ilen != expected->length)
+		return false;
+	return auprobe->ops->emulate == operations[expected->by] &&
+	       is_run_as_expected(expected, auprobe, stack, true) &&
+	       is_run_as_expected(expected, auprobe, stack, false);
+}
+
+/* Look up and check all that is needed of the kernel. May sleep. */
+static int __init check_base(void)
+{
+	const struct expected *expected = expectations;
+	unsigned long stack;
+	void *analyze, *skip;
+
+	analyze = find_function("arch_uprobe_analyze_insn");
+	if (!analyze)
+		return -EOPNOTSUPP;
+	skip = find_function("arch_uprobe_skip_sstep");
+	if (!skip)
+		return -EOPNOTSUPP;
+	operations[BY_BRANCH] = find_function("branch_emulate_op");
+	if (!operations[BY_BRANCH])
+		return -EOPNOTSUPP;
+	operations[BY_PUSH] = find_function("push_emulate_op");
+	if (!operations[BY_PUSH])
+		return -EOPNOTSUPP;
+	static_call_update(analyze_insn, analyze);
+	static_call_update(skip_sstep, skip);
+
+	/* An address that 32 bits can hold. */
+	stack = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, 0);
+	if (IS_ERR_VALUE(stack)) {
+		pr_err("no memory for a stack: %ld\n", (long)stack);
+		return stack;
+	}
+	while (expected < expectations + ARRAY_SIZE(expectations) &&
+	       check_insn(expected, stack))
+		expected++;
+	vm_munmap(stack, PAGE_SIZE);
+	if (expected == expectations + ARRAY_SIZE(expectations))
+		return 0;
+	pr_err("a uprobe on the instruction %*ph is not handled as expected\n",
+	       expected->length, expected->insn);
+	return -EOPNOTSUPP;
+}
+
+static int __init uprobes_live_init(void)
+{
+	return check_release() ?: check_base() ?: enable_patch(&patch);
+}
+
+/* Livepatch has disabled the patch, and no task is in its function. */
+static void __exit uprobes_live_exit(void)
+{
+}
+
+module_init(uprobes_live_init);
+module_exit(uprobes_live_exit);
+MODULE_DESCRIPTION("Uprobes on returns and long nops without a second trap, as a livepatch");
+MODULE_VERSION("1.0");
+MODULE_LICENSE("GPL");
+MODULE_INFO(livepatch, "Y");

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Load, disable and unload a live module. Before this is included, LIVE_MODULE is its
+ * name, LIVE_KO the name of the environment variable that has its path, and
+ * LIVE_PARAMETERS what it is loaded with.
+ */
+#ifndef _SELFTESTS_LIVEPATCH_LIVE_MODULE_H
+#define _SELFTESTS_LIVEPATCH_LIVE_MODULE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MODULE		"/sys/module/" LIVE_MODULE
+#define PATCH		"/sys/kernel/livepatch/" LIVE_MODULE
+
+/* Seconds. A transition takes a few, unless a task cannot be moved over. */
+#define TRANSITION_MAX	30
+
+static int ko = -1;
+
+static inline int load(void)
+{
+	return syscall(SYS_finit_module, ko, LIVE_PARAMETERS, 0) ? -errno : 0;
+}
+
+static inline int unload(void)
+{
+	return syscall(SYS_delete_module, LIVE_MODULE, O_NONBLOCK) ?
+		       -errno : 0;
+}
+
+static inline int read_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int number;
+
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &number) != 1)
+		number = -EBADMSG;
+	fclose(file);
+	return number;
+}
+
+/* Write to the patch's switch. */
+static inline int enable(const char *value)
+{
+	const int fd = open(PATCH "/enabled", O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0 || write(fd, value, 1) != 1)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Wait until a file holds a number, or is not there (-ENOENT). */
+static inline bool wait_for(const char *path, int number)
+{
+	const time_t end = time(NULL) + TRANSITION_MAX;
+	int seen;
+
+	while ((seen = read_number(path)) != number && time(NULL) < end)
+		sched_yield();
+	if (seen != number)
+		ksft_print_msg("%s is %d, not %d, after %d seconds\n", path,
+			       seen, number, TRANSITION_MAX);
+	return seen == number;
+}
+
+static inline bool is_loaded(void)
+{
+	return !access(MODULE, F_OK);
+}
+
+static inline int load_and_wait(void)
+{
+	const int err = load();
+
+	return err ?: wait_for(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
+}
+
+static inline int disable_and_wait(void)
+{
+	const int err = enable("0");
+
+	return err ?: wait_for(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * Try again while the module is in use: a process may be about to close a file,
+ * and livepatch drops its own reference only after the transition.
+ */
+static inline int unload_and_wait(void)
+{
+	const time_t end = time(NULL) + TRANSITION_MAX;
+	int err;
+
+	while ((err = unload()) == -EAGAIN && time(NULL) < end)
+		sched_yield();
+	if (err == -EAGAIN)
+		ksft_print_msg("the module is still in use after %d seconds\n",
+			       TRANSITION_MAX);
+	return err;
+}
+
+static inline int take_out(void)
+{
+	const int err = disable_and_wait();
+
+	return err ?: unload_and_wait();
+}
+
+static inline int references(void)
+{
+	return read_number(MODULE "/refcnt");
+}
+
+static void __attribute__((constructor)) need_module(void)
+{
+	const char *path = getenv(LIVE_KO);
+
+	if (geteuid())
+		ksft_exit_skip("only root can load a module\n");
+	if (!path)
+		ksft_exit_skip(LIVE_KO " is not set\n");
+	ko = open(path, O_RDONLY | O_CLOEXEC);
+	if (ko < 0)
+		ksft_exit_skip(LIVE_KO " cannot be read\n");
+}
+
+#endif /* _SELFTESTS_LIVEPATCH_LIVE_MODULE_H */

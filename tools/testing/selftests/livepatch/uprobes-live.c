@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test that uprobes_emulate.ko has instructions emulated from when it is loaded to when
+ * it is disabled, whenever their uprobes were registered, and that no hit goes wrong
+ * when it comes or goes.
+ *
+ * The module must not be loaded yet. UPROBES_EMULATE_KO is its path.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../kselftest_harness.h"
+#include "../x86/uprobes.h"
+
+#define LIVE_MODULE	"uprobes_emulate"
+#define LIVE_KO		"UPROBES_EMULATE_KO"
+#define LIVE_PARAMETERS	""
+#include "live-module.h"
+
+#define NR_WORKERS	3
+
+/* Those in uprobes.h. */
+#define NR_PROBES	3
+
+/* A function that has uprobes, and what they count of this task. */
+struct probed {
+	long (*next)(long number);
+	int fd;
+	int probes[NR_PROBES];
+};
+
+static struct calls steps;
+
+static bool open_probes(struct probed *probed)
+{
+	const unsigned int at[NR_PROBES] = { ENDBR_AT, NOP5_AT, RET_AT };
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++) {
+		probed->probes[i] = open_uprobe(0, probed->fd, at[i], 0);
+		if (probed->probes[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+static void close_probes(struct probed *probed)
+{
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++)
+		close(probed->probes[i]);
+}
+
+static int64_t hits(const struct probed *probed)
+{
+	int64_t nr = 0;
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++)
+		nr += count(probed->probes[i]);
+	return nr;
+}
+
+/* Call it so often. Is each call right, and are all hits counted? */
+static bool calls_are_right(const struct probed *probed, long calls)
+{
+	const int64_t hits_before = hits(probed);
+	long i;
+
+	for (i = 0; i < calls; i++)
+		if (probed->next(i) != i + 1)
+			return false;
+	return hits(probed) - hits_before == NR_PROBES * calls;
+}
+
+/* The hits that take a second trap, of so many calls; or -1 if one is wrong. */
+static int64_t steps_of(const struct probed *probed, long calls)
+{
+	const int64_t steps_before = count_calls(&steps);
+
+	if (!calls_are_right(probed, calls))
+		return -1;
+	return count_calls(&steps) - steps_before;
+}
+
+static void __attribute__((constructor)) need_steps(void)
+{
+	if (!open_steps(&steps))
+		ksft_exit_skip("this kernel has no kprobes in perf\n");
+}
+
+FIXTURE(live)
+{
+	struct probed probed;
+};
+
+FIXTURE_SETUP(live)
+{
+	struct probed *const probed = &self->probed;
+
+	ASSERT_FALSE(is_loaded());
+	probed->fd = make_code(NEXT_FUNCTION, sizeof(NEXT_FUNCTION) - 1, 0);
+	ASSERT_LE(0, probed->fd);
+	probed->next = map_code(NULL, probed->fd);
+	ASSERT_TRUE((void *)probed->next != MAP_FAILED);
+	ASSERT_TRUE(open_probes(probed));
+}
+
+FIXTURE_TEARDOWN(live)
+{
+	close_probes(&self->probed);
+	close(self->probed.fd);
+	if (is_loaded() && !access(PATCH, F_OK))
+		take_out();
+	else if (is_loaded())
+		unload_and_wait();
+}
+
+TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
+		ASSERT_EQ(0, load_and_wait());
+		EXPECT_EQ(0, steps_of(&self->probed, 100));
+		ASSERT_EQ(0, take_out());
+		EXPECT_FALSE(is_loaded());
+	}
+	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
+}
+
+TEST_F(live, uprobe_registered_under_it_outlives_it)
+{
+	close_probes(&self->probed);
+	ASSERT_EQ(0, load_and_wait());
+	ASSERT_TRUE(open_probes(&self->probed));
+	EXPECT_EQ(0, steps_of(&self->probed, 100));
+	ASSERT_EQ(0, take_out());
+	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
+}
+
+TEST_F(live, uprobe_keeps_no_reference)
+{
+	int idle;
+
+	ASSERT_EQ(0, load_and_wait());
+	idle = references();
+	EXPECT_EQ(0, steps_of(&self->probed, 100));
+	EXPECT_EQ(idle, references());
+	EXPECT_EQ(-EAGAIN, unload());
+	EXPECT_EQ(-EEXIST, load());
+	EXPECT_EQ(0, steps_of(&self->probed, 100));
+}
+
+/* What the workers share. */
+static atomic_bool stop;
+
+struct worker {
+	pthread_t thread;
+	struct probed probed;
+	int64_t hits;
+	bool failed;
+};
+
+/* Call the function without a pause. */
+static void *be_worker(void *arg)
+{
+	struct worker *const worker = arg;
+
+	worker->failed = !open_probes(&worker->probed);
+	while (!stop && !worker->failed)
+		worker->failed = !calls_are_right(&worker->probed, 10);
+	worker->hits = hits(&worker->probed);
+	close_probes(&worker->probed);
+	return NULL;
+}
+
+static int nr_rounds(void)
+{
+	const char *rounds = getenv("UPROBES_EMULATE_ROUNDS");
+
+	return rounds ? atoi(rounds) : 100;
+}
+
+TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
+{
+	const int64_t steps_before = count_calls(&steps);
+	struct worker workers[NR_WORKERS] = {};
+	int64_t nr_hits = 0, nr_steps;
+	int i;
+
+	for (i = 0; i < NR_WORKERS; i++) {
+		workers[i].probed = self->probed;
+		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, be_worker,
+					    &workers[i]));
+	}
+
+	/* In each third round it is turned back on its way. */
+	for (i = 0; i < nr_rounds(); i++) {
+		ASSERT_EQ(0, i % 3 ? load_and_wait() : load());
+		ASSERT_EQ(0, take_out());
+	}
+
+	stop = true;
+	for (i = 0; i < NR_WORKERS; i++) {
+		ASSERT_EQ(0, pthread_join(workers[i].thread, NULL));
+		EXPECT_FALSE(workers[i].failed);
+		EXPECT_LT(0, workers[i].hits);
+		nr_hits += workers[i].hits;
+	}
+	nr_steps = count_calls(&steps) - steps_before;
+	EXPECT_LT(0, nr_steps);
+	EXPECT_LT(nr_steps, nr_hits);
+	TH_LOG("%d hits, %d of them out of line", (int)nr_hits, (int)nr_steps);
+}
+
+TEST_HARNESS_MAIN
