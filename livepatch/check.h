@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * How a live module checks the kernel that it is loaded into. What it finds wrong, it
- * logs in one line; pr_fmt() is that of the module.
+ * logs in one line of its own; pr_fmt() is that of the module.
  */
 #ifndef _LIVEPATCH_CHECK_H
 #define _LIVEPATCH_CHECK_H

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -116,11 +117,9 @@ static inline int64_t count(int event)
 	return read(event, &nr, sizeof(nr)) == sizeof(nr) ? nr : -1;
 }
 
-#define CPUS_MAX	64
-
 /* Events on each CPU. */
 struct calls {
-	int events[CPUS_MAX];
+	int *events;
 	int nr;
 };
 
@@ -134,22 +133,28 @@ static inline bool open_calls(struct calls *calls, const char *function)
 		.type = probe_type("kprobe"), .kprobe_func = (uintptr_t)function,
 	};
 	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int cpu, event;
 
-	for (calls->nr = 0; calls->nr < nr_cpus && calls->nr < CPUS_MAX; calls->nr++) {
-		calls->events[calls->nr] = open_event(&attr, -1, calls->nr);
-		if (calls->events[calls->nr] < 0)
+	calls->events = calloc(nr_cpus, sizeof(*calls->events));
+	if (!calls->events)
+		return false;
+	for (cpu = 0; cpu < nr_cpus; cpu++) {
+		event = open_event(&attr, -1, cpu);
+		if (event >= 0)
+			calls->events[calls->nr++] = event;
+		else if (errno != ENODEV)	/* It is offline. */
 			return false;
 	}
-	return true;
+	return calls->nr > 0;
 }
 
 static inline int64_t count_calls(const struct calls *calls)
 {
 	int64_t nr = 0;
-	int cpu;
+	int i;
 
-	for (cpu = 0; cpu < calls->nr; cpu++)
-		nr += count(calls->events[cpu]);
+	for (i = 0; i < calls->nr; i++)
+		nr += count(calls->events[i]);
 	return nr;
 }
 
