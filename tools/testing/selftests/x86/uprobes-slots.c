@@ -222,6 +222,12 @@ struct thread {
 	bool failed;
 };
 
+/*
+ * Threads sleep until they shall stop. If each of them looked for that now and then, they
+ * would keep a slow machine from starting the others.
+ */
+static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER;
 static atomic_bool stop;
 static atomic_int nr_ready;
 
@@ -236,9 +242,19 @@ static void *be_caller(void *arg)
 			if (function_at(thread->text, j)(i) != i + j + 1)
 				thread->failed = true;
 	nr_ready++;
+	pthread_mutex_lock(&stop_lock);
 	while (!stop)
-		usleep(1000);
+		pthread_cond_wait(&stopped, &stop_lock);
+	pthread_mutex_unlock(&stop_lock);
 	return NULL;
+}
+
+static void stop_threads(void)
+{
+	pthread_mutex_lock(&stop_lock);
+	stop = true;
+	pthread_cond_broadcast(&stopped);
+	pthread_mutex_unlock(&stop_lock);
 }
 
 static void start_threads(struct __test_metadata *_metadata, struct thread *threads,
@@ -259,7 +275,7 @@ static void join_threads(struct __test_metadata *_metadata, struct thread *threa
 {
 	int i;
 
-	stop = true;
+	stop_threads();
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i].id, NULL));
 		EXPECT_FALSE(threads[i].failed);
@@ -272,7 +288,7 @@ static void wait_until_ready(int nr)
 		usleep(1000);
 }
 
-/* On the kernel without the series, the end of a step wakes all that wait: calls are slow. */
+/* When all slots are in use, the end of a step wakes all that wait: each call is slow. */
 TEST_F_TIMEOUT(slots, more_threads_than_slots, 300)
 {
 	struct thread threads[NR_THREADS];
@@ -319,7 +335,7 @@ TEST_F_TIMEOUT(slots, threads_come_and_go, 300)
 			ASSERT_EQ(0, pthread_create(&short_lived[i].id, NULL, be_caller,
 						    &short_lived[i]));
 		}
-		stop = true;
+		stop_threads();
 		for (i = 0; i < 50; i++) {
 			ASSERT_EQ(0, pthread_join(short_lived[i].id, NULL));
 			EXPECT_FALSE(short_lived[i].failed);
