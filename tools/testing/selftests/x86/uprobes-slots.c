@@ -123,6 +123,8 @@ FIXTURE_SETUP(slots)
 		self->probes[i] = probe_function(self->fd, i);
 		ASSERT_LE(0, self->probes[i]);
 	}
+	/* With the first hit comes the page of slots, and a copy to it. */
+	ASSERT_EQ(NR_FUNCTIONS, function_at(self->text, NR_FUNCTIONS - 1)(0));
 }
 
 FIXTURE_TEARDOWN(slots)
@@ -140,7 +142,6 @@ TEST_F(slots, instruction_is_copied_once)
 	int64_t before;
 	int i;
 
-	/* With the first slot comes the page of them. */
 	EXPECT_EQ(101, function_at(self->text, 0)(100));
 	before = count_calls(&copies);
 	EXPECT_EQ(102, add_2(100));
