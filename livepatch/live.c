@@ -34,11 +34,10 @@
 #include <linux/slab.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
-#include <linux/workqueue.h>
 
 #include "../fs/proc/procmap_query.h"
 #include "../fs/proc/procmap_scan.h"
-#include "../fs/proc/procmap_vma.h"
+#include "../fs/proc/procmap_walk.h"
 #include "../fs/proc/vma_name.h"
 #include "check.h"
 #include "live.h"
@@ -325,22 +324,12 @@ static int __init live_init(void)
 	err = check_base();
 	if (err)
 		return err;
-	procmap_put_queue = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
-	if (!procmap_put_queue)
-		return -ENOMEM;
-	err = enable_patch(&patch);
-	if (err)
-		destroy_workqueue(procmap_put_queue);
-	return err;
+	return enable_patch(&patch);
 }
 
-/*
- * Livepatch has disabled the patch, all maps files are closed, and no work is left,
- * since each holds a reference. Waits until the last one has returned.
- */
+/* Livepatch has disabled the patch, and all maps files are closed. */
 static void __exit live_exit(void)
 {
-	destroy_workqueue(procmap_put_queue);
 }
 
 module_init(live_init);

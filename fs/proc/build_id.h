@@ -12,42 +12,21 @@ struct file;
 
 /**
  * proc_build_id - find the build ID of an ELF file in its notes
- * @file: the mapped file. The caller owns a reference on it.
+ * @file: the mapped file. The caller owns a reference on it, and holds no lock.
  * @id: set to the build ID, starting at byte 0. Undefined if 0 is returned.
- * @may_block: pages that are not resident may be read.
+ * @may_read: pages that are not resident may be read.
  *
- * Only regular files with a page cache have one. Resident pages are looked at in
- * the page cache; no method of the file system is called, and nothing is
- * allocated. Other pages are read as a page fault or read(2) reads them, but only
- * from file systems where no user can make that wait: ext2, ext3, ext4, XFS and tmpfs.
- * That may block for as long as the device does, or until a fatal signal arrives;
- * that does not end a wait for what a file system reads for itself, nor for swap. The
- * caller must not hold a lock that a file system or a page fault takes, such as
- * mmap_lock.
+ * Resident pages are looked at in the page cache; no method of the file system is
+ * called, and nothing is allocated. Other pages are read as read(2) reads them, with
+ * the locks of the file system, but for those of FUSE, of an untrusted mounter and of
+ * stacked file systems: a user's server may never answer, and no signal ends the wait
+ * for it. No LSM and no fanotify listener is asked.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
  * is not an ELF executable or shared object of this machine's byte order, has no
- * such note, or cannot be read; or, unless @may_block, -EAGAIN if a page has to
+ * such note, or cannot be read; or, unless @may_read, -EAGAIN if a page would have to
  * be read.
  */
-int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_block);
-
-/**
- * proc_file_has_pages - may a file have a build ID?
- * @file: the file.
- *
- * Return: true for regular files with a page cache that may be looked at.
- */
-bool proc_file_has_pages(struct file *file);
-
-/**
- * proc_file_may_hang - can a user without privileges make operations hang?
- * @file: the file.
- *
- * Return: true for FUSE and for file systems of an untrusted mounter: a read, or
- * what the last fput() does, may wait there for a process that never answers, and no
- * signal ends it.
- */
-bool proc_file_may_hang(const struct file *file);
+int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_read);
 
 #endif /* _PROC_BUILD_ID_H */

@@ -9,8 +9,6 @@
 #include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/mm_types.h>
-#include <linux/mount.h>
-#include <linux/user_namespace.h>
 
 /**
  * struct vma_name - the name of a VMA as /proc/<pid>/maps shows it
@@ -50,28 +48,6 @@ static inline const struct inode *proc_vma_inode(const struct vm_area_struct *vm
 	return file_user_inode(vma->vm_file);
 #else
 	return file_inode(vma->vm_file);
-#endif
-}
-
-/**
- * proc_file_is_stacked - is a file that of a stacked file system which a user mounted?
- * @file: the mapped file.
- *
- * The last reference may be the last one on the mount, too, and then other layers are
- * written back, which may be on FUSE. Where root has mounted it, they are trusted.
- *
- * Return: true if the mount that was opened belongs to another user namespace than the
- * initial one, and has the inode from a layer.
- */
-static inline bool proc_file_is_stacked(const struct file *file)
-{
-#ifdef FMODE_BACKING
-	return file->f_mode & FMODE_BACKING &&
-	       file_user_path(file)->mnt->mnt_sb->s_user_ns !=
-	       &init_user_ns;
-#else
-	return d_inode(file->f_path.dentry) != file_inode(file) &&
-	       file->f_path.mnt->mnt_sb->s_user_ns != &init_user_ns;
 #endif
 }
 

@@ -24,8 +24,11 @@
  * @PROCMAP_VMA_FILE_BACKED: it has a file.
  * @PROCMAP_VMA_NAME_TOO_LONG: it has a name, which is wanted, and not returned
  *	since it is longer than PATH_MAX. Only reported, no filter.
+ * @PROCMAP_VMA_BUILD_ID_NOT_READ: its build ID is wanted, and not returned since
+ *	pages of its file would have to be read for it. PROCMAP_QUERY reads them.
+ *	Only reported, no filter.
  *
- * They are reported in &procmap_vma.flags. All but the last are filters in
+ * They are reported in &procmap_vma.flags. All but the last two are filters in
  * &procmap_scan_arg.filter, too.
  */
 enum procmap_vma_flags {
@@ -35,6 +38,7 @@ enum procmap_vma_flags {
 	PROCMAP_VMA_SHARED		= 0x08,
 	PROCMAP_VMA_FILE_BACKED		= 0x10,
 	PROCMAP_VMA_NAME_TOO_LONG	= 0x20,
+	PROCMAP_VMA_BUILD_ID_NOT_READ	= 0x40,
 };
 
 /**
@@ -79,8 +83,9 @@ enum procmap_scan_flags {
  *	returns.
  * @build_id_offset: Out: offset of the build ID in the data buffer, in bytes,
  *	if @build_id_size is not 0.
- * @build_id_size: Out: size of the build ID, 1 to 20 bytes; 0 if there is none
- *	or build IDs are not wanted.
+ * @build_id_size: Out: size of the build ID, 1 to 20 bytes; 0 if there is none,
+ *	or build IDs are not wanted, or it would have to be read
+ *	(%PROCMAP_VMA_BUILD_ID_NOT_READ).
  *
  * Records may share a name or a build ID in the data buffer. That is allowed,
  * not promised: two records of one file may also have two copies.
@@ -168,8 +173,7 @@ struct procmap_vma {
  * * ESRCH: the address space is gone (its processes have exited or executed
  *   another program), or the task is a kernel thread.
  * * EINTR: a signal arrived, or other work that the kernel does for the caller
- *   as if it were one (TIF_NOTIFY_SIGNAL, which io_uring uses; the release of a
- *   file that the process has unmapped and closed meanwhile). Continue from
+ *   as if it were one (TIF_NOTIFY_SIGNAL, which io_uring uses). Continue from
  *   @walk_end.
  * * ENOSPC: the name and the build ID of the first record do not fit into the
  *   data buffer. @data_needed says how many bytes they take.

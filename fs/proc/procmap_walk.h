@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A walk over the VMAs of an address space, and what PROCMAP_QUERY and PROCMAP_SCAN
+ * return of each.
+ */
+#ifndef _PROC_PROCMAP_WALK_H
+#define _PROC_PROCMAP_WALK_H
+
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/fs.h>
+#include <linux/hugetlb.h>
+#include <linux/kdev_t.h>
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/mm.h>
+#include <linux/path.h>
+#include <linux/types.h>
+#include <linux/uaccess.h>
+
+#include "procmap_query.h"
+#include "vma_name.h"
+
+/*
+ * Buffer size for special names and for most paths, in bytes. The longest special
+ * name is "[anon_shmem:NAME]", with the 80 bytes that prctl(PR_SET_VMA) allows.
+ */
+#define SHORT_NAME_SIZE		256
+
+/* VMAs that are looked at before the locks are dropped. */
+#define VMAS_PER_HOLD		64U
+
+/**
+ * struct procmap_walk - a walk over the VMAs of an address space
+ * @mm: the address space, or NULL for a kernel thread. The caller keeps it
+ *	allocated.
+ * @pos: the address up to which the walk is done: the VMAs that end above it
+ *	are still to come. It never goes back.
+ * @end: VMAs that start at or above this address are left out.
+ * @permissions: PROCMAP_QUERY_VMA_* flags, all of which a VMA needs to pass.
+ * @file_backed: only VMAs with a file pass.
+ * @left: VMAs that may be looked at until the locks are dropped.
+ * @vmi: the position in the tree while the locks are held.
+ * @locked: the VMA whose own lock is held, or NULL.
+ * @seq: mm_lock_seq when the tree was looked at last.
+ * @tries: how often in a row a writer was met. It is kept from one
+ *	procmap_walk_lock() to the next.
+ * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
+ */
+struct procmap_walk {
+	struct mm_struct *mm;
+	u64 pos;
+	u64 end;
+	u64 permissions;
+	bool file_backed;
+	unsigned int left;
+	struct vma_iterator vmi;
+#ifdef CONFIG_PER_VMA_LOCK
+	struct vm_area_struct *locked;
+	unsigned int seq;
+	unsigned int tries;
+	bool is_mmap_locked;
+#endif
+};
+
+/* Three of the permission flags are those of the kernel. */
+static_assert(PROCMAP_QUERY_VMA_READABLE == VM_READ);
+static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
+static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
+
+/* The caller has found @vma by procmap_walk_next(), and not dropped its lock. */
+static inline void procmap_assert_locked(const struct procmap_walk *walk,
+					 struct vm_area_struct *vma)
+{
+#ifdef CONFIG_PER_VMA_LOCK
+	if (!walk->is_mmap_locked) {
+		vma_assert_locked(vma);
+		return;
+	}
+#endif
+	mmap_assert_locked(walk->mm);
+}
+
+/*
+ * The caller holds no lock of the target's, and may allocate, format paths, read
+ * files, and copy to user space. That it may sleep, mmput() has asserted.
+ */
+static inline void procmap_assert_unlocked(const struct procmap_walk *walk)
+{
+	lockdep_assert_not_held(&walk->mm->mmap_lock);
+#ifdef CONFIG_PER_VMA_LOCK
+	WARN_ON_ONCE(walk->locked);
+#endif
+}
+
+/* The permissions of a VMA, which is locked, as PROCMAP_QUERY_VMA_* flags. */
+static inline u64 procmap_vma_permissions(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC)) |
+	       (vma->vm_flags & VM_MAYSHARE ? PROCMAP_QUERY_VMA_SHARED : 0);
+}
+
+/* The page size of a VMA, which is locked, in bytes. */
+static inline u64 procmap_vma_page_size(struct vm_area_struct *vma)
+{
+	return vma->vm_ops && vma->vm_ops->pagesize ?
+	       vma_kernel_pagesize(vma) : PAGE_SIZE;
+}
+
+/* What the ioctls return of the file of a VMA, which is locked; 0 without one. */
+static inline void procmap_file_fields(const struct vm_area_struct *vma,
+				       u64 *offset, u64 *ino, u32 *dev_major,
+				       u32 *dev_minor)
+{
+	const struct inode *inode;
+
+	*offset = 0;
+	*ino = 0;
+	*dev_major = 0;
+	*dev_minor = 0;
+	if (vma->vm_file) {
+		inode = proc_vma_inode(vma);
+		*offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+		*ino = inode->i_ino;
+		*dev_major = MAJOR(inode->i_sb->s_dev);
+		*dev_minor = MINOR(inode->i_sb->s_dev);
+	}
+}
+
+/**
+ * procmap_copy_arg - copy in a structure whose first member, a u64, is its size
+ * @arg: set to the structure. Bytes past the user's size are set to zero.
+ * @size: size of the structure that the kernel knows, in bytes; a constant, so
+ *	that the usual copy is one of a constant size.
+ * @size_min: smallest user size accepted, in bytes. The largest is a page.
+ * @uarg: the user's structure. No byte past the user's size is touched.
+ *
+ * May fault, so no lock is held.
+ *
+ * Return: 0; -E2BIG if the user's size is larger than a page, or if a byte past
+ * @size is not zero; -EINVAL if it is smaller than @size_min; or -EFAULT.
+ */
+static __always_inline int procmap_copy_arg(void *arg, size_t size,
+					    size_t size_min,
+					    const void __user *uarg)
+{
+	u64 user_size;
+	int err;
+
+	if (get_user(user_size, (const u64 __user *)uarg))
+		return -EFAULT;
+	if (likely(user_size == size)) {
+		err = copy_from_user(arg, uarg, size) ? -EFAULT : 0;
+	} else {
+		if (user_size > PAGE_SIZE)
+			return -E2BIG;
+		if (user_size < size_min)
+			return -EINVAL;
+		err = copy_struct_from_user(arg, size, uarg, user_size);
+	}
+	/* The user may have changed it since it was checked. */
+	*(u64 *)arg = user_size;
+	return err;
+}
+
+/**
+ * procmap_walk_lock - take the locks for the next steps of a walk
+ * @walk: the walk; it goes on at @pos.
+ *
+ * On success the caller holds RCU or mmap_lock for reading, and a reference on the
+ * users of the address space, and drops both with procmap_walk_unlock(). May sleep;
+ * the caller may not, in between.
+ *
+ * Return: 0, -ESRCH if the address space has no users left, or -EINTR if a fatal
+ * signal arrived while waiting for the lock.
+ */
+int procmap_walk_lock(struct procmap_walk *walk);
+
+/**
+ * procmap_walk_next - find the next VMA that passes the filter
+ * @walk: the walk. procmap_walk_lock() has taken its locks.
+ *
+ * @pos advances past the VMAs that do not pass, or to @end behind the last VMA.
+ * It does not advance past the VMA returned: the caller does that when it is
+ * done with it.
+ *
+ * Return: the VMA, which stays locked until procmap_walk_unlock() or the next call;
+ * or NULL if there is none, or because as many VMAs have been looked at as one hold
+ * allows, or for a writer; @pos is below @end in the last two cases. After NULL, the
+ * locks have to be dropped.
+ */
+struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
+
+/**
+ * procmap_walk_unlock - undo procmap_walk_lock()
+ * @walk: the walk.
+ *
+ * If the users of the address space have gone meanwhile, this tears it down, as in
+ * the base's own readers of maps.
+ */
+void procmap_walk_unlock(struct procmap_walk *walk);
+
+/**
+ * procmap_copy_name - copy the name of a VMA, unless it is a path
+ * @walk: the walk that found the VMA.
+ * @vma: the VMA. It is locked.
+ * @buffer: set to the special name.
+ * @path: set to the path that is the name, or to NULL. It is valid as long as
+ *	a reference on the VMA's file is held.
+ *
+ * A special name is formatted here, since it is not valid once the VMA is unlocked.
+ *
+ * Return: size of the special name in bytes, with its NUL; 0 if there is none;
+ * or -ENAMETOOLONG if it does not fit.
+ */
+int procmap_copy_name(const struct procmap_walk *walk,
+		      struct vm_area_struct *vma,
+		      char buffer[SHORT_NAME_SIZE], const struct path **path);
+
+/**
+ * procmap_generation - get the generation of an address space
+ * @mm: the address space, or NULL for a kernel thread.
+ *
+ * Every writer of mmap_lock moves it. The counter has 32 bits; after 2^31 writers,
+ * the number of mappings has to be the same, too, to be taken for the same.
+ *
+ * Return: the generation; 0 if there is none, if the address space has no users left,
+ * or while a writer is at work.
+ */
+u64 procmap_generation(const struct mm_struct *mm);
+
+#endif /* _PROC_PROCMAP_WALK_H */
