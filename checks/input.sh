@@ -25,8 +25,6 @@ bad_options_are_refused() {
 	refuses 'no command' vm
 	refuses 'usage' "$ROOT/scripts/series" nosuch
 	refuses 'usage' "$ROOT/scripts/kernel" nosuch
-	[ -z "$(base_fact UPROBES)" ] ||
-		refuses "no commit 'nosuch'" "$ROOT/scripts/kernel" uprobes-plain nosuch
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 
