@@ -243,7 +243,7 @@ warnings_at() {
 	shift
 	(cd "$out_each" && rm -f "$@")
 	make_each W=1 C=2 "$@" 2>&1 | tee -a /dev/stderr |
-		sed -nE "/context imbalance in '(un)?lock_walk'/d
+		sed -nE "/context imbalance in 'walk_(take|drop)_lock'/d
 			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
 }
 
@@ -331,13 +331,9 @@ all_programs() {
 # Run programs on one of Debian's own kernels, with the live module:
 #
 #	stock_kernel RELEASE DIRECTORY/PROGRAM…
-#
-# One thread emulates the CPUs of a kernel with per-VMA locks: with two, QEMU before 8.1
-# goes on with the old code while the kernel patches a tracepoint in, and dies of it.
 stock_kernel() {
-	local release=$1 options=()
+	local release=$1
 	shift
-	! is_of_peer "$release" || options=(-s)
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
 	check "procmap_hold for $release" hold_module "/lib/modules/$release/build" "$release"
@@ -345,7 +341,7 @@ stock_kernel() {
 	export PROCMAP_TEST_FREQUENCY=99 PROCMAP_TEST_SPIN=30000
 	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
 		-M "$BUILD/hold/$release/procmap_hold.ko" \
-		-a 'secretmem.enable=1 vsyscall=xonly' "${options[@]}" -- "$@"
+		-a 'secretmem.enable=1 vsyscall=xonly' -- "$@"
 }
 
 # The module's own test, in bits $1: it is loaded and disabled $4 times under load, on
