@@ -9,9 +9,8 @@
  *					the running kernel
  *	bench METHOD short		the headline figures only
  *	bench METHOD WORK VMAS RUNS	run one work RUNS times, once it is warm,
- *					between marks for bench/tcg-profile.c and
- *					for ftrace; METHOD can be "scan" or
- *					"text", too
+ *					between marks for bench/tcg-profile.c;
+ *					METHOD can be "scan" or "text", too
  *
  * Every work is first done with its answers compared to the text, and then
  * measured.
@@ -541,7 +540,7 @@ static const struct work works[] = {
 	{ "lookup", BY_TEXT,
 	  .run = text_lookup, .agrees = text_lookup_agrees },
 	{ "miss", BY_QUERY,
-	  .run = lookup_miss, .agrees = miss_agrees },
+	  .run = lookup_miss, .agrees = miss_agrees, .headline = true },
 	{ "special name", BY_QUERY,
 	  .run = lookup_special, .agrees = lookups_agree },
 	{ "30-byte path", BY_QUERY,
@@ -557,7 +556,8 @@ static const struct work works[] = {
 	{ "walk, per VMA", BY_TEXT,
 	  .run = text_walk, .agrees = text_walk_agrees },
 	{ "unchanged scan", BY_SCAN,
-	  .run = unchanged_scan, .agrees = unchanged_scan_agrees },
+	  .run = unchanged_scan, .agrees = unchanged_scan_agrees,
+	  .headline = true },
 	{ "executable walk, per VMA", BY_QUERY,
 	  .run = query_walk, .agrees = query_walk_agrees, .which = EXECUTABLE },
 	{ "executable walk, per VMA", BY_SCAN,
@@ -728,9 +728,8 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 		const struct work *const work = &works[i];
 		double cost;
 
-		/* A headline figure that cannot be measured is an error. */
-		if (headline_only ? !work->headline :
-				    !can_be_done(work, bench))
+		if ((headline_only && !work->headline) ||
+		    !can_be_done(work, bench))
 			continue;
 		cost = cost_of(work, bench);
 		printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
@@ -744,18 +743,9 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 /* A form of an instruction that no compiler emits, for bench/tcg-profile.c. */
 #define MARK() asm volatile(".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb" ::: "memory")
 
-/* Write a line to the kernel's trace, if tracefs is mounted. */
-static void mark_trace(int trace, const char *text)
-{
-	if (trace >= 0 && write(trace, text, strlen(text)) < 0)
-		err(2, "trace_marker");
-}
-
 static void profile(struct bench *bench, const char *method, const char *name,
 		    size_t runs)
 {
-	const int trace = open("/sys/kernel/tracing/trace_marker",
-			       O_WRONLY | O_CLOEXEC);
 	size_t i, run;
 
 	for (i = 0; i < NR_WORKS; i++)
@@ -767,12 +757,10 @@ static void profile(struct bench *bench, const char *method, const char *name,
 	begin_work(bench, &works[i]);
 	for (run = 0; run < 10; run++)
 		do_work(bench);
-	mark_trace(trace, "begin");
 	MARK();
 	for (run = 0; run < runs; run++)
 		do_work(bench);
 	MARK();
-	mark_trace(trace, "end");
 }
 
 int main(int argc, char **argv)

@@ -5,9 +5,8 @@
  * CPUs, and each time prints a JSON object for each method of reading, first for
  * none.
  *
- *	contention METHOD KERNEL	METHOD is the name to print for the
- *					PROCMAP_QUERY of the running kernel, and
- *					KERNEL that for the kernel
+ *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY of
+ *				the running kernel
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -26,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -233,10 +233,15 @@ int main(int argc, char **argv)
 {
 	const size_t nr_methods = count_methods();
 	static uint64_t ns[NR_TIMES];
+	struct utsname host;
+	char kernel[128];
 	size_t i;
 
-	if (argc != 3)
-		errx(2, "usage: contention METHOD KERNEL");
+	if (argc != 2)
+		errx(2, "usage: contention METHOD");
+	uname(&host);
+	snprintf(kernel, sizeof(kernel), "%s%s", host.release,
+		 nr_methods == NR_METHODS ? ", module" : "");
 	methods[QUERY].name = argv[1];
 	run_on(0);
 	for (i = 0; i < NR_VMAS; i++)
@@ -249,7 +254,7 @@ int main(int argc, char **argv)
 	map_and_unmap(ns);	/* once, so that all is warm */
 	for (i = 0; i < nr_methods; i++) {
 		measure(&methods[i], ns);
-		report(argv[2], methods[i].name, ns);
+		report(kernel, methods[i].name, ns);
 	}
 	return 0;
 }

@@ -1,0 +1,10 @@
+#!/bin/bash
+# bench-all: the tables of "make bench", of both bases.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+for base in "$ROOT"/series/*/base; do
+	base=$(basename "$(dirname "$base")")
+	check "bench/bench on $base" env -u KDIR BASE="$base" "$ROOT/bench/bench"
+done
+done_testing
