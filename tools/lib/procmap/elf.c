@@ -12,10 +12,10 @@
 #include "internal.h"
 
 /* The same limits as in fs/proc/build_id.c. */
-#define PHDRS_SIZE_MAX	(64 * 1024)
+#define PAGES_MAX	32
 #define NOTES_MAX	1024
 
-#define WINDOW_SIZE	4096
+#define PAGE_BYTES	4096
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define HOST_ELFDATA	ELFDATA2LSB
@@ -27,20 +27,22 @@
  * struct elf_reader - a file, and the part of it that was read last
  * @fd: the file.
  * @begin: where the image begins in it, in bytes.
- * @pos: offset of @window in the image, in bytes.
- * @len: bytes in @window.
+ * @pos: offset of @page in the image, in bytes.
+ * @len: bytes in @page.
+ * @pages_left: pages that may still be read.
  * @notes_left: notes that may still be read.
  * @is_64: true for ELFCLASS64, false for ELFCLASS32.
- * @window: the bytes of that part.
+ * @page: the bytes of that part.
  */
 struct elf_reader {
 	int fd;
 	uint64_t begin;
 	uint64_t pos;
 	size_t len;
+	unsigned int pages_left;
 	unsigned int notes_left;
 	bool is_64;
-	uint8_t window[WINDOW_SIZE];
+	uint8_t page[PAGE_BYTES];
 };
 
 static uint64_t align_up(uint64_t size, uint64_t align)
@@ -48,23 +50,42 @@ static uint64_t align_up(uint64_t size, uint64_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
-/* Copy @len bytes at offset @pos. @len is at most WINDOW_SIZE. */
-static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t len)
+/* Read the page at @pos, a multiple of its size. */
+static bool read_page(struct elf_reader *reader, uint64_t pos)
 {
 	ssize_t got;
 
-	if (pos < reader->pos || pos - reader->pos > reader->len ||
-	    len > reader->len - (pos - reader->pos)) {
-		if (pos > INT64_MAX - WINDOW_SIZE - reader->begin)
+	reader->len = 0;
+	if (!reader->pages_left || pos > INT64_MAX - PAGE_BYTES - reader->begin)
+		return false;
+	got = pread(reader->fd, reader->page, PAGE_BYTES, reader->begin + pos);
+	if (got <= 0)
+		return false;
+	reader->pages_left--;
+	reader->pos = pos;
+	reader->len = got;
+	return true;
+}
+
+/* Copy @len bytes at offset @pos, if all of them can be read. */
+static bool read_at(struct elf_reader *reader, uint64_t pos, void *to, size_t len)
+{
+	uint8_t *bytes = to;
+
+	while (len) {
+		const size_t at = pos % PAGE_BYTES;
+		const size_t chunk = len < PAGE_BYTES - at ? len : PAGE_BYTES - at;
+
+		if ((!reader->len || pos - at != reader->pos) &&
+		    !read_page(reader, pos - at))
 			return false;
-		got = pread(reader->fd, reader->window, WINDOW_SIZE,
-			    reader->begin + pos);
-		reader->pos = pos;
-		reader->len = got < 0 ? 0 : got;
-		if (len > reader->len)
+		if (at + chunk > reader->len)
 			return false;
+		memcpy(bytes, reader->page + at, chunk);
+		bytes += chunk;
+		pos += chunk;
+		len -= chunk;
 	}
-	memcpy(to, reader->window + (pos - reader->pos), len);
 	return true;
 }
 
@@ -81,18 +102,15 @@ static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 	switch (ehdr->e_ident[EI_CLASS]) {
 	case ELFCLASS64:
 		reader->is_64 = true;
-		if (!read_at(reader, 0, ehdr, sizeof(*ehdr)) ||
-		    ehdr->e_phentsize != sizeof(Elf64_Phdr))
+		if (!read_at(reader, 0, ehdr, sizeof(*ehdr)))
 			return false;
 		break;
 	case ELFCLASS32:
 		reader->is_64 = false;
-		if (!read_at(reader, 0, &ehdr32, sizeof(ehdr32)) ||
-		    ehdr32.e_phentsize != sizeof(Elf32_Phdr))
+		if (!read_at(reader, 0, &ehdr32, sizeof(ehdr32)))
 			return false;
 		ehdr->e_type = ehdr32.e_type;
 		ehdr->e_phoff = ehdr32.e_phoff;
-		ehdr->e_phentsize = ehdr32.e_phentsize;
 		ehdr->e_phnum = ehdr32.e_phnum;
 		break;
 	default:
@@ -101,14 +119,17 @@ static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
 }
 
-/* Read the program header at @pos; convert a 32-bit one. */
-static bool read_phdr(struct elf_reader *reader, uint64_t pos, Elf64_Phdr *phdr)
+/* Read program header @i; convert a 32-bit one. Their size is that of the class. */
+static bool read_phdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr,
+		      unsigned int i, Elf64_Phdr *phdr)
 {
 	Elf32_Phdr phdr32;
 
 	if (reader->is_64)
-		return read_at(reader, pos, phdr, sizeof(*phdr));
-	if (!read_at(reader, pos, &phdr32, sizeof(phdr32)))
+		return read_at(reader, ehdr->e_phoff + i * sizeof(*phdr), phdr,
+			       sizeof(*phdr));
+	if (!read_at(reader, ehdr->e_phoff + i * sizeof(phdr32), &phdr32,
+		     sizeof(phdr32)))
 		return false;
 	phdr->p_type = phdr32.p_type;
 	phdr->p_offset = phdr32.p_offset;
@@ -132,15 +153,11 @@ static bool is_build_id(struct elf_reader *reader, uint64_t pos,
 }
 
 static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
-			     uint64_t file_size,
 			     uint8_t id[PROCMAP_BUILD_ID_MAX])
 {
 	const uint64_t align = phdr->p_align == 8 ? 8 : 4;
 	uint64_t pos = phdr->p_offset;
 	uint64_t left = phdr->p_filesz;
-
-	if (pos > file_size || left > file_size - pos)
-		return 0;
 
 	while (left >= sizeof(Elf32_Nhdr) && reader->notes_left) {
 		/* A note's header is the same in ELF32 and ELF64. */
@@ -168,42 +185,28 @@ static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 	return 0;
 }
 
-/* Read and check the ELF header of a file whose program headers are to be read. */
-static bool has_phdrs(struct elf_reader *reader, uint64_t size, Elf64_Ehdr *ehdr)
-{
-	return read_ehdr(reader, ehdr) &&
-	       ehdr->e_phnum * ehdr->e_phentsize <= PHDRS_SIZE_MAX &&
-	       ehdr->e_phoff <= size;
-}
-
-int read_build_id(int fd, uint64_t begin, uint64_t size,
-		  uint8_t id[PROCMAP_BUILD_ID_MAX])
+int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 {
 	struct elf_reader reader = {
 		.fd = fd,
 		.begin = begin,
+		.pages_left = PAGES_MAX,
 		.notes_left = NOTES_MAX,
 	};
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
+	int len = 0;
 
-	if (!has_phdrs(&reader, size, &ehdr))
+	if (!read_ehdr(&reader, &ehdr))
 		return 0;
-
-	for (i = 0; i < ehdr.e_phnum; i++) {
-		int len;
-
-		if (!read_phdr(&reader, ehdr.e_phoff + i * ehdr.e_phentsize,
-			       &phdr))
+	for (i = 0; i < ehdr.e_phnum && !len; i++) {
+		if (!read_phdr(&reader, &ehdr, i, &phdr))
 			return 0;
-		if (phdr.p_type != PT_NOTE)
-			continue;
-		len = build_id_in_notes(&reader, &phdr, size, id);
-		if (len)
-			return len;
+		if (phdr.p_type == PT_NOTE)
+			len = build_id_in_notes(&reader, &phdr, id);
 	}
-	return 0;
+	return len;
 }
 
 /*
@@ -212,19 +215,18 @@ int read_build_id(int fd, uint64_t begin, uint64_t size,
  */
 static int address_of(int fd, uint64_t offset, uint64_t *address)
 {
-	struct elf_reader reader = { .fd = fd };
+	struct elf_reader reader = { .fd = fd, .pages_left = PAGES_MAX };
 	int err = -ENOENT;
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
 
-	if (!has_phdrs(&reader, INT64_MAX, &ehdr))
+	if (!read_ehdr(&reader, &ehdr))
 		return -ENOEXEC;
 	for (i = 0; i < ehdr.e_phnum; i++) {
 		uint64_t at;
 
-		if (!read_phdr(&reader, ehdr.e_phoff + i * ehdr.e_phentsize,
-			       &phdr))
+		if (!read_phdr(&reader, &ehdr, i, &phdr))
 			return -ENOEXEC;
 		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset)
 			continue;

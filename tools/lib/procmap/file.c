@@ -210,35 +210,30 @@ int procmap_open_file(struct procmap *procmap,
 	return procmap && mapping ? open_mapped(procmap, mapping, false) : -EINVAL;
 }
 
-/* As in the kernel, only files that use the page cache have a build ID. */
-static bool is_in_page_cache(int fd)
+/* As in the kernel, files of procfs and sysfs have no build ID. */
+static bool may_have_build_id(int fd)
 {
-	struct statx stat;
 	struct statfs fs;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &stat) || fstatfs(fd, &fs))
-		return false;
-	return !(stat.stx_attributes & STATX_ATTR_DAX) &&
-	       (unsigned int)fs.f_type != HUGETLBFS_MAGIC &&
-	       fs.f_type != PROC_SUPER_MAGIC && fs.f_type != SYSFS_MAGIC;
+	return !fstatfs(fd, &fs) && fs.f_type != PROC_SUPER_MAGIC &&
+	       fs.f_type != SYSFS_MAGIC;
 }
 
+/* @is_new: see open_map_file(). */
 static void read_build_id_of_file(struct procmap *procmap,
-				  struct procmap_mapping *mapping)
+				  struct procmap_mapping *mapping, bool is_new)
 {
-	struct stat stat;
 	int fd;
 
-	fd = procmap->fd < 0 ? -ENODEV : open_mapped(procmap, mapping, true);
+	fd = procmap->fd < 0 ? -ENODEV : open_mapped(procmap, mapping, is_new);
 	if (fd == -ENODEV && procmap->fd >= 0 && procmap->dir >= 0) {
 		mapping->build_id_size = 0;	/* not a regular file */
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {
-		if (is_in_page_cache(fd) && !fstat(fd, &stat))
+		if (may_have_build_id(fd))
 			mapping->build_id_size =
-				read_build_id(fd, 0, stat.st_size,
-					      mapping->build_id);
+				read_build_id(fd, 0, mapping->build_id);
 		close(fd);
 	}
 }
@@ -252,18 +247,19 @@ static void read_build_id_of_vdso(struct procmap *procmap,
 	if (fd < 0)
 		return;
 	mapping->build_id_size = read_build_id(fd, mapping->start,
-					       mapping->end - mapping->start,
 					       mapping->build_id);
 	close(fd);
 }
 
 void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 {
+	const bool by_text = procmap->method == PROCMAP_BY_TEXT;
+
 	mapping->build_id_size = 0;
 	if (has_file(mapping)) {
-		if (procmap->method == PROCMAP_BY_TEXT ||
-		    query_build_id(procmap, mapping))
-			read_build_id_of_file(procmap, mapping);
+		/* If a query does not return it, the mapping is another one by now. */
+		if (by_text || query_build_id(procmap, mapping))
+			read_build_id_of_file(procmap, mapping, by_text);
 	} else if (!strcmp(mapping->name, "[vdso]")) {
 		read_build_id_of_vdso(procmap, mapping);
 	}

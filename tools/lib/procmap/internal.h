@@ -325,7 +325,7 @@ static inline void scan_free(struct scan *scan)
 hidden void find_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
-/* Ask the kernel for it. Returns 0 or -errno. */
+/* Ask the kernel for it. Returns 0 or -errno; -ESTALE if the mapping has changed. */
 hidden int query_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
@@ -403,10 +403,10 @@ hidden bool is_deleted(struct procmap *procmap,
 		       const struct procmap_mapping *mapping);
 
 /*
- * Read the build ID of an ELF file, or of an image of @size bytes at @begin.
- * Returns its size, or 0 if there is none.
+ * Read the build ID of an ELF file, or of an image at @begin. Returns its size, or 0 if
+ * there is none.
  */
-hidden int read_build_id(int fd, uint64_t begin, uint64_t size,
+hidden int read_build_id(int fd, uint64_t begin,
 			 uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
 #endif /* PROCMAP_INTERNAL_H */

@@ -674,7 +674,10 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 
 	if (err)
 		return err;
-	if (answer.inode != mapping->inode ||
+	/* The mapping may be another one by now. */
+	if (answer.vma_start != mapping->start || answer.vma_end != mapping->end ||
+	    answer.vma_offset != mapping->offset ||
+	    answer.inode != mapping->inode ||
 	    answer.dev_major != mapping->dev_major ||
 	    answer.dev_minor != mapping->dev_minor)
 		return -ESTALE;

@@ -113,7 +113,7 @@ enum procmap_flags {
  * @dev_minor: minor number of the file's device; 0 without a file.
  * @build_id_size: size of @build_id in bytes; 0 if there is none of up to 20 bytes,
  *	which is what the kernel finds, or it is not wanted; a negative errno if
- *	the kernel cannot be asked and the file could not be opened.
+ *	the kernel does not return it and the file could not be opened.
  * @build_id: the build ID: that of the file, or of ``[vdso]``, which is read from
  *	the memory of the process, if that may be read.
  */

@@ -222,7 +222,8 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 	      take_from_text(procmap, addr, scan->flags, mapping) :
 	      take_name(procmap, vma, mapping);
 	if (!err)
-		add_wanted(procmap, scan->flags, true, mapping);
+		add_wanted(procmap, scan->flags,
+			   !(vma->flags & PROCMAP_VMA_BUILD_ID_NOT_READ), mapping);
 	return err;
 }
 

@@ -546,6 +546,149 @@ TEST_F(files, build_ids_in_a_run)
 	}
 }
 
+/* Walk to the mapping at @start. Returns the size of its build ID, or an error. */
+static int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	int err;
+
+	do {
+		err = procmap_next(procmap, &cursor, PROCMAP_WANT_BUILD_ID, &found);
+	} while (!err && found->start != (uintptr_t)start);
+	if (err)
+		return err;
+	memcpy(id, found->build_id, 20);
+	return found->build_id_size;
+}
+
+/* A scan reads no file: by a query, once for a run of mappings. */
+TEST_F(files, build_ids_that_a_scan_does_not_return)
+{
+	const int by_method = procmap_get_method(self->procmap);
+	char *const area = map_run(self->dir, 1);
+	const struct procmap_mapping *found;
+	uint64_t cursor = (uintptr_t)area;
+	int i;
+
+	ASSERT_TRUE(!!area);
+	calls.hide_ids = true;
+	calls.ids = 0;
+	for (i = 0; i < RUN; i++) {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor,
+					  PROCMAP_WANT_BUILD_ID, &found));
+		ASSERT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
+		ASSERT_EQ(20, found->build_id_size);
+		EXPECT_EQ(0, memcmp(test_id, found->build_id, 20));
+	}
+	EXPECT_EQ(by_method == PROCMAP_BY_SCAN, !!calls.not_read);
+	if (by_method == PROCMAP_BY_SCAN)
+		EXPECT_EQ(1, calls.ids);
+	munmap(area, 2 * RUN * PAGE);
+}
+
+/* Another file is mapped there by the time of the query. */
+TEST(build_id_of_a_mapping_that_was_replaced)
+{
+	const uint8_t other_id[20] = "another build ID of.";
+	char dir[] = "/tmp/procmap-test-XXXXXX";
+	struct procmap *procmap;
+	char path[64];
+	uint8_t id[20];
+	void *map;
+	int is_gone;
+
+	if (!has_method(PROCMAP_BY_SCAN))
+		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
+	ASSERT_TRUE(!!mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/other", dir);
+	calls.replacement = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_TRUE(write_elf(calls.replacement, other_id));
+	calls.hide_ids = true;
+	snprintf(path, sizeof(path), "%s/plain", dir);
+	for (is_gone = 0; is_gone < 2; is_gone++) {
+		map = map_file(dir, "plain", NULL);
+		ASSERT_TRUE(map != MAP_FAILED);
+		if (is_gone)
+			ASSERT_EQ(0, unlink(path));
+		ASSERT_EQ(0, procmap_open_self(PROCMAP_BY_SCAN, &procmap));
+		calls.replaced = map;
+		if (is_gone) {
+			EXPECT_EQ(-ENOENT, walk_to_build_id(procmap, map, id));
+		} else {
+			/* It is found by its name. */
+			EXPECT_EQ(20, walk_to_build_id(procmap, map, id));
+			EXPECT_EQ(0, memcmp(test_id, id, 20));
+		}
+		EXPECT_EQ(NULL, calls.replaced);
+		EXPECT_EQ(20, walk_to_build_id(procmap, map, id));
+		EXPECT_EQ(0, memcmp(other_id, id, 20));
+		procmap_close(procmap);
+	}
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	EXPECT_EQ(0, system(path));
+}
+
+/* Map a page of the file again when none of it is resident. */
+static void *map_dropped(int fd, void *map)
+{
+	if (munmap(map, PAGE) || fsync(fd) ||
+	    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+		return MAP_FAILED;
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 3 * PAGE);
+}
+
+TEST(build_id_of_a_file_that_is_not_resident)
+{
+	static const enum procmap_method methods[] = {
+		PROCMAP_BY_SCAN, PROCMAP_BY_QUERY, PROCMAP_BY_TEXT,
+	};
+	struct procmap *procmap;
+	const char *missing;
+	uint8_t id[20];
+	void *map;
+	size_t i;
+	int fd;
+
+	if (!has_method(PROCMAP_BY_SCAN))
+		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
+	missing = mount_scratch_ext4();
+	if (missing)
+		SKIP(return, "%s", missing);
+	map = map_file(SCRATCH_EXT4, "plain", &fd);
+	ASSERT_TRUE(map != MAP_FAILED);
+	for (i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
+		map = map_dropped(fd, map);
+		ASSERT_TRUE(map != MAP_FAILED);
+		ASSERT_EQ(0, procmap_open_self(methods[i], &procmap));
+		ASSERT_EQ(20, walk_to_build_id(procmap, map, id));
+		EXPECT_EQ(0, memcmp(test_id, id, 20));
+		procmap_close(procmap);
+	}
+	EXPECT_LT(0u, calls.not_read);
+	close(fd);
+}
+
+/* A file that is damaged behind its build ID, and one whose header has a wrong size. */
+TEST_F(files, build_id_of_a_damaged_file)
+{
+	static const uint64_t filesz = 1 << 20;
+	static const uint16_t phentsize = 1;
+	uint8_t id[20];
+	void *map;
+	int fd;
+
+	map = map_file(self->dir, "plain", &fd);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(2, pwrite(fd, &phentsize, 2, offsetof(struct tiny_elf, phentsize)));
+	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(0, memcmp(test_id, id, 20));
+	ASSERT_EQ(8, pwrite(fd, &filesz, 8, offsetof(struct tiny_elf, phdr.filesz)));
+	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(0, memcmp(test_id, id, 20));
+	close(fd);
+}
+
 /* What was not wanted of a file before is found out for the next mapping of it. */
 TEST_F(files, other_wishes_in_a_run)
 {
