@@ -9,6 +9,7 @@
 #include <linux/elf.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
+#include <linux/magic.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
@@ -91,14 +92,17 @@ static struct page *build_id_get_resident(const struct file *file, u64 start)
 	return page;
 }
 
-/* The policy is documented at proc_build_id(). */
+/*
+ * The policy is documented at proc_build_id(). hugetlbfs has a stack depth, so that
+ * nothing is stacked on it.
+ */
 static bool build_id_may_read(struct build_id_reader *reader)
 {
 	const struct file *file = reader->file;
 	const struct super_block *sb = file_inode(file)->i_sb;
 
 	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
-	    sb->s_stack_depth > 0 ||
+	    (sb->s_stack_depth > 0 && sb->s_magic != HUGETLBFS_MAGIC) ||
 	    sb->s_iflags & (SB_I_IMA_UNVERIFIABLE_SIGNATURE |
 			    SB_I_UNTRUSTED_MOUNTER))
 		return false;
@@ -107,12 +111,14 @@ static bool build_id_may_read(struct build_id_reader *reader)
 }
 
 /*
- * Read a page into the reader's buffer; return the bytes read. This is kernel_read()
- * without its calls of LSMs and fanotify, which may wait for a daemon.
+ * Read a page, or the part of it that is in the file, into the reader's buffer; return
+ * the bytes read. This is kernel_read() without its calls of LSMs and fanotify, which
+ * may wait for a daemon.
  */
-static size_t build_id_read(struct build_id_reader *reader, u64 start)
+static size_t build_id_read(struct build_id_reader *reader, u64 start,
+			    size_t size)
 {
-	struct kvec kvec = { .iov_len = PAGE_SIZE };
+	struct kvec kvec = { .iov_len = size };
 	struct kiocb kiocb;
 	struct iov_iter iter;
 	ssize_t len;
@@ -129,7 +135,7 @@ static size_t build_id_read(struct build_id_reader *reader, u64 start)
 	kiocb.ki_flags &= ~IOCB_DIRECT;
 	kiocb.ki_pos = start;
 	kvec.iov_base = reader->buffer;
-	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, PAGE_SIZE);
+	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, size);
 	len = reader->file->f_op->read_iter(&kiocb, &iter);
 	return max_t(ssize_t, len, 0);
 }
@@ -156,12 +162,12 @@ static bool build_id_get_page(struct build_id_reader *reader, u64 start)
 	reader->pages_left--;
 	reader->start = start;
 
+	reader->valid = min_t(u64, size - start, PAGE_SIZE);
 	reader->page = build_id_get_resident(reader->file, start);
 	if (reader->page) {
 		reader->data = kmap_local_page(reader->page);
-		reader->valid = min_t(u64, size - start, PAGE_SIZE);
 	} else {
-		reader->valid = build_id_read(reader, start);
+		reader->valid = build_id_read(reader, start, reader->valid);
 		reader->data = reader->buffer;
 	}
 	return reader->valid;

@@ -107,22 +107,18 @@ static void query_copy_vma(struct procmap_query *query,
 static int query_find(struct mm_struct *mm, struct procmap_query *query,
 		      struct query_answer *answer)
 {
+	const u64 flags = query->query_flags;
 	const u64 addr = query->query_addr;
-	struct procmap_walk walk = {
-		.mm = mm,
-		.pos = addr,
-		.end = U64_MAX,
-		.permissions = query->query_flags & PERMISSIONS,
-		.file_backed =
-			query->query_flags & PROCMAP_QUERY_FILE_BACKED_VMA,
-	};
+	struct procmap_walk walk __uninitialized;
 	struct vm_area_struct *vma;
+	u64 end = U64_MAX;
 	int err;
 
 	/* Only a covering VMA starts below that. */
-	if (!(query->query_flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
-	    addr < U64_MAX)
-		walk.end = addr + 1;
+	if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) && addr < U64_MAX)
+		end = addr + 1;
+	procmap_walk_init(&walk, mm, addr, end, flags & PERMISSIONS,
+			  flags & PROCMAP_QUERY_FILE_BACKED_VMA);
 
 	for (;;) {
 		err = procmap_walk_lock(&walk);

@@ -235,15 +235,15 @@ static bool scan_complete(struct scan *scan, u32 i)
 static u32 scan_complete_all(struct scan *scan)
 {
 	const u32 room = scan->arg.data_size - scan->arg.data_used;
-	u32 i, nr;
+	u32 i, nr = 0;
 
-	for (nr = 0; nr < scan->nr; nr++)
-		if (!scan_complete(scan, nr) || scan->data_used > room)
-			break;
-	for (i = 0; i < scan->nr; i++)
+	for (i = 0; i < scan->nr; i++) {
+		if (nr == i && scan_complete(scan, i) && scan->data_used <= room)
+			nr++;
 		if (scan->files[i] && (i + 1 == scan->nr ||
 				       scan->files[i + 1] != scan->files[i]))
 			fput(scan->files[i]);
+	}
 	return nr;
 }
 
@@ -352,13 +352,9 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	if (!scan)
 		return -ENOMEM;
 	scan->arg = arg;
-	scan->walk = (struct procmap_walk) {
-		.mm = mm,
-		.pos = arg.start,
-		.end = arg.end,
-		.permissions = arg.filter & PERMISSIONS,
-		.file_backed = arg.filter & PROCMAP_VMA_FILE_BACKED,
-	};
+	procmap_walk_init(&scan->walk, mm, arg.start, arg.end,
+			  arg.filter & PERMISSIONS,
+			  arg.filter & PROCMAP_VMA_FILE_BACKED);
 	scan->nr_copied = 0;
 
 	ret = scan_all(scan);

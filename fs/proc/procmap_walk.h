@@ -35,7 +35,7 @@
  * @mm: the address space, or NULL for a kernel thread. The caller keeps it
  *	allocated.
  * @pos: the address up to which the walk is done: the VMAs that end above it
- *	are still to come. It never goes back.
+ *	are still to come.
  * @end: VMAs that start at or above this address are left out.
  * @permissions: PROCMAP_QUERY_VMA_* flags, all of which a VMA needs to pass.
  * @file_backed: only VMAs with a file pass.
@@ -68,6 +68,24 @@ static_assert(PROCMAP_QUERY_VMA_READABLE == VM_READ);
 static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
 static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
 
+/*
+ * Begin a walk from @pos to @end over the VMAs that pass a filter. What is left out here,
+ * procmap_walk_lock() sets: a lookup need not clear it.
+ */
+static inline void procmap_walk_init(struct procmap_walk *walk,
+				     struct mm_struct *mm, u64 pos, u64 end,
+				     u64 permissions, bool file_backed)
+{
+	walk->mm = mm;
+	walk->pos = pos;
+	walk->end = end;
+	walk->permissions = permissions;
+	walk->file_backed = file_backed;
+#ifdef CONFIG_PER_VMA_LOCK
+	walk->tries = 0;
+#endif
+}
+
 /* The caller has found @vma by procmap_walk_next(), and not dropped its lock. */
 static inline void procmap_assert_locked(const struct procmap_walk *walk,
 					 struct vm_area_struct *vma)
@@ -78,7 +96,7 @@ static inline void procmap_assert_locked(const struct procmap_walk *walk,
 		return;
 	}
 #endif
-	mmap_assert_locked(walk->mm);
+	lockdep_assert_held(&walk->mm->mmap_lock);
 }
 
 /*
