@@ -19,6 +19,6 @@ tool_finds_no_scan() {
 
 query_is_built
 PROCMAP_TEST_MAPPINGS=3000 guest query -k query -c 1 -a kmemleak=off -- \
-	proc/procmap-query-names proc32/procmap-query-abi
+	proc/procmap-names proc32/procmap-abi
 check "the tool lists by query, and finds no scan" tool_finds_no_scan
 done_testing

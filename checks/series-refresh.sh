@@ -377,9 +377,9 @@ refuses_a_change_in_the_wrong_commit() {
 
 refuses_a_deleted_file() {
 	start_again
-	git_there rm -q fs/proc/procmap_vma.h
-	fixup fs/proc fs/proc/procmap_vma.h
-	refuses 'adds fs/proc/procmap_vma.h, which no commit' series refresh
+	git_there rm -q fs/proc/procmap_walk.h
+	fixup fs/proc fs/proc/procmap_walk.h
+	refuses 'adds fs/proc/procmap_walk.h, which no commit' series refresh
 }
 
 refuses_a_changed_copy() {

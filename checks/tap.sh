@@ -145,25 +145,25 @@ guest_ended_well() {
 
 # The selftests in the directories given of build/programs, for guest(): those that
 # the tree has a source of, whether they were built or not. There is no libelf in 32
-# bits for procmap-query-corpus.
+# bits for procmap-corpus.
 selftests() {
 	local directory source
 	for directory; do
 		for source in "$WORK/${tree:-patched}"/tools/testing/selftests/proc/procmap-*.c; do
 			source=${source##*/}
-			[ "$directory/$source" = proc32/procmap-query-corpus.c ] ||
+			[ "$directory/$source" = proc32/procmap-corpus.c ] ||
 				echo "$directory/${source%.c}"
 		done
 	done
 }
 
 # Of these, what the patched kernels have to show: how calls reach the engine, in 64 and
-# in 32 bits, and what the tree does itself: permission, names, locks, the workqueue.
+# in 32 bits, and what the tree does itself: permission, names, locks.
 # The engine is the same as in the live module, with which the debug kernel runs the
 # others. "make check-all" runs all of them here, too.
 in_tree_tests() {
-	selftests proc | grep -vE -- '-(abi|build-id|corpus|fault|race|soak|truth|scan-uring)$'
-	selftests proc32 | grep -E -- '-(query-abi|scan-lock)$'
+	selftests proc | grep -E -- '-(fuse|lock|names|readers)$'
+	selftests proc32 | grep -E -- '-readers$'
 }
 
 # Write the programs in the documentation to a directory: each block of C is one,
@@ -366,8 +366,7 @@ debug_kernel() {
 	kernel_is_built debug
 	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
-	mapfile -t tests < <(selftests "$2" |
-		grep -vE -- '-scan-(race|soak|truth|uring)$')
+	mapfile -t tests < <(selftests "$2")
 	guest "$name" -k debug -m 1G -M "$(module_with_scan "$(debug_release)")" \
 		-M "$BUILD/hold/$name/procmap_hold.ko" \
 		-a secretmem.enable=1 -- "${tests[@]}"

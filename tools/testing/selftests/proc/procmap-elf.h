@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ELF files to find a build ID in: how they are made, how each field of their
- * headers is changed, and where they live.
+ * ELF files to find a build ID in: how they are made, and where they live.
  */
 #ifndef PROCMAP_ELF_H
 #define PROCMAP_ELF_H
 
 #include <elf.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 
 #include "../kselftest_harness.h"
-#include "procmap-query.h"
-
-#define ID_MAX		20
+#include "procmap-build-id.h"
 
 /* The largest file that a test makes, and pages that the kernel may have. */
 #define IMAGE_MAX	(4 * 65536)
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
 
 #define NOTES_MAX	8
 #define SEGMENTS_MAX	3
@@ -51,33 +50,32 @@ enum field_name {
 
 /* As the specification has it, not as the headers that the kernel shares. */
 static const struct layout {
-	const char *name;
 	struct field in_64, in_32;
 } layouts[] = {
-	[E_TYPE]	= { "e_type",		{ 16, 2 }, { 16, 2 } },
-	[E_MACHINE]	= { "e_machine",	{ 18, 2 }, { 18, 2 } },
-	[E_VERSION]	= { "e_version",	{ 20, 4 }, { 20, 4 } },
-	[E_ENTRY]	= { "e_entry",		{ 24, 8 }, { 24, 4 } },
-	[E_PHOFF]	= { "e_phoff",		{ 32, 8 }, { 28, 4 } },
-	[E_SHOFF]	= { "e_shoff",		{ 40, 8 }, { 32, 4 } },
-	[E_FLAGS]	= { "e_flags",		{ 48, 4 }, { 36, 4 } },
-	[E_EHSIZE]	= { "e_ehsize",		{ 52, 2 }, { 40, 2 } },
-	[E_PHENTSIZE]	= { "e_phentsize",	{ 54, 2 }, { 42, 2 } },
-	[E_PHNUM]	= { "e_phnum",		{ 56, 2 }, { 44, 2 } },
-	[E_SHENTSIZE]	= { "e_shentsize",	{ 58, 2 }, { 46, 2 } },
-	[E_SHNUM]	= { "e_shnum",		{ 60, 2 }, { 48, 2 } },
-	[E_SHSTRNDX]	= { "e_shstrndx",	{ 62, 2 }, { 50, 2 } },
-	[P_TYPE]	= { "p_type",		{ 0, 4 }, { 0, 4 } },
-	[P_FLAGS]	= { "p_flags",		{ 4, 4 }, { 24, 4 } },
-	[P_OFFSET]	= { "p_offset",		{ 8, 8 }, { 4, 4 } },
-	[P_VADDR]	= { "p_vaddr",		{ 16, 8 }, { 8, 4 } },
-	[P_PADDR]	= { "p_paddr",		{ 24, 8 }, { 12, 4 } },
-	[P_FILESZ]	= { "p_filesz",		{ 32, 8 }, { 16, 4 } },
-	[P_MEMSZ]	= { "p_memsz",		{ 40, 8 }, { 20, 4 } },
-	[P_ALIGN]	= { "p_align",		{ 48, 8 }, { 28, 4 } },
-	[N_NAMESZ]	= { "n_namesz",		{ 0, 4 }, { 0, 4 } },
-	[N_DESCSZ]	= { "n_descsz",		{ 4, 4 }, { 4, 4 } },
-	[N_TYPE]	= { "n_type",		{ 8, 4 }, { 8, 4 } },
+	[E_TYPE]	= { { 16, 2 }, { 16, 2 } },
+	[E_MACHINE]	= { { 18, 2 }, { 18, 2 } },
+	[E_VERSION]	= { { 20, 4 }, { 20, 4 } },
+	[E_ENTRY]	= { { 24, 8 }, { 24, 4 } },
+	[E_PHOFF]	= { { 32, 8 }, { 28, 4 } },
+	[E_SHOFF]	= { { 40, 8 }, { 32, 4 } },
+	[E_FLAGS]	= { { 48, 4 }, { 36, 4 } },
+	[E_EHSIZE]	= { { 52, 2 }, { 40, 2 } },
+	[E_PHENTSIZE]	= { { 54, 2 }, { 42, 2 } },
+	[E_PHNUM]	= { { 56, 2 }, { 44, 2 } },
+	[E_SHENTSIZE]	= { { 58, 2 }, { 46, 2 } },
+	[E_SHNUM]	= { { 60, 2 }, { 48, 2 } },
+	[E_SHSTRNDX]	= { { 62, 2 }, { 50, 2 } },
+	[P_TYPE]	= { { 0, 4 }, { 0, 4 } },
+	[P_FLAGS]	= { { 4, 4 }, { 24, 4 } },
+	[P_OFFSET]	= { { 8, 8 }, { 4, 4 } },
+	[P_VADDR]	= { { 16, 8 }, { 8, 4 } },
+	[P_PADDR]	= { { 24, 8 }, { 12, 4 } },
+	[P_FILESZ]	= { { 32, 8 }, { 16, 4 } },
+	[P_MEMSZ]	= { { 40, 8 }, { 20, 4 } },
+	[P_ALIGN]	= { { 48, 8 }, { 28, 4 } },
+	[N_NAMESZ]	= { { 0, 4 }, { 0, 4 } },
+	[N_DESCSZ]	= { { 4, 4 }, { 4, 4 } },
+	[N_TYPE]	= { { 8, 4 }, { 8, 4 } },
 };
 
 #define NHDR_SIZE	12
@@ -153,11 +151,7 @@ static inline uint64_t get(const struct image *image, size_t header,
 	return get_field(image, header, field_of(image, name));
 }
 
-/*
- * The ELF maker.
- */
-
-/* Its descriptor is an ID that follows from the seed. */
+/* The bytes of its descriptor follow from the seed. */
 struct note {
 	const char *owner;	/* NULL: none follows */
 	uint32_t type;
@@ -174,7 +168,6 @@ struct segment {
 
 struct elf {
 	bool is_32;
-	bool is_foreign;	/* of the other byte order */
 	uint16_t type;
 	size_t phoff;		/* 0: right behind the ELF header */
 	struct segment segments[SEGMENTS_MAX];
@@ -265,8 +258,6 @@ static inline void make_image(struct image *image, const struct elf *elf)
 	memcpy(image->bytes, ELFMAG, SELFMAG);
 	image->bytes[EI_CLASS] = elf->is_32 ? ELFCLASS32 : ELFCLASS64;
 	image->bytes[EI_DATA] = host_order();
-	if (elf->is_foreign)
-		image->bytes[EI_DATA] ^= ELFDATA2LSB ^ ELFDATA2MSB;
 	image->bytes[EI_VERSION] = EV_CURRENT;
 
 	phoff = elf->phoff ?: ehdr_size(image);
@@ -285,43 +276,23 @@ static inline void make_image(struct image *image, const struct elf *elf)
 }
 
 /*
- * The file under test, mapped by this process.
+ * The file under test, mapped by this process. It has no name.
  */
 
+enum place { TMPFS, EXT4 };
+
 struct subject {
+	enum way way;		/* how its build ID is looked up */
 	int fd;
 	int maps;
 	uint8_t *addr;
 	struct image image;
 };
 
-static inline bool open_subject(struct subject *subject, int fd)
-{
-	subject->fd = fd;
-	subject->maps = open_maps(0);
-	subject->addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
-	return fd >= 0 && subject->maps >= 0 && subject->addr != MAP_FAILED;
-}
-
-static inline bool store(struct subject *subject)
-{
-	const struct image *image = &subject->image;
-
-	return !ftruncate(subject->fd, 0) &&
-	       pwrite(subject->fd, image->bytes, image->size, 0) ==
-		       (ssize_t)image->size;
-}
-
 /*
- * Where the file lives.
- */
-
-enum place { DIRECTORY, TMPFS, MEMFD, EXT4 };
-
-/*
- * An ext4 takes longer to make than the tests take: they share one, which is
- * made before the first of them runs. It is nowhere mounted any more, and goes
- * with this process.
+ * To make an ext4 takes longer than a test takes, so the tests share one, which is
+ * made before the first of them runs. It is mounted in no namespace any more, and
+ * disappears with this process.
  */
 static const char *ext4_missing = "no child to mount an ext4";
 static int ext4_directory = -1;
@@ -351,116 +322,79 @@ static void __attribute__((constructor)) borrow_ext4(void)
 	end_of_child(&child);
 }
 
-/* Returns NULL, or why the place cannot be had. */
-static inline const char *go_to(enum place place)
+static inline int open_new_file(enum place place)
 {
-	struct statfs fs;
-
-	switch (place) {
-	case DIRECTORY:
-		return access(".", W_OK) ? "cannot write to this directory" :
-					   NULL;
-	case TMPFS:
-		if (chdir("/dev/shm") || statfs(".", &fs) ||
-		    fs.f_type != TMPFS_MAGIC)
-			return "the shared memory directory is no tmpfs";
-		return NULL;
-	case EXT4:
-		if (!ext4_missing && fchdir(ext4_directory))
-			return "cannot enter the ext4";
-		return ext4_missing;
-	default:
-		return NULL;
-	}
+	if (place == TMPFS)
+		return memfd_create("elf", MFD_CLOEXEC);
+	return openat(ext4_directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
-static inline int open_new_file(enum place place, char *path, size_t size)
+/* Open an empty file and map its first page. Skips the test, in its setup. */
+static inline void open_subject(struct __test_metadata *const _metadata,
+				struct subject *subject, enum way way,
+				enum place place)
 {
-	if (place == MEMFD)
-		return memfd_create("elf", MFD_CLOEXEC);
-	snprintf(path, size, "procmap-query-%d", getpid());
-	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	skip_without_way(_metadata, way);
+	if (place == EXT4 && ext4_missing)
+		SKIP_SETUP(ext4_missing);
+	subject->way = way;
+	subject->fd = open_new_file(place);
+	ASSERT_LE(0, subject->fd);
+	subject->maps = open_maps(0);
+	ASSERT_LE(0, subject->maps);
+	subject->addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED,
+			     subject->fd, 0);
+	ASSERT_TRUE(subject->addr != MAP_FAILED);
 }
 
 /*
- * Files that lie.
+ * Make it all of the file. A page of which only a part was written may not be up to
+ * date until there is a page fault.
  */
-
-struct corpus_field {
-	const char *name;
-	struct field field;
-	size_t header;
-};
-
-struct corpus {
-	struct corpus_field fields[256];
-	size_t nr;
-	unsigned int with_id;		/* files that must have one */
-	unsigned int without_id;	/* files that must have none */
-	const char *trying;		/* the field changed last */
-	uintmax_t value;
-};
-
-static inline void add_field(struct corpus *corpus, const char *name,
-			     size_t header, struct field field)
+static inline bool write_image(int fd, const struct image *image)
 {
-	const struct corpus_field new = { name, field, header };
+	const ssize_t size = image->size;
+	void *addr;
 
-	if (corpus->nr < ARRAY_SIZE(corpus->fields))
-		corpus->fields[corpus->nr++] = new;
+	if (ftruncate(fd, 0) || pwrite(fd, image->bytes, size, 0) != size)
+		return false;
+	addr = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	return !size || (!madvise(addr, size, MADV_POPULATE_READ) &&
+			 !munmap(addr, size));
 }
 
-static inline void add_fields(struct corpus *corpus, const struct image *image,
-			      size_t header, enum field_name first,
-			      enum field_name last)
+static inline bool store(const struct subject *subject)
 {
-	enum field_name name;
-
-	for (name = first; name <= last; name++)
-		add_field(corpus, layouts[name].name, header,
-			  field_of(image, name));
+	return write_image(subject->fd, &subject->image);
 }
 
-static inline void add_all(struct corpus *corpus, const struct image *image)
+/* Returns how many pages of the file are resident, or -1. */
+static inline int resident_pages(int fd)
 {
-	struct field byte = { 0, 1 };
+	const size_t size = lseek(fd, 0, SEEK_END);
+	const size_t pages = (size + page_size() - 1) / page_size();
+	unsigned char resident[pages + 1];
+	int sum = 0;
+	void *addr;
 	size_t i;
 
-	for (; byte.offset < EI_NIDENT; byte.offset++)
-		add_field(corpus, "e_ident", 0, byte);
-	add_fields(corpus, image, 0, E_TYPE, E_SHSTRNDX);
-	for (i = 0; i < get(image, 0, E_PHNUM); i++)
-		add_fields(corpus, image,
-			   get(image, 0, E_PHOFF) + i * phdr_size(image),
-			   P_TYPE, P_ALIGN);
-	for (i = 0; i < image->nr_notes; i++)
-		add_fields(corpus, image, image->notes[i], N_NAMESZ, N_TYPE);
+	if (!pages)
+		return 0;
+	/* A mapping that nobody has touched. */
+	addr = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (addr == MAP_FAILED || mincore(addr, size, resident))
+		return -1;
+	munmap(addr, size);
+	for (i = 0; i < pages; i++)
+		sum += resident[i] & 1;
+	return sum;
 }
 
-#define VALUES	18
-
-/* What is put in a field: the edges, and what makes a careless sum wrap. */
-static inline uint64_t hostile_value(const struct image *image, uint64_t now,
-				     size_t i)
+/* Drop the pages of the file from memory. */
+static inline bool evict(int fd)
 {
-	const uint64_t values[VALUES] = {
-		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
-		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
-		-12, -16, image->size, image->size - 1, image->size + 1,
-		page_size(),
-	};
-
-	return values[i];
-}
-
-static inline bool store_field(struct subject *subject,
-			       const struct corpus_field *field, uint64_t value)
-{
-	const size_t pos = field->header + field->field.offset;
-
-	put_field(&subject->image, field->header, field->field, value);
-	return pwrite(subject->fd, subject->image.bytes + pos,
-		      field->field.size, pos) == (ssize_t)field->field.size;
+	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) &&
+	       !resident_pages(fd);
 }
 
 #endif /* PROCMAP_ELF_H */

@@ -46,7 +46,7 @@ static uid_t hear_executed(int control)
 }
 
 /* Is there a kernel thread that this process can see? kthreadd has pid 2. */
-static bool sees_kthreadd(void)
+static inline bool sees_kthreadd(void)
 {
 	char name[16];
 

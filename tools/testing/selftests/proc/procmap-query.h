@@ -161,56 +161,110 @@ static inline bool parse_maps_line(char *text, struct maps_line *line)
 	return line->name;
 }
 
+static inline bool append_line(struct maps *maps, const struct maps_line *line,
+			       uint64_t **page_sizes)
+{
+	struct maps_line *lines;
+	uint64_t *sizes;
+
+	lines = reallocarray(maps->lines, maps->nr + 1, sizeof(*lines));
+	if (!lines)
+		return false;
+	maps->lines = lines;
+	if (page_sizes) {
+		sizes = reallocarray(*page_sizes, maps->nr + 1, sizeof(*sizes));
+		if (!sizes)
+			return false;
+		*page_sizes = sizes;
+		sizes[maps->nr] = 0;
+	}
+	lines[maps->nr++] = *line;
+	return true;
+}
+
+/* With an array of page sizes, it is the text of smaps. Returns 0 or -errno. */
+static inline int read_lines(FILE *file, struct maps *maps,
+			     uint64_t **page_sizes)
+{
+	unsigned long long kilobytes;
+	struct maps_line line;
+	bool is_vma = false;
+	char *text = NULL;
+	size_t size = 0;
+	int err = 0;
+
+	while (!err && getline(&text, &size, file) > 0) {
+		if (is_vma && page_sizes &&
+		    sscanf(text, "KernelPageSize: %llu kB", &kilobytes) == 1)
+			(*page_sizes)[maps->nr - 1] = kilobytes * 1024;
+		if (!parse_maps_line(text, &line)) {
+			err = page_sizes ? 0 : -EBADMSG;
+			continue;
+		}
+		is_vma = strcmp(line.name, "[vsyscall]");
+		if (is_vma && append_line(maps, &line, page_sizes))
+			continue;
+		free(line.name);
+		if (is_vma)
+			err = -ENOMEM;
+	}
+	if (!err && ferror(file))
+		err = -errno;
+	free(text);
+	return err;
+}
+
 /*
  * Read all of a maps file, without the vsyscall page, which is no VMA. The
  * file position of @fd is moved. Returns 0 or -errno.
  */
 static inline int read_maps(int fd, struct maps *maps)
 {
-	FILE *file = NULL;
-	char *text = NULL;
-	size_t size = 0;
-	int copy, err = 0;
+	const int copy = dup(fd);
+	FILE *const file = fdopen(copy, "r");
+	int err;
 
 	maps->lines = NULL;
 	maps->nr = 0;
-
-	copy = dup(fd);
-	if (copy >= 0)
-		file = fdopen(copy, "r");
 	if (!file || lseek(copy, 0, SEEK_SET))
 		err = -errno;
-
-	while (!err && getline(&text, &size, file) > 0) {
-		struct maps_line line, *lines;
-
-		if (!parse_maps_line(text, &line)) {
-			err = -EBADMSG;
-			break;
-		}
-		if (!strcmp(line.name, "[vsyscall]")) {
-			free(line.name);
-			continue;
-		}
-		lines = reallocarray(maps->lines, maps->nr + 1, sizeof(line));
-		if (!lines) {
-			free(line.name);
-			err = -ENOMEM;
-			break;
-		}
-		maps->lines = lines;
-		maps->lines[maps->nr++] = line;
-	}
-	if (!err && ferror(file))
-		err = -errno;
-
-	free(text);
+	else
+		err = read_lines(file, maps, NULL);
 	if (file)
 		fclose(file);
 	else if (copy >= 0)
 		close(copy);
 	if (err)
 		free_maps(maps);
+	return err;
+}
+
+/*
+ * Read the first line of each mapping in a process' smaps file (0: this one),
+ * and into an array of its own the page size that follows it, again without
+ * the vsyscall page. Returns 0 or -errno.
+ */
+static inline int read_smaps(pid_t pid, struct maps *maps,
+			     uint64_t **page_sizes)
+{
+	char path[64];
+	FILE *file;
+	int err;
+
+	maps->lines = NULL;
+	maps->nr = 0;
+	*page_sizes = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid ?: getpid());
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	err = read_lines(file, maps, page_sizes);
+	fclose(file);
+	if (err) {
+		free_maps(maps);
+		free(*page_sizes);
+		*page_sizes = NULL;
+	}
 	return err;
 }
 
@@ -308,81 +362,6 @@ static inline bool same_fields(const struct maps_line *line,
 	       query->inode == line->inode &&
 	       query->dev_major == line->dev_major &&
 	       query->dev_minor == line->dev_minor;
-}
-
-static inline bool append_line(struct maps *maps, const struct maps_line *line,
-			       uint64_t **page_sizes)
-{
-	struct maps_line *lines;
-	uint64_t *sizes;
-
-	lines = reallocarray(maps->lines, maps->nr + 1, sizeof(*lines));
-	if (!lines)
-		return false;
-	maps->lines = lines;
-	sizes = reallocarray(*page_sizes, maps->nr + 1, sizeof(*sizes));
-	if (!sizes)
-		return false;
-	*page_sizes = sizes;
-
-	sizes[maps->nr] = 0;
-	lines[maps->nr++] = *line;
-	return true;
-}
-
-/*
- * Read the first line of each mapping in a process' smaps file (0: this one),
- * and into an array of its own the page size that follows it, again without
- * the vsyscall page. Returns 0 or -errno.
- */
-static inline int read_smaps(pid_t pid, struct maps *maps,
-			     uint64_t **page_sizes)
-{
-	unsigned long long kilobytes;
-	bool is_vma = false;
-	struct maps_line line;
-	char *text = NULL;
-	size_t size = 0;
-	char path[64];
-	int err = 0;
-	FILE *file;
-
-	maps->lines = NULL;
-	maps->nr = 0;
-	*page_sizes = NULL;
-
-	if (pid)
-		snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
-	else
-		snprintf(path, sizeof(path), "/proc/self/smaps");
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-
-	while (!err && getline(&text, &size, file) > 0) {
-		if (is_vma &&
-		    sscanf(text, "KernelPageSize: %llu kB", &kilobytes) == 1)
-			(*page_sizes)[maps->nr - 1] = kilobytes * 1024;
-		if (!parse_maps_line(text, &line))
-			continue;
-		is_vma = strcmp(line.name, "[vsyscall]");
-		if (is_vma && append_line(maps, &line, page_sizes))
-			continue;
-		free(line.name);
-		if (is_vma)
-			err = -ENOMEM;
-	}
-	if (!err && ferror(file))
-		err = -errno;
-
-	free(text);
-	fclose(file);
-	if (err) {
-		free_maps(maps);
-		free(*page_sizes);
-		*page_sizes = NULL;
-	}
-	return err;
 }
 
 /* Random numbers, the same for the same seed, which is not 0. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the tests share whose target changes while it is looked at: where it
- * changes, how it is started, and how long they wait for anything.
+ * changes, and how long they wait for anything.
  */
 #ifndef PROCMAP_RACE_TEST_H
 #define PROCMAP_RACE_TEST_H
@@ -56,20 +56,6 @@ static inline bool is_late(void)
 
 	atomic_compare_exchange_strong(&first, &unset, now);
 	return now - first > PATIENCE;
-}
-
-/*
- * Start a thread or another process, which changes its own mappings once it is
- * gets a byte. Returns its maps file, or a negative number.
- */
-static inline int start_changer(struct worker *changer,
-				int (*run)(int control, void *arg), void *arg,
-				bool process)
-{
-	if (!start_worker(changer, run, arg, process) ||
-	    !await(changer->child.control))
-		return -1;
-	return open_maps(changer->child.pid);
 }
 
 /* Wait for a child to end, so long and no longer. */

@@ -1,0 +1,2856 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the ABI of PROCMAP_QUERY and PROCMAP_SCAN: the layout of their structures, and
+ * each of their fields, filters and errors.
+ */
+#include <assert.h>
+#include <poll.h>
+
+#include "procmap-exec.h"
+#include "procmap-scan.h"
+#include "procmap-uffd.h"
+
+#define ASSERT_OFFSET(type, field, bytes) \
+	static_assert(offsetof(struct type, field) == (bytes), "")
+
+#define ASSERT_SIZE(type, field, bytes) \
+	static_assert(sizeof((*(struct type *)0).field) == (bytes), "")
+
+ASSERT_OFFSET(procmap_query, size, 0);
+ASSERT_OFFSET(procmap_query, query_flags, 8);
+ASSERT_OFFSET(procmap_query, query_addr, 16);
+ASSERT_OFFSET(procmap_query, vma_start, 24);
+ASSERT_OFFSET(procmap_query, vma_end, 32);
+ASSERT_OFFSET(procmap_query, vma_flags, 40);
+ASSERT_OFFSET(procmap_query, vma_page_size, 48);
+ASSERT_OFFSET(procmap_query, vma_offset, 56);
+ASSERT_OFFSET(procmap_query, inode, 64);
+ASSERT_OFFSET(procmap_query, dev_major, 72);
+ASSERT_OFFSET(procmap_query, dev_minor, 76);
+ASSERT_OFFSET(procmap_query, vma_name_size, 80);
+ASSERT_OFFSET(procmap_query, build_id_size, 84);
+ASSERT_OFFSET(procmap_query, vma_name_addr, 88);
+ASSERT_OFFSET(procmap_query, build_id_addr, 96);
+
+ASSERT_SIZE(procmap_query, size, 8);
+ASSERT_SIZE(procmap_query, query_flags, 8);
+ASSERT_SIZE(procmap_query, query_addr, 8);
+ASSERT_SIZE(procmap_query, vma_start, 8);
+ASSERT_SIZE(procmap_query, vma_end, 8);
+ASSERT_SIZE(procmap_query, vma_flags, 8);
+ASSERT_SIZE(procmap_query, vma_page_size, 8);
+ASSERT_SIZE(procmap_query, vma_offset, 8);
+ASSERT_SIZE(procmap_query, inode, 8);
+ASSERT_SIZE(procmap_query, dev_major, 4);
+ASSERT_SIZE(procmap_query, dev_minor, 4);
+ASSERT_SIZE(procmap_query, vma_name_size, 4);
+ASSERT_SIZE(procmap_query, build_id_size, 4);
+ASSERT_SIZE(procmap_query, vma_name_addr, 8);
+ASSERT_SIZE(procmap_query, build_id_addr, 8);
+static_assert(sizeof(struct procmap_query) == 104, "");
+
+static_assert(PROCMAP_QUERY == 0xc0686611, "");
+static_assert(PROCMAP_QUERY_VMA_READABLE == 0x01, "");
+static_assert(PROCMAP_QUERY_VMA_WRITABLE == 0x02, "");
+static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == 0x04, "");
+static_assert(PROCMAP_QUERY_VMA_SHARED == 0x08, "");
+static_assert(PROCMAP_QUERY_COVERING_OR_NEXT_VMA == 0x10, "");
+static_assert(PROCMAP_QUERY_FILE_BACKED_VMA == 0x20, "");
+
+#ifdef HAVE_PROCMAP_SCAN
+ASSERT_OFFSET(procmap_scan_arg, size, 0);
+ASSERT_OFFSET(procmap_scan_arg, filter, 8);
+ASSERT_OFFSET(procmap_scan_arg, want, 16);
+ASSERT_OFFSET(procmap_scan_arg, start, 24);
+ASSERT_OFFSET(procmap_scan_arg, end, 32);
+ASSERT_OFFSET(procmap_scan_arg, known_generation, 40);
+ASSERT_OFFSET(procmap_scan_arg, walk_end, 48);
+ASSERT_OFFSET(procmap_scan_arg, generation, 56);
+ASSERT_OFFSET(procmap_scan_arg, vec, 64);
+ASSERT_OFFSET(procmap_scan_arg, data, 72);
+ASSERT_OFFSET(procmap_scan_arg, vec_len, 80);
+ASSERT_OFFSET(procmap_scan_arg, vma_size, 84);
+ASSERT_OFFSET(procmap_scan_arg, data_size, 88);
+ASSERT_OFFSET(procmap_scan_arg, data_used, 92);
+ASSERT_OFFSET(procmap_scan_arg, data_needed, 96);
+ASSERT_OFFSET(procmap_scan_arg, flags, 100);
+
+ASSERT_SIZE(procmap_scan_arg, size, 8);
+ASSERT_SIZE(procmap_scan_arg, filter, 8);
+ASSERT_SIZE(procmap_scan_arg, want, 8);
+ASSERT_SIZE(procmap_scan_arg, start, 8);
+ASSERT_SIZE(procmap_scan_arg, end, 8);
+ASSERT_SIZE(procmap_scan_arg, known_generation, 8);
+ASSERT_SIZE(procmap_scan_arg, walk_end, 8);
+ASSERT_SIZE(procmap_scan_arg, generation, 8);
+ASSERT_SIZE(procmap_scan_arg, vec, 8);
+ASSERT_SIZE(procmap_scan_arg, data, 8);
+ASSERT_SIZE(procmap_scan_arg, vec_len, 4);
+ASSERT_SIZE(procmap_scan_arg, vma_size, 4);
+ASSERT_SIZE(procmap_scan_arg, data_size, 4);
+ASSERT_SIZE(procmap_scan_arg, data_used, 4);
+ASSERT_SIZE(procmap_scan_arg, data_needed, 4);
+ASSERT_SIZE(procmap_scan_arg, flags, 4);
+static_assert(sizeof(struct procmap_scan_arg) == 104, "");
+
+ASSERT_OFFSET(procmap_vma, start, 0);
+ASSERT_OFFSET(procmap_vma, end, 8);
+ASSERT_OFFSET(procmap_vma, flags, 16);
+ASSERT_OFFSET(procmap_vma, page_size, 24);
+ASSERT_OFFSET(procmap_vma, offset, 32);
+ASSERT_OFFSET(procmap_vma, inode, 40);
+ASSERT_OFFSET(procmap_vma, dev_major, 48);
+ASSERT_OFFSET(procmap_vma, dev_minor, 52);
+ASSERT_OFFSET(procmap_vma, name_offset, 56);
+ASSERT_OFFSET(procmap_vma, name_size, 60);
+ASSERT_OFFSET(procmap_vma, build_id_offset, 64);
+ASSERT_OFFSET(procmap_vma, build_id_size, 68);
+
+ASSERT_SIZE(procmap_vma, start, 8);
+ASSERT_SIZE(procmap_vma, end, 8);
+ASSERT_SIZE(procmap_vma, flags, 8);
+ASSERT_SIZE(procmap_vma, page_size, 8);
+ASSERT_SIZE(procmap_vma, offset, 8);
+ASSERT_SIZE(procmap_vma, inode, 8);
+ASSERT_SIZE(procmap_vma, dev_major, 4);
+ASSERT_SIZE(procmap_vma, dev_minor, 4);
+ASSERT_SIZE(procmap_vma, name_offset, 4);
+ASSERT_SIZE(procmap_vma, name_size, 4);
+ASSERT_SIZE(procmap_vma, build_id_offset, 4);
+ASSERT_SIZE(procmap_vma, build_id_size, 4);
+static_assert(sizeof(struct procmap_vma) == 72, "");
+
+/* The array is, in 32 bits, too. */
+static_assert(_Alignof(struct procmap_vma) == 8, "");
+static_assert(_Alignof(struct procmap_scan_arg) == 8, "");
+
+static_assert(PROCMAP_SCAN == 0xc06866e0, "");
+static_assert(PROCMAP_VMA_READABLE == 0x01, "");
+static_assert(PROCMAP_VMA_WRITABLE == 0x02, "");
+static_assert(PROCMAP_VMA_EXECUTABLE == 0x04, "");
+static_assert(PROCMAP_VMA_SHARED == 0x08, "");
+static_assert(PROCMAP_VMA_FILE_BACKED == 0x10, "");
+static_assert(PROCMAP_VMA_NAME_TOO_LONG == 0x20, "");
+static_assert(PROCMAP_VMA_BUILD_ID_NOT_READ == 0x40, "");
+static_assert(PROCMAP_SCAN_NAMES == 0x01, "");
+static_assert(PROCMAP_SCAN_BUILD_IDS == 0x02, "");
+static_assert(PROCMAP_SCAN_CHANGED == 0x01, "");
+#endif /* HAVE_PROCMAP_SCAN */
+
+/*
+ * The scene: a process with known mappings, and the readers that are allowed to look
+ * at them.
+ */
+
+#define R	PROCMAP_QUERY_VMA_READABLE
+#define W	PROCMAP_QUERY_VMA_WRITABLE
+#define X	PROCMAP_QUERY_VMA_EXECUTABLE
+#define S	PROCMAP_QUERY_VMA_SHARED
+#define F	PROCMAP_QUERY_FILE_BACKED_VMA
+#define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
+
+/* The kernel places nothing here by itself, neither in 32 bits nor in 64. */
+#define SCENE_START	0x20000000
+#define HUGE_START	0x30000000
+
+#define HUGE_PAGE_SIZE	(2u << 20)
+
+/* Each mapping has this many pages, and a gap of as many pages follows. */
+#define MAPPING_PAGES	2
+
+/* An offset of more than 32 bits. */
+#define FAR_OFFSET	0x10fedcb0000
+
+#define FILE_NAME	"/memfd:procmap (deleted)"
+
+/*
+ * Tests of the scan rely on this order: names begin at SHARED_RW, build IDs at
+ * FILE_NONE, and OTHER_FILE follows all but one of the mappings of the ELF file.
+ */
+enum mapping {
+	PRIVATE_NONE,
+	PRIVATE_RW,
+	PRIVATE_RX,
+	SHARED_RW,
+	FILE_NONE,
+	FILE_R,
+	FILE_RW,
+	PRIVATE_R,
+	FILE_RX,
+	FILE_SHARED_RW,
+	FILE_SHARED_RX,
+	READONLY_FILE_SHARED_R,
+	OTHER_FILE,
+	FILE_FAR,
+	NR_MAPPINGS,
+};
+
+enum backing { NO_FILE, ELF_FILE, READONLY_ELF_FILE, EMPTY_FILE, NR_BACKINGS };
+
+/* What is mapped, and the filters that each mapping passes. */
+static const struct {
+	int prot;
+	int flags;
+	enum backing backing;
+	uint64_t offset;
+	uint64_t passes;
+} scene[NR_MAPPINGS] = {
+	[PRIVATE_NONE] = { PROT_NONE, MAP_PRIVATE, NO_FILE, 0, 0 },
+	[PRIVATE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, NO_FILE, 0,
+			 R | W },
+	[PRIVATE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, NO_FILE, 0,
+			 R | X },
+	/* The kernel maps a file of its own, which is no ELF file. */
+	[SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE, 0,
+			R | W | S | F },
+	[FILE_NONE] = { PROT_NONE, MAP_PRIVATE, ELF_FILE, 0, F },
+	[FILE_R] = { PROT_READ, MAP_PRIVATE, ELF_FILE, 0, R | F },
+	[FILE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, ELF_FILE, 0x10000,
+		      R | W | F },
+	[PRIVATE_R] = { PROT_READ, MAP_PRIVATE, NO_FILE, 0, R },
+	[FILE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, ELF_FILE, 0x20000,
+		      R | X | F },
+	[FILE_SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, ELF_FILE,
+			     0x30000, R | W | S | F },
+	[FILE_SHARED_RX] = { PROT_READ | PROT_EXEC, MAP_SHARED, ELF_FILE, 0,
+			     R | X | S | F },
+	/* The kernel clears VM_SHARED here, but the text shows an s. */
+	[READONLY_FILE_SHARED_R] = { PROT_READ, MAP_SHARED, READONLY_ELF_FILE,
+				     0, R | S | F },
+	[OTHER_FILE] = { PROT_READ, MAP_PRIVATE, EMPTY_FILE, 0, R | F },
+	[FILE_FAR] = { PROT_READ, MAP_PRIVATE, ELF_FILE, FAR_OFFSET, R | F },
+};
+
+static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
+
+static bool is_elf(enum mapping mapping)
+{
+	return scene[mapping].backing == ELF_FILE ||
+	       scene[mapping].backing == READONLY_ELF_FILE;
+}
+
+static uint64_t start_of(enum mapping mapping)
+{
+	return SCENE_START + (uint64_t)mapping * 2 * MAPPING_PAGES *
+			     page_size();
+}
+
+static uint64_t end_of(enum mapping mapping)
+{
+	return start_of(mapping) + MAPPING_PAGES * page_size();
+}
+
+static bool map_page(uintptr_t addr)
+{
+	return mmap((void *)addr, page_size(), PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		    0) == (void *)addr;
+}
+
+/* The last page that a process can map. */
+static uintptr_t last_page;
+
+/* Find it by bisection, before the tests start. */
+static void __attribute__((constructor)) find_last_page(void)
+{
+	uintptr_t good = SCENE_START / page_size();
+	uintptr_t bad = UINTPTR_MAX / page_size();
+
+	while (bad - good > 1) {
+		const uintptr_t middle = good + (bad - good) / 2;
+		const bool mapped = map_page(middle * page_size());
+
+		if (mapped)
+			munmap((void *)(middle * page_size()), page_size());
+		if (mapped || errno == EEXIST)
+			good = middle;
+		else
+			bad = middle;
+	}
+	last_page = good * page_size();
+}
+
+/* Make and open the files of the scene. */
+static bool open_files(int fds[NR_BACKINGS])
+{
+	char path[64];
+
+	fds[NO_FILE] = -1;
+	fds[ELF_FILE] = memfd_create("procmap", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[ELF_FILE]);
+	fds[READONLY_ELF_FILE] = open(path, O_RDONLY | O_CLOEXEC);
+	fds[EMPTY_FILE] = memfd_create("empty", MFD_CLOEXEC);
+	return fds[ELF_FILE] >= 0 && fds[READONLY_ELF_FILE] >= 0 &&
+	       fds[EMPTY_FILE] >= 0 && write_elf(fds[ELF_FILE], build_id);
+}
+
+static bool map_scene(void)
+{
+	int fds[NR_BACKINGS];
+	unsigned int i;
+
+	if (!open_files(fds) || (!map_page(last_page) && errno != EEXIST))
+		return false;
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		void *const addr = (void *)(uintptr_t)start_of(i);
+		int flags = scene[i].flags | MAP_FIXED_NOREPLACE;
+
+		if (scene[i].backing == NO_FILE)
+			flags |= MAP_ANONYMOUS;
+		if (mmap64(addr, MAPPING_PAGES * page_size(), scene[i].prot,
+			   flags, fds[scene[i].backing],
+			   scene[i].offset) != addr)
+			return false;
+	}
+	/* Where no page has been touched, one would have to be read for a build ID. */
+	memset((void *)(uintptr_t)start_of(SHARED_RW), 0, 1);
+	/* No huge page is needed to map one. Without hugetlbfs, it is left out. */
+	mmap((void *)HUGE_START, HUGE_PAGE_SIZE, PROT_READ,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB |
+	     21 << MAP_HUGE_SHIFT | MAP_FIXED_NOREPLACE, -1, 0);
+	return true;
+}
+
+/* Map the scene and send the maps file, opened by the target itself. */
+static int be_target(int control, void *arg)
+{
+	const int fd = open_maps(0);
+
+	(void)arg;
+	if (!map_scene() || fd < 0 || !send_fd(control, fd))
+		return 1;
+	await(control);
+	return 0;
+}
+
+static int send_maps(int control, void *arg)
+{
+	const int fd = open_maps(0);
+
+	(void)arg;
+	return fd >= 0 && send_fd(control, fd) ? 0 : 1;
+}
+
+/* Open the maps file of a process that exits then. Returns the fd, or -1. */
+static int open_maps_of_exited(void)
+{
+	struct child child;
+	int fd;
+
+	if (!start_child(&child, send_maps, NULL))
+		return -1;
+	fd = recv_fd(child.control);
+	/* The status is that of send_maps(): it has not executed. */
+	return end_of_child(&child) ? -1 : fd;
+}
+
+/*
+ * A buffer of @size bytes that ends where a page without access begins. The rest
+ * of its first page is accessible, too.
+ */
+static void *map_to_page_end(size_t size, int prot)
+{
+	const size_t bytes = ((size ?: 1) + page_size() - 1) & -page_size();
+	uint8_t *const pages = mmap(NULL, bytes + page_size(),
+				    PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED ||
+	    mprotect(pages + bytes, page_size(), PROT_NONE) ||
+	    mprotect(pages, bytes, prot))
+		abort();
+	return pages + bytes - size;
+}
+
+static bool is_filled(const void *bytes, size_t size, uint8_t with)
+{
+	const uint8_t *byte = bytes;
+
+	while (size && *byte == with) {
+		byte++;
+		size--;
+	}
+	return !size;
+}
+
+/*
+ * How both ioctls are called in the same way.
+ */
+
+/* What to return besides the fields: for both, the bits that PROCMAP_SCAN has. */
+#define NAME		0x01
+#define BUILD_ID	0x02
+
+/* What buffers hold before a call. */
+#define FILL		0xa5
+
+#define DATA_SIZE	4096
+
+/* Each test is a process of its own, and so are these. */
+static struct {
+	struct child child;	/* no pid: the target is the test itself */
+	int fd;			/* the target's maps file */
+	struct maps text;	/* its text */
+} target;
+
+static struct {
+	char name[256];
+	uint8_t build_id[20];
+} buffers;
+
+/* Both structures begin with their size, and their filters. */
+union argument {
+	struct {
+		uint64_t size;
+		uint64_t filter;
+	};
+	struct procmap_query query;
+#ifdef HAVE_PROCMAP_SCAN
+	struct procmap_scan_arg scan;
+#endif
+	uint8_t bytes[256];
+};
+
+/**
+ * struct buffer - a buffer of a call, by its fields in the structure
+ * @addr: offset of its address.
+ * @size: offset of its size, of 32 bits.
+ * @needed: what the size has to be for FILE_R.
+ * @unit: bytes that 1 of that is.
+ * @limit: the largest size.
+ * @is_data: it has the name or the build ID.
+ */
+struct buffer {
+	size_t addr;
+	size_t size;
+	uint32_t needed;
+	uint32_t unit;
+	uint32_t limit;
+	bool is_data;
+};
+
+struct span {
+	size_t start;
+	size_t end;
+};
+
+/**
+ * struct abi - an ioctl
+ * @command: its number.
+ * @size: size of its structure.
+ * @size_min: the smallest size that the kernel takes.
+ * @filters: the filters that it knows, and what else is in that field.
+ * @found: what it returns if it finds one mapping.
+ * @outputs: bytes of the structure that are outputs.
+ * @in_outs: bytes that are inputs, and then outputs.
+ * @buffers: its buffers.
+ * @ask: make an argument for the mapping at @addr that passes filters of
+ *	PROCMAP_QUERY; with NEXT, for the first one from there on.
+ * @answer: what the kernel has made of such an argument, as the answer of a query.
+ */
+struct abi {
+	unsigned int command;
+	size_t size;
+	size_t size_min;
+	uint64_t filters;
+	int found;
+	struct span outputs[2];
+	struct span in_outs;
+	struct buffer buffers[2];
+	union argument (*ask)(uint64_t addr, uint64_t filters, uint64_t want);
+	struct procmap_query (*answer)(const union argument *arg);
+};
+
+static union argument ask_query(uint64_t addr, uint64_t filters, uint64_t want)
+{
+	union argument arg = {
+		.query.size = sizeof(arg.query),
+		.query.query_flags = filters,
+		.query.query_addr = addr,
+	};
+
+	if (want & NAME) {
+		arg.query.vma_name_addr = (uintptr_t)buffers.name;
+		arg.query.vma_name_size = sizeof(buffers.name);
+	}
+	if (want & BUILD_ID) {
+		arg.query.build_id_addr = (uintptr_t)buffers.build_id;
+		arg.query.build_id_size = sizeof(buffers.build_id);
+	}
+	return arg;
+}
+
+static struct procmap_query answer_of_query(const union argument *arg)
+{
+	return arg->query;
+}
+
+static const struct abi query_abi = {
+	.command = PROCMAP_QUERY,
+	.size = sizeof(struct procmap_query),
+	.size_min = 24,
+	.filters = FILTERS | NEXT,
+	.found = 0,
+	.outputs = { { 24, 80 } },
+	.in_outs = { 80, 88 },
+	.buffers = {
+		{ 88, 80, sizeof(FILE_NAME), 1, UINT32_MAX, true },
+		{ 96, 84, sizeof(build_id), 1, UINT32_MAX, true },
+	},
+	.ask = ask_query,
+	.answer = answer_of_query,
+};
+
+#ifdef HAVE_PROCMAP_SCAN
+#define FILE_BACKED	PROCMAP_VMA_FILE_BACKED
+
+static struct room room;
+static struct truth truth;
+
+static union argument ask_scan(uint64_t addr, uint64_t filters, uint64_t want)
+{
+	const uint64_t past = addr == NO_END ? addr : addr + 1;
+	union argument arg = {
+		.scan = ask(&room, addr & -(uint64_t)page_size(),
+			    filters & NEXT ? NO_END : past, want),
+	};
+
+	/* R, W, X and S are the same here. */
+	arg.scan.filter = filters & (R | W | X | S);
+	if (filters & F)
+		arg.scan.filter |= FILE_BACKED;
+	arg.scan.vec_len = 1;
+	return arg;
+}
+
+static struct procmap_query answer_of_scan(const union argument *arg)
+{
+	const struct procmap_scan_arg *const scan = &arg->scan;
+	const struct procmap_vma *const vma = record_at(scan, 0);
+
+	return (struct procmap_query) {
+		.vma_start = vma->start,
+		.vma_end = vma->end,
+		/* Unless it is of a file, as the answer of a query. */
+		.vma_flags = vma->flags ^ (vma->inode ? FILE_BACKED : 0),
+		.vma_page_size = vma->page_size,
+		.vma_offset = vma->offset,
+		.inode = vma->inode,
+		.dev_major = vma->dev_major,
+		.dev_minor = vma->dev_minor,
+		.vma_name_size = vma->name_size,
+		.build_id_size = vma->build_id_size,
+		.vma_name_addr = scan->data + vma->name_offset,
+		.build_id_addr = scan->data + vma->build_id_offset,
+	};
+}
+
+static const struct abi scan_abi = {
+	.command = PROCMAP_SCAN,
+	.size = sizeof(struct procmap_scan_arg),
+	.size_min = 104,
+	.filters = SCAN_FILTERS,
+	.found = 1,
+	.outputs = { { 48, 64 }, { 92, 104 } },
+	.buffers = {
+		{ 64, 80, 1, sizeof(struct procmap_vma), INT32_MAX, false },
+		{ 72, 88, sizeof(FILE_NAME) + sizeof(build_id), 1, UINT32_MAX,
+		  true },
+	},
+	.ask = ask_scan,
+	.answer = answer_of_scan,
+};
+
+static void make_scan_buffers(struct __test_metadata *const _metadata,
+			      uint32_t vec_len, uint32_t data_size)
+{
+	skip_without_scan(_metadata);
+	ASSERT_TRUE(make_room(&room, vec_len, data_size));
+	memset(room.vec, FILL, vec_len * sizeof(*room.vec));
+	memset(room.data, FILL, data_size);
+}
+#endif /* HAVE_PROCMAP_SCAN */
+
+static void make_buffers(struct __test_metadata *const _metadata,
+			 const struct abi *abi)
+{
+	memset(&buffers, FILL, sizeof(buffers));
+#ifdef HAVE_PROCMAP_SCAN
+	if (abi == &scan_abi)
+		make_scan_buffers(_metadata, 64, DATA_SIZE);
+#endif
+}
+
+/* Returns 0 if one mapping is found, -ENOENT if none is, or another -errno. */
+static int call(const struct abi *abi, void *arg)
+{
+	const int ret = ioctl(target.fd, abi->command, arg);
+
+	if (ret < 0)
+		return -errno;
+	if (ret == abi->found)
+		return 0;
+	return ret ? -EBADMSG : -ENOENT;
+}
+
+/* Returns what call() does. */
+static int find(const struct abi *abi, uint64_t addr, uint64_t filters,
+		uint64_t want, struct procmap_query *answer)
+{
+	union argument arg = abi->ask(addr, filters, want);
+	const int err = call(abi, &arg);
+
+	if (!err)
+		*answer = abi->answer(&arg);
+	return err;
+}
+
+/* Where a mapping is found by its address and filters, or -errno. */
+static int64_t place_of(const struct abi *abi, uint64_t addr, uint64_t filters)
+{
+	struct procmap_query answer;
+	const int err = find(abi, addr, filters, 0, &answer);
+
+	return err ?: (int64_t)answer.vma_start;
+}
+
+static const char *name_in(const struct procmap_query *answer)
+{
+	return (const char *)(uintptr_t)answer->vma_name_addr;
+}
+
+static bool has_build_id(const struct procmap_query *answer)
+{
+	return answer->build_id_size == sizeof(build_id) &&
+	       !memcmp((void *)(uintptr_t)answer->build_id_addr, build_id,
+		       sizeof(build_id));
+}
+
+static const struct maps_line *line_of(enum mapping mapping)
+{
+	return line_at(&target.text, start_of(mapping));
+}
+
+enum reader { SELF, OTHER_PROCESS, PASSED_FD };
+
+static void set_scene(struct __test_metadata *const _metadata,
+		      const struct abi *abi, enum reader reader)
+{
+	make_buffers(_metadata, abi);
+	if (reader == SELF) {
+		ASSERT_TRUE(map_scene());
+	} else {
+		ASSERT_TRUE(start_child(&target.child, be_target, NULL));
+		target.fd = recv_fd(target.child.control);
+		ASSERT_LE(0, target.fd);
+	}
+	if (reader != PASSED_FD)
+		target.fd = open_maps(target.child.pid);
+	ASSERT_LE(0, target.fd);
+	ASSERT_EQ(0, read_maps(target.fd, &target.text));
+}
+
+static void leave_scene(void)
+{
+	stop_child(&target.child);
+	free_maps(&target.text);
+	close(target.fd);
+}
+
+/*
+ * The rules that both ioctls have.
+ */
+
+FIXTURE(process)
+{
+};
+
+FIXTURE_VARIANT(process)
+{
+	const struct abi *abi;
+	enum reader reader;
+};
+
+FIXTURE_VARIANT_ADD(process, query_of_itself) { &query_abi, SELF };
+FIXTURE_VARIANT_ADD(process, query_of_another) { &query_abi, OTHER_PROCESS };
+FIXTURE_VARIANT_ADD(process, query_by_passed_fd) { &query_abi, PASSED_FD };
+#ifdef HAVE_PROCMAP_SCAN
+FIXTURE_VARIANT_ADD(process, scan_of_itself) { &scan_abi, SELF };
+FIXTURE_VARIANT_ADD(process, scan_of_another) { &scan_abi, OTHER_PROCESS };
+FIXTURE_VARIANT_ADD(process, scan_by_passed_fd) { &scan_abi, PASSED_FD };
+#endif
+
+FIXTURE_SETUP(process)
+{
+	set_scene(_metadata, variant->abi, variant->reader);
+}
+
+FIXTURE_TEARDOWN(process)
+{
+	leave_scene();
+}
+
+/* The other tests hold the ioctls against the text: so it has to be right. */
+TEST_F(process, text_shows_the_scene)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		const struct maps_line *const line = line_of(i);
+
+		ASSERT_TRUE(!!line);
+		EXPECT_EQ(start_of(i), line->start);
+		EXPECT_EQ(end_of(i), line->end);
+		EXPECT_EQ(scene[i].passes & ~(uint64_t)F, line->flags);
+		EXPECT_EQ(scene[i].offset, line->offset);
+		EXPECT_EQ(!(scene[i].passes & F), !line->inode);
+		if (is_elf(i))
+			EXPECT_STREQ(FILE_NAME, line->name);
+	}
+}
+
+/* Each field of the answer. */
+
+/* Those of the whole mapping, wherever in it the address is. */
+TEST_F(process, fields_are_those_of_the_text)
+{
+	struct procmap_query answer;
+	unsigned int i, j;
+
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		const uint64_t addrs[] = { start_of(i), end_of(i) - 1 };
+		const struct maps_line *const line = line_of(i);
+
+		for (j = 0; j < ARRAY_SIZE(addrs); j++) {
+			ASSERT_EQ(0, find(variant->abi, addrs[j], 0, 0,
+					  &answer));
+			EXPECT_EQ(line->start, answer.vma_start);
+			EXPECT_EQ(line->end, answer.vma_end);
+			EXPECT_EQ(line->flags, answer.vma_flags);
+			EXPECT_EQ(line->offset, answer.vma_offset);
+			EXPECT_EQ(line->inode, answer.inode);
+			EXPECT_EQ(line->dev_major, answer.dev_major);
+			EXPECT_EQ(line->dev_minor, answer.dev_minor);
+		}
+	}
+}
+
+TEST_F(process, page_size_is_that_of_smaps)
+{
+	const struct maps_line *const huge = line_at(&target.text, HUGE_START);
+	struct procmap_query answer;
+	struct maps smaps;
+	uint64_t *sizes;
+	size_t i, found = 0;
+
+	ASSERT_EQ(0, read_smaps(target.child.pid, &smaps, &sizes));
+	for (i = 0; i < smaps.nr; i++) {
+		const uint64_t start = smaps.lines[i].start;
+
+		if (start < SCENE_START || start > HUGE_START)
+			continue;
+		found++;
+		ASSERT_EQ(0, find(variant->abi, start, 0, 0, &answer));
+		EXPECT_EQ(sizes[i], answer.vma_page_size);
+		if (start == HUGE_START)
+			EXPECT_EQ(HUGE_PAGE_SIZE, sizes[i]);
+	}
+	EXPECT_EQ(NR_MAPPINGS + (size_t)!!huge, found);
+	if (!huge)
+		SKIP(return, "no huge pages of 2 MB, CONFIG_HUGETLBFS");
+}
+
+TEST_F(process, name_and_build_id_are_those_of_the_file_if_wanted)
+{
+	struct procmap_query answer;
+	uint64_t want;
+	unsigned int i;
+
+	for (want = 0; want <= (NAME | BUILD_ID); want++) {
+		for (i = 0; i < NR_MAPPINGS; i++) {
+			const char *const name = want & NAME ? line_of(i)->name :
+							       "";
+			const bool has_id = want & BUILD_ID && is_elf(i);
+
+			ASSERT_EQ(0, find(variant->abi, start_of(i), 0, want,
+					  &answer));
+			ASSERT_EQ(*name ? strlen(name) + 1 : 0,
+				  answer.vma_name_size);
+			if (*name)
+				EXPECT_STREQ(name, name_in(&answer));
+			EXPECT_EQ(has_id, has_build_id(&answer));
+			EXPECT_EQ(!has_id, !answer.build_id_size);
+		}
+	}
+}
+
+static void fill_outputs(const struct abi *abi, union argument *arg, int byte)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(abi->outputs); i++)
+		memset(arg->bytes + abi->outputs[i].start, byte,
+		       abi->outputs[i].end - abi->outputs[i].start);
+}
+
+/* Of memory, the fields that only a file has are zeros. */
+TEST_F(process, what_the_caller_left_in_outputs_does_not_matter)
+{
+	static const enum mapping mappings[] = { PRIVATE_RW, FILE_RW };
+	const struct abi *const abi = variant->abi;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mappings); i++) {
+		union argument zeros = abi->ask(start_of(mappings[i]), 0, 0);
+		union argument ones = zeros;
+
+		fill_outputs(abi, &ones, 0xff);
+		ASSERT_EQ(0, call(abi, &zeros));
+		ASSERT_EQ(0, call(abi, &ones));
+		EXPECT_EQ(0, memcmp(&zeros, &ones, abi->size));
+	}
+}
+
+TEST_F(process, inputs_stay)
+{
+	const struct abi *const abi = variant->abi;
+	const union argument before = abi->ask(start_of(FILE_RW), F | W,
+					       NAME | BUILD_ID);
+	union argument arg = before;
+	const size_t in_outs = abi->in_outs.end - abi->in_outs.start;
+
+	fill_outputs(abi, &arg, FILL);
+	ASSERT_EQ(0, call(abi, &arg));
+	fill_outputs(abi, &arg, 0);
+	memcpy(arg.bytes + abi->in_outs.start,
+	       before.bytes + abi->in_outs.start, in_outs);
+	EXPECT_EQ(0, memcmp(&before, &arg, sizeof(arg)));
+}
+
+/* A reader may mix read() and the ioctls on one file. */
+TEST_F(process, file_position_stays)
+{
+	char before[100], after[100];
+
+	ASSERT_EQ(sizeof(before), (size_t)pread(target.fd, before,
+						sizeof(before), 0));
+	ASSERT_EQ(7, lseek(target.fd, 7, SEEK_SET));
+	ASSERT_LT(0, place_of(variant->abi, start_of(FILE_RW), 0));
+	EXPECT_EQ(7, lseek(target.fd, 0, SEEK_CUR));
+	ASSERT_EQ(sizeof(after), (size_t)pread(target.fd, after,
+					       sizeof(after), 0));
+	EXPECT_EQ(0, memcmp(before, after, sizeof(before)));
+}
+
+/* Filters, and the next mapping. */
+
+TEST_F(process, all_filters_that_are_given_must_hold)
+{
+	uint64_t filters;
+	unsigned int i;
+
+	for (filters = 0; filters <= FILTERS; filters++) {
+		if (filters & ~(uint64_t)FILTERS)
+			continue;
+		for (i = 0; i < NR_MAPPINGS; i++) {
+			const int64_t place = filters & ~scene[i].passes ?
+					      -ENOENT : (int64_t)start_of(i);
+
+			ASSERT_EQ(place, place_of(variant->abi, start_of(i),
+						  filters)) {
+				TH_LOG("mapping %u, filters %#jx", i,
+				       (uintmax_t)filters);
+			}
+		}
+	}
+}
+
+TEST_F(process, next_is_the_first_from_there_on_that_passes_all_filters)
+{
+	unsigned int i, next;
+	uint64_t filters;
+
+	for (filters = 0; filters <= FILTERS; filters++) {
+		if (filters & ~(uint64_t)FILTERS)
+			continue;
+		for (i = 0; i < NR_MAPPINGS; i++) {
+			for (next = i; next < NR_MAPPINGS; next++)
+				if (!(filters & ~scene[next].passes))
+					break;
+			/* The mappings above the scene are not known here. */
+			if (next == NR_MAPPINGS)
+				continue;
+			ASSERT_EQ((int64_t)start_of(next),
+				  place_of(variant->abi, start_of(i),
+					   filters | NEXT)) {
+				TH_LOG("from mapping %u, filters %#jx", i,
+				       (uintmax_t)filters);
+			}
+		}
+	}
+}
+
+/* The boundaries. */
+
+TEST_F(process, byte_before_and_byte_after_are_not_covered)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		EXPECT_EQ(-ENOENT, place_of(variant->abi, start_of(i) - 1, 0));
+		EXPECT_EQ(-ENOENT, place_of(variant->abi, end_of(i), 0));
+	}
+}
+
+TEST_F(process, next_is_what_covers_or_follows)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		const int64_t start = start_of(i);
+
+		EXPECT_EQ(start, place_of(variant->abi, end_of(i) - 1, NEXT));
+		EXPECT_EQ(start, place_of(variant->abi, start - 1, NEXT));
+		if (i)
+			EXPECT_EQ(start, place_of(variant->abi, end_of(i - 1),
+						  NEXT));
+	}
+}
+
+TEST_F(process, nothing_covers_address_zero_and_all_follows)
+{
+	EXPECT_EQ(-ENOENT, place_of(variant->abi, 0, 0));
+	EXPECT_EQ((int64_t)target.text.lines[0].start,
+		  place_of(variant->abi, 0, NEXT));
+}
+
+TEST_F(process, last_page_is_covered_to_its_last_byte)
+{
+	const uint64_t end = last_page + page_size();
+	struct procmap_query answer;
+
+	ASSERT_EQ(0, find(variant->abi, end - 1, 0, 0, &answer));
+	EXPECT_EQ(end, answer.vma_end);
+	EXPECT_EQ(line_at(&target.text, last_page)->start,
+		  answer.vma_start);
+}
+
+TEST_F(process, nothing_is_above_the_last_page)
+{
+	const uint64_t addrs[] = {
+		last_page + page_size(), 1ull << 63, -4096ull, -2ull, -1ull,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
+		EXPECT_EQ(-ENOENT, place_of(variant->abi, addrs[i], 0));
+		EXPECT_EQ(-ENOENT, place_of(variant->abi, addrs[i], NEXT));
+	}
+	EXPECT_EQ(-ENOENT, place_of(variant->abi, last_page, NEXT | F));
+}
+
+/* A kernel that cuts the address to 32 bits would find FILE_R. */
+TEST_F(process, address_is_not_cut_to_32_bits)
+{
+	EXPECT_EQ(-ENOENT, place_of(variant->abi,
+				    start_of(FILE_R) + (1ull << 32), 0));
+}
+
+/* The size of the structure. */
+
+/*
+ * A caller built against another version of the structure gets the fields it knows; a
+ * longer structure has zeros in those that the kernel does not know. A page without
+ * access follows: reading or writing more would be EFAULT.
+ */
+TEST_F(process, every_size_has_the_fields_that_fit_and_no_more)
+{
+	const struct abi *const abi = variant->abi;
+	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
+	const union argument asked = abi->ask(start_of(FILE_RW), 0, 0);
+	union argument full = asked;
+	size_t size;
+
+	ASSERT_EQ(0, call(abi, &full));
+	for (size = abi->size_min; size <= page_size(); size++) {
+		const size_t fits = size < abi->size ? size : abi->size;
+
+		full.size = size;
+		memset(end - size, 0, size);
+		memcpy(end - size, &asked, fits);
+		memcpy(end - size, &full.size, sizeof(full.size));
+		ASSERT_EQ(0, call(abi, end - size)) {
+			TH_LOG("size %zu", size);
+		}
+		ASSERT_EQ(0, memcmp(end - size, &full, fits));
+		ASSERT_TRUE(is_filled(end - size + fits, size - fits, 0));
+	}
+}
+
+TEST_F(process, longer_struct_can_have_name_and_build_id)
+{
+	union argument arg = variant->abi->ask(start_of(FILE_R), 0,
+					       NAME | BUILD_ID);
+	struct procmap_query answer;
+
+	arg.size = sizeof(arg);
+	ASSERT_EQ(0, call(variant->abi, &arg));
+	answer = variant->abi->answer(&arg);
+	EXPECT_STREQ(FILE_NAME, name_in(&answer));
+	EXPECT_TRUE(has_build_id(&answer));
+}
+
+/* A call with a structure whose end is that of a page. */
+struct short_call {
+	const struct abi *abi;
+	uint8_t *arg;
+	int err;
+};
+
+static int be_short_caller(int control, void *arg)
+{
+	struct short_call *const short_call = arg;
+
+	short_call->err = call(short_call->abi, short_call->arg);
+	return !notify(control);
+}
+
+/* Returns false if the call touches the page behind, which it gets then. */
+static bool make_short_call(struct short_call *call, int uffd, uint8_t *behind)
+{
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct worker caller = {};
+	bool touches;
+
+	if (!start_worker(&caller, be_short_caller, call, false))
+		return false;
+	fds[0].fd = uffd;
+	fds[1].fd = caller.child.control;
+	touches = poll(fds, 2, -1) <= 0 || fds[0].revents;
+	if (touches)
+		give_page(uffd, behind, behind - page_size());
+	return !end_of_worker(&caller) && !touches;
+}
+
+/*
+ * The page behind the structure is missing: who reads it or writes to it waits,
+ * even if it could go on without, as from a fault on an inaccessible page.
+ */
+TEST_F(process, page_past_the_size_is_left_missing)
+{
+	static const size_t sizes[] = { 8, 24, 56, 88, 96, 104, 112 };
+	const struct abi *const abi = variant->abi;
+	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
+	const char *missing;
+	unsigned int i;
+	int uffd;
+
+	missing = open_userfaultfd(&uffd, 0);
+	if (missing)
+		SKIP(return, "%s", missing);
+	/* Otherwise it cannot be polled. */
+	ASSERT_EQ(0, fcntl(uffd, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, mprotect(end, page_size(), PROT_READ | PROT_WRITE));
+	ASSERT_TRUE(watch_pages(uffd, end, page_size(),
+				UFFDIO_REGISTER_MODE_MISSING));
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct short_call call = { .abi = abi, .arg = end - sizes[i] };
+		union argument arg = abi->ask(start_of(FILE_RW), 0, 0);
+
+		arg.size = sizes[i];
+		memcpy(call.arg, &arg, sizes[i]);
+		ASSERT_TRUE(make_short_call(&call, uffd, end)) {
+			TH_LOG("size %zu", sizes[i]);
+		}
+		EXPECT_EQ(sizes[i] < abi->size_min ? -EINVAL : 0, call.err);
+	}
+}
+
+/* The buffers. */
+
+static void set_buffer(union argument *arg, const struct buffer *buffer,
+		       uint64_t addr, uint32_t size)
+{
+	memcpy(arg->bytes + buffer->addr, &addr, sizeof(addr));
+	memcpy(arg->bytes + buffer->size, &size, sizeof(size));
+}
+
+/* The size is a limit: the kernel must not check that all of the buffer is there. */
+TEST_F(process, only_the_bytes_that_are_returned_need_room)
+{
+	const struct abi *const abi = variant->abi;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(abi->buffers); i++) {
+		const struct buffer *const buffer = &abi->buffers[i];
+		const uint32_t sizes[] = { buffer->needed, buffer->limit };
+		const uintptr_t addr = (uintptr_t)
+			map_to_page_end((size_t)buffer->needed * buffer->unit,
+					PROT_READ | PROT_WRITE);
+
+		for (j = 0; j < ARRAY_SIZE(sizes); j++) {
+			union argument arg = abi->ask(start_of(FILE_R), 0,
+						      NAME | BUILD_ID);
+			struct procmap_query answer;
+
+			set_buffer(&arg, buffer, addr, sizes[j]);
+			ASSERT_EQ(0, call(abi, &arg));
+			answer = abi->answer(&arg);
+			EXPECT_EQ(start_of(FILE_R), answer.vma_start);
+			EXPECT_EQ(sizeof(FILE_NAME), answer.vma_name_size);
+			EXPECT_STREQ(FILE_NAME, name_in(&answer));
+			EXPECT_TRUE(has_build_id(&answer));
+		}
+	}
+}
+
+/* An address is checked by writing to it, so a bad one is no error here. */
+TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
+{
+	const struct abi *const abi = variant->abi;
+	union argument gap = abi->ask(end_of(FILE_R), 0, NAME | BUILD_ID);
+	union argument memory = abi->ask(start_of(PRIVATE_RW), 0,
+					 NAME | BUILD_ID);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(abi->buffers); i++) {
+		set_buffer(&gap, &abi->buffers[i], 8, 256);
+		if (abi->buffers[i].is_data)
+			set_buffer(&memory, &abi->buffers[i], 8, 256);
+	}
+	EXPECT_EQ(-ENOENT, call(abi, &gap));
+	EXPECT_EQ(0, call(abi, &memory));
+}
+
+TEST_F(process, buffer_that_cannot_be_written_is_efault)
+{
+	const struct abi *const abi = variant->abi;
+	const uint64_t addrs[] = {
+		8, (uintptr_t)map_to_page_end(0, 0),
+		(uintptr_t)map_to_page_end(page_size(), PROT_READ),
+		1ull << 47, 1ull << 63, ~7ull,
+	};
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(abi->buffers); i++) {
+		for (j = 0; j < ARRAY_SIZE(addrs); j++) {
+			union argument arg = abi->ask(start_of(FILE_R), 0,
+						      NAME | BUILD_ID);
+
+			set_buffer(&arg, &abi->buffers[i], addrs[j], 256);
+			EXPECT_EQ(-EFAULT, call(abi, &arg)) {
+				TH_LOG("buffer %u at %#jx", i,
+				       (uintmax_t)addrs[j]);
+			}
+		}
+	}
+}
+
+/* Each error. */
+
+TEST_F(process, size_over_a_page_is_e2big)
+{
+	const uint64_t sizes[] = {
+		page_size() + 1, 2 * page_size(), (1ull << 32) + 104, ~0ull,
+	};
+	uint8_t *const bytes = calloc(4, page_size());
+	union argument arg = variant->abi->ask(start_of(FILE_R), 0, 0);
+	unsigned int i;
+
+	ASSERT_TRUE(!!bytes);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		arg.size = sizes[i];
+		memcpy(bytes, &arg, sizeof(arg));
+		EXPECT_EQ(-E2BIG, call(variant->abi, bytes));
+	}
+}
+
+TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
+{
+	const struct abi *const abi = variant->abi;
+	union argument arg = abi->ask(start_of(FILE_R), 0, 0);
+	uint8_t *const bytes = calloc(1, page_size());
+	size_t i;
+
+	ASSERT_TRUE(!!bytes);
+	arg.size = page_size();
+	memcpy(bytes, &arg, sizeof(arg));
+	for (i = abi->size; i < page_size(); i++) {
+		bytes[i] = 1;
+		ASSERT_EQ(-E2BIG, call(abi, bytes)) {
+			TH_LOG("byte %zu", i);
+		}
+		bytes[i] = 0;
+	}
+	/* A byte past the size is not part of the structure. */
+	arg.size = abi->size;
+	arg.bytes[abi->size] = 1;
+	EXPECT_EQ(0, call(abi, &arg));
+}
+
+/* A page without access follows: reading the whole structure would be EFAULT. */
+TEST_F(process, size_that_is_too_small_is_einval)
+{
+	const struct abi *const abi = variant->abi;
+	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
+	union argument arg = abi->ask(start_of(FILE_R), 0, 0);
+
+	for (arg.size = 0; arg.size < abi->size_min; arg.size++) {
+		const size_t size = arg.size < 8 ? 8 : arg.size;
+
+		memcpy(end - size, &arg, size);
+		EXPECT_EQ(-EINVAL, call(abi, end - size));
+		EXPECT_EQ(-EINVAL, call(abi, &arg));
+	}
+	EXPECT_EQ(0, call(abi, &arg));
+}
+
+/* A flag that only records have is no filter either. */
+TEST_F(process, unknown_filter_is_einval)
+{
+	const struct abi *const abi = variant->abi;
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++) {
+		union argument arg = abi->ask(start_of(FILE_SHARED_RX), 0, 0);
+		const uint64_t filter = 1ull << bit;
+
+		arg.filter = filter;
+		EXPECT_EQ(!(filter & abi->filters), call(abi, &arg) == -EINVAL);
+		arg.filter = filter | R;
+		EXPECT_EQ(!(filter & abi->filters), call(abi, &arg) == -EINVAL);
+	}
+}
+
+TEST_F(process, struct_that_cannot_be_read_to_its_end_is_efault)
+{
+	const struct abi *const abi = variant->abi;
+	const union argument arg = abi->ask(start_of(FILE_R), 0, 0);
+	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
+	size_t fits;
+
+	EXPECT_EQ(-EFAULT, call(abi, NULL));
+	EXPECT_EQ(-EFAULT, call(abi, (void *)8));
+	for (fits = 0; fits < abi->size; fits++) {
+		memcpy(end - fits, &arg, fits);
+		EXPECT_EQ(-EFAULT, call(abi, end - fits));
+	}
+}
+
+/* The size and the direction are part of the command's number. */
+TEST_F(process, another_command_is_enotty)
+{
+	const unsigned int nr = _IOC_NR(variant->abi->command);
+	const size_t size = variant->abi->size;
+	const unsigned int commands[] = {
+		_IOC(_IOC_NONE, 'f', nr, 0),
+		_IOC(_IOC_READ, 'f', nr, size),
+		_IOC(_IOC_WRITE, 'f', nr, size),
+		_IOC(_IOC_READ | _IOC_WRITE, 'f', nr, 1),
+		_IOC(_IOC_READ | _IOC_WRITE, 'f', nr - 1, size),
+		_IOC(_IOC_READ | _IOC_WRITE, 'f', nr + 1, size),
+		_IOC(_IOC_READ | _IOC_WRITE, 'g', nr, size),
+	};
+	union argument arg = variant->abi->ask(start_of(FILE_R), 0, 0);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		EXPECT_EQ(-1, ioctl(target.fd, commands[i], &arg));
+		EXPECT_EQ(ENOTTY, errno);
+	}
+}
+
+TEST_F(process, call_on_another_file_is_enotty)
+{
+	static const char *const names[] = { "smaps", "smaps_rollup", "stat" };
+	union argument arg = variant->abi->ask(start_of(FILE_R), 0, 0);
+	char path[64];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s",
+			 target.child.pid ?: getpid(), names[i]);
+		fd = open(path, O_RDONLY);
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(-1, ioctl(fd, variant->abi->command, &arg));
+		EXPECT_EQ(ENOTTY, errno);
+		close(fd);
+	}
+}
+
+/*
+ * The order of the errors: of two faults in one call, the ABI says which one is
+ * reported. Each ioctl has a table of faults in that order.
+ */
+
+/* Where the structure of the call is. */
+enum place { WRITABLE, READ_ONLY, ONLY_SIZE_READABLE, NOWHERE };
+
+/* A new value of some field of the structure, unless @size is 0. */
+struct poke {
+	size_t offset;
+	size_t size;
+	uint64_t value;
+};
+
+#define POKE8(field, value)	{ offsetof(union argument, field), 1, value }
+#define POKE32(field, value)	{ offsetof(union argument, field), 4, value }
+#define POKE64(field, value)	{ offsetof(union argument, field), 8, value }
+
+struct fault {
+	const char *name;
+	int err;
+	unsigned int nr;	/* added to the number of the command */
+	enum place place;
+	bool exited;		/* the process is gone */
+	struct poke pokes[2];
+};
+
+/*
+ * An address of 8 is none, and no bad one as long as nothing is written to it. EINTR and
+ * ENOMEM cannot be made here.
+ */
+static const struct fault query_faults[] = {
+	{ "another command", -ENOTTY, .nr = 1 },
+	{ "no structure", -EFAULT, .place = NOWHERE },
+	{ "size over a page", -E2BIG, .pokes = { POKE64(size, 1 << 20) } },
+	{ "size too small", -EINVAL, .pokes = { POKE64(size, 23) } },
+	{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
+	{ "byte past the structure", -E2BIG,
+	  .pokes = { POKE64(size, 112), POKE8(bytes[104], 1) } },
+	{ "unknown flag", -EINVAL, .pokes = { POKE64(filter, 0x80) } },
+	{ "name without size", -EINVAL,
+	  .pokes = { POKE64(query.vma_name_addr, 8), POKE32(query.vma_name_size, 0) } },
+	{ "name size without name", -EINVAL,
+	  .pokes = { POKE64(query.vma_name_addr, 0), POKE32(query.vma_name_size, 8) } },
+	{ "build ID without size", -EINVAL,
+	  .pokes = { POKE64(query.build_id_addr, 8), POKE32(query.build_id_size, 0) } },
+	{ "build ID size without build ID", -EINVAL,
+	  .pokes = { POKE64(query.build_id_addr, 0), POKE32(query.build_id_size, 8) } },
+	{ "exited process", -ESRCH, .exited = true },
+	{ "address without a mapping", -ENOENT, .pokes = { POKE64(query.query_addr, 0) } },
+	{ "name too long", -ENAMETOOLONG,
+	  .pokes = { POKE32(query.vma_name_size, sizeof(FILE_NAME) - 1) } },
+	{ "build ID too long", -ENAMETOOLONG,
+	  .pokes = { POKE32(query.build_id_size, sizeof(build_id) - 1) } },
+	{ "bad name address", -EFAULT, .pokes = { POKE64(query.vma_name_addr, 1) } },
+	{ "bad build ID address", -EFAULT, .pokes = { POKE64(query.build_id_addr, 1) } },
+	{ "read-only structure", -EFAULT, .place = READ_ONLY },
+};
+
+#ifdef HAVE_PROCMAP_SCAN
+/*
+ * Where the scan ended is written for an error, too: so it comes after all that is wrong
+ * with the fields, and before the errors of a mapping.
+ */
+static const struct fault scan_faults[] = {
+	{ "another command", -ENOTTY, .nr = 1 },
+	{ "no structure", -EFAULT, .place = NOWHERE },
+	{ "size over a page", -E2BIG, .pokes = { POKE64(size, 1 << 20) } },
+	{ "size too small", -EINVAL, .pokes = { POKE64(size, 103) } },
+	{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
+	{ "byte past the structure", -E2BIG,
+	  .pokes = { POKE64(size, 112), POKE8(bytes[104], 1) } },
+	{ "unknown filter", -EINVAL, .pokes = { POKE64(filter, 0x80) } },
+	{ "flag of records as a filter", -EINVAL, .pokes = { POKE64(filter, 0x20) } },
+	{ "unknown want", -EINVAL, .pokes = { POKE64(scan.want, 0x04) } },
+	{ "start not aligned", -EINVAL, .pokes = { POKE64(scan.start, 1) } },
+	{ "end below the start", -EINVAL, .pokes = { POKE64(scan.end, 0) } },
+	{ "no array", -EINVAL, .pokes = { POKE64(scan.vec, 0) } },
+	{ "array not aligned", -EINVAL, .pokes = { POKE64(scan.vec, 4) } },
+	{ "array of no records", -EINVAL, .pokes = { POKE32(scan.vec_len, 0) } },
+	{ "record too small", -EINVAL, .pokes = { POKE32(scan.vma_size, 64) } },
+	{ "data without size", -EINVAL,
+	  .pokes = { POKE64(scan.data, 8), POKE32(scan.data_size, 0) } },
+	{ "data size without data", -EINVAL,
+	  .pokes = { POKE64(scan.data, 0), POKE32(scan.data_size, 8) } },
+	{ "read-only structure", -EFAULT, .place = READ_ONLY },
+	{ "exited process", -ESRCH, .exited = true },
+	{ "data too small", -ENOSPC,
+	  .pokes = { POKE32(scan.data_size, sizeof(FILE_NAME) - 1) } },
+	{ "bad data address", -EFAULT, .pokes = { POKE64(scan.data, 1) } },
+	{ "bad array address", -EFAULT, .pokes = { POKE64(scan.vec, 8) } },
+};
+#endif /* HAVE_PROCMAP_SCAN */
+
+struct attempt {
+	int fd;
+	unsigned int command;
+	enum place place;
+	union argument arg;
+};
+
+static void make_fault(struct attempt *attempt, const struct fault *fault,
+		       int fd_of_exited)
+{
+	unsigned int i;
+
+	attempt->command += fault->nr;
+	if (fault->place != WRITABLE)
+		attempt->place = fault->place;
+	if (fault->exited)
+		attempt->fd = fd_of_exited;
+	for (i = 0; i < ARRAY_SIZE(fault->pokes); i++) {
+		const struct poke *const poke = &fault->pokes[i];
+		uint8_t *const at = attempt->arg.bytes + poke->offset;
+
+		if (poke->size == sizeof(uint64_t))
+			*(uint64_t *)at = poke->value;
+		else if (poke->size == sizeof(uint32_t))
+			*(uint32_t *)at = poke->value;
+		else if (poke->size)
+			*at = poke->value;
+	}
+}
+
+/* Returns what the call returns, or -errno. */
+static int try(const struct attempt *attempt)
+{
+	const int prot = attempt->place == READ_ONLY ? PROT_READ :
+						       PROT_READ | PROT_WRITE;
+	size_t size = sizeof(attempt->arg);
+	uint8_t *arg = NULL;
+	int ret;
+
+	if (attempt->place == ONLY_SIZE_READABLE)
+		size = sizeof(uint64_t);
+	if (attempt->place != NOWHERE) {
+		arg = map_to_page_end(size, PROT_READ | PROT_WRITE);
+		memcpy(arg, &attempt->arg, size);
+		mprotect(arg + size - page_size(), page_size(), prot);
+	}
+	ret = ioctl(attempt->fd, attempt->command, arg);
+	ret = ret < 0 ? -errno : ret;
+	if (arg)
+		munmap(arg + size - page_size(), 2 * page_size());
+	return ret;
+}
+
+FIXTURE(call)
+{
+};
+
+FIXTURE_VARIANT(call)
+{
+	const struct abi *abi;
+	const struct fault *faults;
+	size_t nr_faults;
+};
+
+FIXTURE_VARIANT_ADD(call, query) {
+	.abi = &query_abi,
+	.faults = query_faults,
+	.nr_faults = ARRAY_SIZE(query_faults),
+};
+
+#ifdef HAVE_PROCMAP_SCAN
+FIXTURE_VARIANT_ADD(call, scan) {
+	.abi = &scan_abi,
+	.faults = scan_faults,
+	.nr_faults = ARRAY_SIZE(scan_faults),
+};
+#endif
+
+FIXTURE_SETUP(call)
+{
+	set_scene(_metadata, variant->abi, OTHER_PROCESS);
+}
+
+FIXTURE_TEARDOWN(call)
+{
+	leave_scene();
+}
+
+/*
+ * Try each fault by itself, and every pair of faults: the earlier one must be
+ * reported. It is made last, so where both set the same field, it counts.
+ */
+TEST_F(call, with_two_faults_reports_the_earlier_one)
+{
+	const struct fault *const faults = variant->faults;
+	const int fd_of_exited = open_maps_of_exited();
+	const struct attempt good = {
+		.fd = target.fd,
+		.command = variant->abi->command,
+		.arg = variant->abi->ask(start_of(FILE_R), 0, NAME | BUILD_ID),
+	};
+	size_t i, j;
+
+	ASSERT_LE(0, fd_of_exited);
+	ASSERT_EQ(variant->abi->found, try(&good));
+	for (i = 0; i < variant->nr_faults; i++) {
+		for (j = i; j < variant->nr_faults; j++) {
+			struct attempt bad = good;
+
+			make_fault(&bad, &faults[j], fd_of_exited);
+			make_fault(&bad, &faults[i], fd_of_exited);
+			EXPECT_EQ(faults[i].err, try(&bad)) {
+				TH_LOG("%s, with %s", faults[i].name,
+				       faults[j].name);
+			}
+		}
+	}
+}
+
+/* A file whose address space is gone, or never was there. */
+
+enum end { EXITED, EXECED, KERNEL_THREAD };
+
+FIXTURE(gone)
+{
+};
+
+FIXTURE_VARIANT(gone)
+{
+	const struct abi *abi;
+	enum end end;
+};
+
+FIXTURE_VARIANT_ADD(gone, query_of_exited) { &query_abi, EXITED };
+FIXTURE_VARIANT_ADD(gone, query_of_execed) { &query_abi, EXECED };
+FIXTURE_VARIANT_ADD(gone, query_of_kernel_thread) { &query_abi, KERNEL_THREAD };
+#ifdef HAVE_PROCMAP_SCAN
+FIXTURE_VARIANT_ADD(gone, scan_of_exited) { &scan_abi, EXITED };
+FIXTURE_VARIANT_ADD(gone, scan_of_execed) { &scan_abi, EXECED };
+FIXTURE_VARIANT_ADD(gone, scan_of_kernel_thread) { &scan_abi, KERNEL_THREAD };
+#endif
+
+static int be_execed(int control, void *arg)
+{
+	return send_maps(control, arg) ?: execute("/proc/self/exe", control);
+}
+
+FIXTURE_SETUP(gone)
+{
+	make_buffers(_metadata, variant->abi);
+	switch (variant->end) {
+	case EXITED:
+		target.fd = open_maps_of_exited();
+		break;
+	case EXECED:
+		ASSERT_TRUE(start_child(&target.child, be_execed, NULL));
+		target.fd = recv_fd(target.child.control);
+		/* Only the new program reports its user: so it has not exited. */
+		ASSERT_EQ(geteuid(), hear_executed(target.child.control));
+		break;
+	case KERNEL_THREAD:
+		if (!sees_kthreadd())
+			SKIP_SETUP("kthreadd is not visible here");
+		target.fd = open_maps(2);
+		if (target.fd == -EACCES)
+			SKIP_SETUP("only root can open the maps of kthreadd");
+	}
+	ASSERT_LE(0, target.fd);
+}
+
+FIXTURE_TEARDOWN(gone)
+{
+	stop_child(&target.child);
+	close(target.fd);
+}
+
+TEST_F(gone, process_is_esrch)
+{
+	struct procmap_query answer;
+
+	EXPECT_EQ(-ESRCH, find(variant->abi, start_of(FILE_R), 0,
+			       NAME | BUILD_ID, &answer));
+	EXPECT_EQ(-ESRCH, place_of(variant->abi, start_of(FILE_R), 0));
+	EXPECT_EQ(-ESRCH, place_of(variant->abi, 0, NEXT));
+	if (variant->end != EXECED)
+		return;
+	/* The process lives on: opened anew, its file has other mappings. */
+	close(target.fd);
+	target.fd = open_maps(target.child.pid);
+	EXPECT_LT(0, place_of(variant->abi, 0, NEXT));
+}
+
+/*
+ * What only PROCMAP_QUERY has: the size of its structure may leave out the last
+ * fields, and a buffer that is too small is an error.
+ */
+FIXTURE(query)
+{
+};
+
+FIXTURE_SETUP(query)
+{
+	set_scene(_metadata, &query_abi, SELF);
+}
+
+FIXTURE_TEARDOWN(query)
+{
+	leave_scene();
+}
+
+TEST_F(query, without_build_id_field_can_have_a_name)
+{
+	union argument arg = ask_query(start_of(FILE_R), 0, NAME);
+
+	arg.size = offsetof(struct procmap_query, build_id_addr);
+	ASSERT_EQ(0, call(&query_abi, &arg));
+	EXPECT_STREQ(FILE_NAME, buffers.name);
+}
+
+/* An address beyond the size is 0, whatever follows the structure in memory. */
+TEST_F(query, with_a_buffer_size_and_no_field_for_its_address_is_einval)
+{
+	union argument arg = ask_query(start_of(FILE_R), 0, NAME | BUILD_ID);
+
+	arg.size = offsetof(struct procmap_query, build_id_addr);
+	EXPECT_EQ(-EINVAL, call(&query_abi, &arg));
+	arg.size = offsetof(struct procmap_query, vma_name_addr);
+	arg.query.build_id_size = 0;
+	EXPECT_EQ(-EINVAL, call(&query_abi, &arg));
+}
+
+/* The buffer has to hold the NUL of a name, too. */
+TEST_F(query, for_what_is_longer_than_its_buffer_is_enametoolong)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(query_abi.buffers); i++) {
+		const struct buffer *const buffer = &query_abi.buffers[i];
+		uint32_t size;
+
+		for (size = 1; size < buffer->needed; size++) {
+			union argument arg = ask_query(start_of(FILE_R), 0,
+						       NAME | BUILD_ID);
+
+			set_buffer(&arg, buffer, (uintptr_t)&buffers, size);
+			EXPECT_EQ(-ENAMETOOLONG, call(&query_abi, &arg));
+		}
+	}
+}
+
+#ifdef HAVE_PROCMAP_SCAN
+/*
+ * What only PROCMAP_SCAN has: ranges, an array of records, and data that they share.
+ */
+
+FIXTURE(scan)
+{
+};
+
+FIXTURE_VARIANT(scan)
+{
+	enum reader reader;
+};
+
+FIXTURE_VARIANT_ADD(scan, of_itself) { SELF };
+FIXTURE_VARIANT_ADD(scan, of_another) { OTHER_PROCESS };
+FIXTURE_VARIANT_ADD(scan, by_passed_fd) { PASSED_FD };
+
+FIXTURE_SETUP(scan)
+{
+	set_scene(_metadata, &scan_abi, variant->reader);
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+	truth.is_resident = true;
+}
+
+FIXTURE_TEARDOWN(scan)
+{
+	free_truth(&truth);
+	leave_scene();
+}
+
+static uint64_t scene_end(void)
+{
+	return start_of(NR_MAPPINGS);
+}
+
+static struct procmap_scan_arg ask_scene(uint64_t want)
+{
+	return ask(&room, SCENE_START, scene_end(), want);
+}
+
+/* Scan the scene with one field of the argument changed. */
+#define SCAN_WITH(field, value) ({					\
+	struct procmap_scan_arg _arg = ask_scene(0);			\
+									\
+	_arg.field = (value);						\
+	procmap_scan(target.fd, &_arg);					\
+})
+
+static const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
+
+/* Ranges and filters. */
+
+/*
+ * A record has the whole mapping, wherever the range begins and ends. So the next scan
+ * begins past it, and does not return it again.
+ */
+TEST_F(scan, of_every_range_is_that_of_the_text)
+{
+	const uint64_t page = page_size();
+	uint64_t start, end;
+	int i;
+
+	for (start = SCENE_START - page; start <= scene_end(); start += page) {
+		for (end = start + 1; end <= scene_end() + 1; end += page) {
+			for (i = -1; i <= 1; i++) {
+				struct procmap_scan_arg arg =
+					ask(&room, start, end + i, ALL);
+				const int nr = procmap_scan(target.fd, &arg);
+
+				ASSERT_STREQ("", wrong_scan(&truth, &arg, nr)) {
+					TH_LOG("%#jx to %#jx", (uintmax_t)start,
+					       (uintmax_t)end + i);
+				}
+				ASSERT_EQ(end + i, arg.walk_end);
+			}
+		}
+	}
+}
+
+/* A newer harness has a mapping of its own for each test. */
+TEST_F(scan, of_the_whole_address_space_is_that_of_the_text)
+{
+	struct procmap_scan_arg arg;
+	struct room large;
+	size_t calls = 0;
+
+	/* Pages of the program and its libraries may be on a disk only. */
+	truth.is_resident = false;
+	ASSERT_TRUE(make_room(&large, 1024, 64 * 4096));
+	arg = ask(&large, 0, NO_END, ALL);
+	ASSERT_LE(NR_MAPPINGS, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	/* The test's own mappings change as it runs, so they are not compared. */
+	if (variant->reader != SELF) {
+		EXPECT_STREQ("", wrong_walk(target.fd, &truth, &large,
+					    ask(&large, 0, NO_END, ALL), &calls));
+		EXPECT_EQ(1u, calls);
+	}
+	free_room(&large);
+}
+
+/* No process is needed to return nothing, but right arguments are. */
+TEST_F(scan, of_an_empty_range_is_complete_anywhere_for_any_process)
+{
+	const uint64_t addrs[] = {
+		0, end_of(FILE_R), start_of(FILE_R),
+		start_of(FILE_R) + page_size(), -(uint64_t)page_size(),
+	};
+	const int fds[] = { target.fd, open_maps_of_exited() };
+	unsigned int i, j;
+
+	ASSERT_LE(0, fds[1]);
+	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
+		for (j = 0; j < ARRAY_SIZE(fds); j++) {
+			struct procmap_scan_arg arg =
+				ask(&room, addrs[i], addrs[i], ALL);
+
+			EXPECT_EQ(0, procmap_scan(fds[j], &arg));
+			EXPECT_EQ(addrs[i], arg.walk_end);
+			EXPECT_EQ(0u, arg.data_used);
+			arg.want |= 0x04;
+			EXPECT_EQ(-EINVAL, procmap_scan(fds[j], &arg));
+		}
+	}
+}
+
+/* The array of records, and the data. */
+
+/* wrong_walk() makes each walk_end the next start, as callers do. */
+TEST_F(scan, goes_on_where_the_array_was_full)
+{
+	uint64_t filter;
+	uint32_t vec_len;
+	unsigned int i;
+
+	for (filter = 0; filter <= SCAN_FILTERS; filter++) {
+		for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+			for (vec_len = 1; vec_len <= NR_MAPPINGS + 1; vec_len++) {
+				struct procmap_scan_arg arg =
+					ask_scene(wanted[i]);
+				size_t calls = 0;
+
+				arg.filter = filter;
+				arg.vec_len = vec_len;
+				ASSERT_STREQ("", wrong_walk(target.fd, &truth,
+							    &room, arg, &calls)) {
+					TH_LOG("filter %#jx, vec_len %u",
+					       (uintmax_t)filter, vec_len);
+				}
+				if (!filter)
+					ASSERT_LE(NR_MAPPINGS / vec_len, calls);
+			}
+		}
+	}
+}
+
+/* A caller may be built against another version of the record. */
+TEST_F(scan, sets_bytes_of_records_that_the_kernel_does_not_know_to_zero)
+{
+	const uint32_t sizes[] = { 72, 80, 88, 128, 1024, page_size() - 8,
+				   page_size() };
+	struct procmap_scan_arg plain = ask_scene(ALL);
+	const size_t known = sizeof(*room.vec);
+	unsigned int i, n;
+
+	ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &plain));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const size_t all = NR_MAPPINGS * sizes[i];
+		uint8_t *const longer = map_to_page_end(all, PROT_READ |
+							     PROT_WRITE);
+		struct procmap_scan_arg arg = plain;
+
+		memset(longer, FILL, all);
+		arg.vec = (uintptr_t)longer;
+		arg.vma_size = sizes[i];
+		ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
+		for (n = 0; n < NR_MAPPINGS; n++) {
+			const uint8_t *const record = longer + n * sizes[i];
+
+			EXPECT_EQ(0, memcmp(record, &room.vec[n], known));
+			EXPECT_TRUE(is_filled(record + known, sizes[i] - known,
+					      0));
+		}
+	}
+}
+
+/* Where a page has to be faulted in, the kernel copies by another method. */
+TEST_F(scan, writes_longer_records_to_pages_that_are_not_in_memory)
+{
+	struct procmap_scan_arg arg = ask_scene(ALL);
+
+	arg.vec = (uintptr_t)map_room(NR_MAPPINGS * page_size());
+	arg.vma_size = page_size();
+	ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
+}
+
+/* Each error. */
+
+TEST_F(scan, for_an_unknown_want_is_einval)
+{
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++)
+		EXPECT_EQ(1ull << bit & ALL ? NR_MAPPINGS : -EINVAL,
+			  SCAN_WITH(want, 1ull << bit));
+}
+
+TEST_F(scan, from_a_start_that_is_not_aligned_is_einval)
+{
+	uint64_t offset;
+
+	for (offset = 1; offset < page_size(); offset++)
+		EXPECT_EQ(-EINVAL, SCAN_WITH(start, SCENE_START + offset));
+	EXPECT_EQ(NR_MAPPINGS, SCAN_WITH(start, SCENE_START + page_size()));
+}
+
+TEST_F(scan, to_an_end_below_the_start_is_einval)
+{
+	EXPECT_EQ(-EINVAL, SCAN_WITH(end, 0));
+	EXPECT_EQ(-EINVAL, SCAN_WITH(end, SCENE_START - page_size()));
+	EXPECT_EQ(-EINVAL, SCAN_WITH(end, SCENE_START - 1));
+	EXPECT_EQ(0, SCAN_WITH(end, SCENE_START));
+}
+
+TEST_F(scan, to_an_array_at_0_or_not_aligned_is_einval)
+{
+	const uintptr_t vec = (uintptr_t)room.vec;
+	unsigned int offset;
+
+	EXPECT_EQ(-EINVAL, SCAN_WITH(vec, 0));
+	for (offset = 1; offset < 8; offset++)
+		EXPECT_EQ(-EINVAL, SCAN_WITH(vec, vec + offset));
+	EXPECT_EQ(NR_MAPPINGS, SCAN_WITH(vec, vec + 8));
+}
+
+TEST_F(scan, to_an_array_of_no_or_too_many_records_is_einval)
+{
+	EXPECT_EQ(-EINVAL, SCAN_WITH(vec_len, 0));
+	EXPECT_EQ(-EINVAL, SCAN_WITH(vec_len, 0x80000000));
+	EXPECT_EQ(-EINVAL, SCAN_WITH(vec_len, 0xffffffff));
+	EXPECT_EQ(NR_MAPPINGS, SCAN_WITH(vec_len, NR_MAPPINGS));
+	EXPECT_EQ(NR_MAPPINGS, SCAN_WITH(vec_len, 0x7fffffff));
+}
+
+TEST_F(scan, with_a_record_too_small_too_large_or_odd_is_einval)
+{
+	const uint32_t bad[] = {
+		0, 8, 64, 71, 73, 76, 79, 84, page_size() - 1, page_size() + 1,
+		page_size() + 8, 2 * page_size(), 0x80000048, 0xfffffff8,
+	};
+	struct procmap_scan_arg arg = ask_scene(0);
+	unsigned int i;
+
+	arg.vec = (uintptr_t)map_room(NR_MAPPINGS * page_size());
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		arg.vma_size = bad[i];
+		EXPECT_EQ(-EINVAL, procmap_scan(target.fd, &arg)) {
+			TH_LOG("vma_size %u", bad[i]);
+		}
+	}
+	for (arg.vma_size = 72; arg.vma_size <= page_size(); arg.vma_size += 8)
+		EXPECT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
+}
+
+TEST_F(scan, with_half_of_the_data_is_einval_even_if_none_is_wanted)
+{
+	EXPECT_EQ(-EINVAL, SCAN_WITH(data, 0));
+	EXPECT_EQ(-EINVAL, SCAN_WITH(data_size, 0));
+}
+
+TEST_F(scan, to_a_bad_page_behind_the_first_data_is_efault)
+{
+	struct procmap_scan_arg arg = ask_scene(ALL);
+	struct procmap_vma first;
+
+	/* The first that has a name is not the first. */
+	arg.data = 1;
+	EXPECT_EQ(-EFAULT, procmap_scan(target.fd, &arg));
+	arg.end = start_of(SHARED_RW);
+	EXPECT_EQ(SHARED_RW, procmap_scan(target.fd, &arg));
+
+	arg = ask_scene(ALL);
+	ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
+	first = room.vec[SHARED_RW];
+	arg.data = (uintptr_t)map_to_page_end(first.name_size,
+					      PROT_READ | PROT_WRITE);
+	EXPECT_EQ(-EFAULT, procmap_scan(target.fd, &arg));
+	arg.end = start_of(FILE_NONE);
+	EXPECT_EQ(FILE_NONE, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(first.name_size, arg.data_used);
+}
+
+/* The ELF file's name and build ID, by what is wanted. */
+static const uint32_t needed_data[] = {
+	0, sizeof(FILE_NAME), sizeof(build_id),
+	sizeof(FILE_NAME) + sizeof(build_id),
+};
+
+/* Where the range begins in the middle of the mapping, it does not end below that. */
+TEST_F(scan, with_too_little_data_for_the_first_is_enospc)
+{
+	const uint64_t start = start_of(FILE_R) + page_size();
+	unsigned int i;
+	uint32_t size;
+
+	for (i = 1; i < ARRAY_SIZE(wanted); i++) {
+		struct procmap_scan_arg arg =
+			ask(&room, start, end_of(FILE_R), wanted[i]);
+
+		for (size = 0; size < needed_data[i]; size++) {
+			arg.data = size ? (uintptr_t)room.data : 0;
+			arg.data_size = size;
+			arg.data_used = ~0u;
+			ASSERT_EQ(-ENOSPC, procmap_scan(target.fd, &arg));
+			EXPECT_EQ(needed_data[i], arg.data_needed);
+			EXPECT_EQ(0u, arg.data_used);
+			EXPECT_EQ(start, arg.walk_end);
+			EXPECT_EQ(0u, arg.flags);
+		}
+		EXPECT_TRUE(is_filled(room.data, DATA_SIZE, FILL));
+		arg.data_size = arg.data_needed;
+		ASSERT_EQ(1, procmap_scan(target.fd, &arg));
+		EXPECT_EQ(needed_data[i], arg.data_used);
+		EXPECT_EQ(0u, arg.data_needed);
+		memset(room.data, FILL, DATA_SIZE);
+	}
+}
+
+/*
+ * What is needed is known before it is an error. If the array is full as well, it may be
+ * known or not.
+ */
+TEST_F(scan, goes_on_with_as_much_data_as_it_needs)
+{
+	const uint64_t filters[] = { 0, R | FILE_BACKED };
+	const uint64_t wants[] = { ALL, BUILD_IDS };
+	const uint32_t vec_lens[] = { 64, 1 };
+	size_t calls = 0;
+	unsigned int i, j;
+	uint32_t size;
+
+	for (i = 0; i < ARRAY_SIZE(filters); i++) {
+		for (j = 0; j < ARRAY_SIZE(vec_lens); j++) {
+			for (size = 0; size <= 200; size++) {
+				struct procmap_scan_arg arg =
+					ask_scene(wants[i]);
+
+				arg.filter = filters[i];
+				arg.vec_len = vec_lens[j];
+				arg.data_size = size;
+				ASSERT_STREQ("", wrong_walk(target.fd, &truth,
+							    &room, arg,
+							    &calls)) {
+					TH_LOG("data_size %u", size);
+				}
+			}
+		}
+	}
+	EXPECT_LT(8 * 200u, calls);
+}
+
+/*
+ * Mappings of one page each, of one file or of many. Records may share names and
+ * build IDs, or not, but each must have those of its own mapping.
+ */
+
+static uint64_t page_of(unsigned int page)
+{
+	return SCENE_START + page * page_size();
+}
+
+static bool map_page_of(unsigned int page, int fd, int flags)
+{
+	/* Neighbours differ, or the kernel would merge them. */
+	const int prot = page % 2 ? PROT_READ : PROT_READ | PROT_EXEC;
+	void *const addr = (void *)(uintptr_t)page_of(page);
+
+	return mmap(addr, page_size(), prot,
+		    MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, fd,
+		    0) == addr;
+}
+
+/* An ELF file whose name has @name_size bytes. */
+static int make_named_elf(size_t name_size)
+{
+	char name[250] = "";
+	int fd;
+
+	memset(name, 'n', name_size);
+	fd = memfd_create(name, MFD_CLOEXEC);
+	return write_elf(fd, build_id) ? fd : -1;
+}
+
+#define NR_ROOM		1024
+#define ROOM_DATA_SIZE	(64 * 4096)
+
+/* The room is enough for all of them, also if none shares anything. */
+static void set_pages(struct __test_metadata *const _metadata)
+{
+	make_scan_buffers(_metadata, NR_ROOM, ROOM_DATA_SIZE);
+	target.fd = open_maps(0);
+	ASSERT_LE(0, target.fd);
+}
+
+/* @nr_pages: as far as the scan goes. @nr: so many of them are mapped. */
+static void scan_pages(struct __test_metadata *const _metadata,
+		       unsigned int nr_pages, unsigned int nr)
+{
+	struct procmap_scan_arg arg = ask(&room, SCENE_START, page_of(nr_pages),
+					  ALL);
+
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+	truth.is_resident = true;
+	ASSERT_EQ((int)nr, procmap_scan(target.fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, nr));
+	EXPECT_EQ(arg.end, arg.walk_end);
+	free_truth(&truth);
+}
+
+FIXTURE(files)
+{
+};
+
+FIXTURE_SETUP(files)
+{
+	set_pages(_metadata);
+}
+
+FIXTURE_TEARDOWN(files)
+{
+	close(target.fd);
+}
+
+TEST_F(files, between_memory)
+{
+	const int fd = make_named_elf(4);
+	unsigned int i;
+
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, i % 3 ? -1 : fd,
+					i % 3 ? MAP_ANONYMOUS : 0));
+	scan_pages(_metadata, 300, 300);
+}
+
+TEST_F(files, that_were_opened_more_than_once)
+{
+	char path[32];
+	unsigned int i;
+	int fd;
+
+	sprintf(path, "/proc/self/fd/%d", make_named_elf(4));
+	for (i = 0; i < 300; i++) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		ASSERT_TRUE(map_page_of(i, fd, 0));
+		close(fd);
+	}
+	scan_pages(_metadata, 300, 300);
+}
+
+/* One file with two paths, by turns: what is shared by inode is wrong. */
+TEST_F(files, that_have_two_paths_keep_them)
+{
+	char first[] = "/tmp/procmap-abi-XXXXXX", second[64];
+	int fds[2];
+	unsigned int i;
+
+	fds[0] = mkstemp(first);
+	snprintf(second, sizeof(second), "%.24s-2", first);
+	ASSERT_TRUE(write_elf(fds[0], build_id));
+	ASSERT_EQ(0, link(first, second));
+	fds[1] = open(second, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fds[1]);
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2], 0));
+	scan_pages(_metadata, 300, 300);
+	EXPECT_EQ(0, unlink(first));
+	EXPECT_EQ(0, unlink(second));
+}
+
+TEST_F(files, that_are_many_are_all_returned)
+{
+	unsigned int i;
+
+	for (i = 0; i < 200; i++)
+		ASSERT_TRUE(map_page_of(i, make_named_elf(4 + i), 0));
+	scan_pages(_metadata, 200, 200);
+}
+
+/* Each twice, and all of them again. Names that take the same room must not be mixed. */
+TEST_F(files, that_take_turns_are_all_returned)
+{
+	char name[16];
+	int fds[100];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		sprintf(name, "file %03u", i);
+		fds[i] = memfd_create(name, MFD_CLOEXEC);
+	}
+	for (i = 0; i < 400; i++)
+		ASSERT_TRUE(map_page_of(i, fds[i / 2 % ARRAY_SIZE(fds)], 0));
+	scan_pages(_metadata, 400, 400);
+}
+
+/* Only the build IDs differ: what is shared by the name is wrong. */
+TEST_F(files, of_one_name_keep_their_build_ids)
+{
+	uint8_t id[20];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 200; i++) {
+		memset(id, i, sizeof(id));
+		fd = memfd_create("same", MFD_CLOEXEC);
+		ASSERT_TRUE(write_elf(fd, id));
+		ASSERT_TRUE(map_page_of(i, fd, 0));
+	}
+	scan_pages(_metadata, 200, 200);
+}
+
+#define NR_NEIGHBOURS	300
+
+FIXTURE(neighbours)
+{
+};
+
+FIXTURE_VARIANT(neighbours)
+{
+	size_t name_size;
+};
+
+FIXTURE_VARIANT_ADD(neighbours, of_a_short_name) {
+	.name_size = 4,
+};
+
+/* "/memfd:" goes before it, and " (deleted)" follows. */
+FIXTURE_VARIANT_ADD(neighbours, of_a_name_of_256_bytes) {
+	.name_size = 256 - 7 - 10 - 1,
+};
+
+FIXTURE_VARIANT_ADD(neighbours, of_a_name_of_257_bytes) {
+	.name_size = 257 - 7 - 10 - 1,
+};
+
+FIXTURE_SETUP(neighbours)
+{
+	const int fd = make_named_elf(variant->name_size);
+	unsigned int i;
+
+	set_pages(_metadata);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < NR_NEIGHBOURS; i++)
+		ASSERT_TRUE(map_page_of(i, fd, 0));
+}
+
+FIXTURE_TEARDOWN(neighbours)
+{
+	close(target.fd);
+}
+
+/* Writing to a page faults if it is not in memory, or if it is the zero page. */
+TEST_F(neighbours, have_name_and_build_id_wherever_they_are_written)
+{
+	const size_t vec_size = NR_ROOM * sizeof(*room.vec);
+
+	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
+	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+	ASSERT_EQ(0, madvise(room.data, ROOM_DATA_SIZE, MADV_DONTNEED));
+	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
+	ASSERT_EQ(0, madvise(room.data, ROOM_DATA_SIZE, MADV_DONTNEED));
+	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
+	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_POPULATE_READ));
+	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+}
+
+/* Any other error after the first record ends the scan early instead. */
+TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
+{
+	static const uint32_t sizes[] = { 72, 80 };
+	unsigned int fits, i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (fits = 0; fits < NR_NEIGHBOURS; fits++) {
+			const size_t size = (fits + 1) * sizes[i] - 8;
+			uint8_t *const vec =
+				map_to_page_end(size, PROT_READ | PROT_WRITE);
+			struct procmap_scan_arg arg =
+				ask(&room, SCENE_START, page_of(NR_NEIGHBOURS),
+				    ALL);
+
+			/* The last bytes of one record cannot be written. */
+			arg.vec = (uintptr_t)vec;
+			arg.vma_size = sizes[i];
+			EXPECT_EQ(-EFAULT, procmap_scan(target.fd, &arg));
+			arg.vec_len = fits ?: 1;
+			EXPECT_EQ(fits ? (int)fits : -EFAULT,
+				  procmap_scan(target.fd, &arg));
+		}
+	}
+}
+
+/* Whatever they share, what each of them needs by itself is enough. */
+TEST_F(neighbours, need_no_more_room_than_one_copy_each)
+{
+	struct procmap_scan_arg arg = ask(&room, SCENE_START,
+					  page_of(NR_NEIGHBOURS), ALL);
+	uint32_t needed;
+
+	arg.data_size = 1;
+	ASSERT_EQ(-ENOSPC, procmap_scan(target.fd, &arg));
+	needed = arg.data_needed;
+	arg.data_size = needed;
+	ASSERT_LE(1, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(needed, arg.data_used);
+
+	arg.data_size = NR_NEIGHBOURS * needed;
+	arg.data = (uintptr_t)map_to_page_end(arg.data_size,
+					      PROT_READ | PROT_WRITE);
+	ASSERT_EQ(NR_NEIGHBOURS, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(arg.end, arg.walk_end);
+}
+
+/* A file whose path is about as long as PATH_MAX. */
+FIXTURE(long_path)
+{
+	char *top;
+	unsigned int depth;
+	char name[NAME_MAX + 1];
+};
+
+FIXTURE_VARIANT(long_path)
+{
+	size_t length;		/* of the path, without its NUL */
+	bool too_long;
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_the_longest) {
+	.length = PATH_MAX - 1,
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_one_byte_too_long) {
+	.length = PATH_MAX,
+	.too_long = true,
+};
+
+FIXTURE_VARIANT_ADD(long_path, that_is_far_too_long) {
+	.length = 3 * PATH_MAX,
+	.too_long = true,
+};
+
+#define DEEP_NAME_LENGTH	200
+/* The file has two pages in a row, others have those before and after. */
+#define PAGE_OF_LONG_PATH	2
+#define NR_LONG_PATH_PAGES	6
+
+/* No path of that length can be passed to a system call: go there step by step. */
+static void descend(struct __test_metadata *const _metadata,
+		    struct _test_data_long_path *self, size_t length)
+{
+	char top[] = "/tmp/procmap-abi-XXXXXX", deep[DEEP_NAME_LENGTH + 1] = "";
+	char cwd[PATH_MAX];
+	size_t left;
+
+	ASSERT_TRUE(!!mkdtemp(top));
+	self->top = strdup(top);
+	ASSERT_EQ(0, chdir(top));
+	/* As the kernel shows it, whatever /tmp is. */
+	ASSERT_TRUE(!!getcwd(cwd, sizeof(cwd)));
+	memset(deep, 'd', DEEP_NAME_LENGTH);
+	for (left = length - strlen(cwd); left > NAME_MAX;
+	     left -= DEEP_NAME_LENGTH + 1) {
+		ASSERT_EQ(0, mkdir(deep, 0700));
+		ASSERT_EQ(0, chdir(deep));
+		self->depth++;
+	}
+	memset(self->name, 'f', left - 1);
+}
+
+FIXTURE_SETUP(long_path)
+{
+	unsigned int i;
+	int fd;
+
+	set_pages(_metadata);
+	descend(_metadata, self, variant->length);
+	fd = open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	ASSERT_TRUE(write_elf(fd, build_id));
+	for (i = 0; i < NR_LONG_PATH_PAGES; i++)
+		ASSERT_TRUE(map_page_of(i, i / 2 == PAGE_OF_LONG_PATH / 2 ?
+					   fd : make_named_elf(4 + i), 0));
+	close(fd);
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+	truth.is_resident = true;
+}
+
+FIXTURE_TEARDOWN(long_path)
+{
+	char deep[DEEP_NAME_LENGTH + 1] = "";
+
+	memset(deep, 'd', DEEP_NAME_LENGTH);
+	EXPECT_EQ(0, unlink(self->name));
+	while (self->depth--) {
+		EXPECT_EQ(0, chdir(".."));
+		EXPECT_EQ(0, rmdir(deep));
+	}
+	EXPECT_EQ(0, rmdir(self->top));
+	free_truth(&truth);
+	close(target.fd);
+}
+
+static struct procmap_scan_arg ask_long_path(uint64_t want)
+{
+	return ask(&room, SCENE_START, page_of(NR_LONG_PATH_PAGES), want);
+}
+
+TEST_F(long_path, is_whole_in_the_text_and_may_be_an_error_of_a_query)
+{
+	const uint64_t addr = page_of(PAGE_OF_LONG_PATH);
+	struct procmap_query query;
+	char name[2 * PATH_MAX];
+
+	EXPECT_EQ(variant->length, strlen(line_at(&truth.maps, addr)->name));
+	EXPECT_EQ(variant->too_long ? -ENAMETOOLONG : 0,
+		  query_name(target.fd, addr, 0, &query, name, sizeof(name)));
+}
+
+/* Its record has no name, but all else. */
+TEST_F(long_path, is_a_flag_of_a_record)
+{
+	struct procmap_scan_arg arg = ask_long_path(ALL);
+	const struct procmap_vma *const vma = &room.vec[PAGE_OF_LONG_PATH];
+	unsigned int i;
+
+	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(arg.end, arg.walk_end);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(variant->too_long,
+			  !!(vma[i].flags & PROCMAP_VMA_NAME_TOO_LONG));
+		EXPECT_EQ(variant->too_long ? 0 : variant->length + 1,
+			  vma[i].name_size);
+		EXPECT_EQ(sizeof(build_id), vma[i].build_id_size);
+		EXPECT_TRUE(is_data(&arg, vma[i].build_id_offset, build_id,
+				    sizeof(build_id)));
+	}
+}
+
+/* Only where names are wanted, and the filters let it through, it has the flag. */
+TEST_F(long_path, does_not_end_a_walk_whatever_is_wanted)
+{
+	const uint64_t filters[] = { 0, X, W };
+	size_t calls = 0;
+	unsigned int i, j;
+	uint32_t vec_len;
+
+	for (i = 0; i < ARRAY_SIZE(filters); i++) {
+		for (j = 0; j < ARRAY_SIZE(wanted); j++) {
+			for (vec_len = 1; vec_len <= NR_LONG_PATH_PAGES;
+			     vec_len++) {
+				struct procmap_scan_arg arg =
+					ask_long_path(wanted[j]);
+
+				arg.filter = filters[i];
+				arg.vec_len = vec_len;
+				EXPECT_STREQ("", wrong_walk(target.fd, &truth,
+							    &room, arg,
+							    &calls));
+			}
+		}
+	}
+}
+
+/* What is not returned needs no room. */
+TEST_F(long_path, needs_no_data_if_it_is_too_long)
+{
+	const uint32_t name_size = variant->too_long ? 0 : variant->length + 1;
+	const uint32_t needed = name_size + sizeof(build_id);
+	struct procmap_scan_arg arg = ask_long_path(ALL);
+
+	arg.start = page_of(PAGE_OF_LONG_PATH);
+	arg.data_size = needed - 1;
+	EXPECT_EQ(-ENOSPC, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(needed, arg.data_needed);
+	arg.data_size = needed;
+	/* The other page of the file may share it. */
+	EXPECT_LE(1, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(needed, arg.data_used);
+
+	arg = ask_long_path(NAMES);
+	arg.start = page_of(PAGE_OF_LONG_PATH);
+	arg.end = page_of(PAGE_OF_LONG_PATH + 2);
+	arg.data = 0;
+	arg.data_size = 0;
+	EXPECT_EQ(variant->too_long ? 2 : -ENOSPC,
+		  procmap_scan(target.fd, &arg));
+}
+
+/* Deleted, it has a longer path: what decides is what would be returned. */
+TEST_F(long_path, is_too_long_once_it_is_deleted)
+{
+	struct procmap_scan_arg arg = ask_long_path(ALL);
+
+	ASSERT_EQ(0, unlink(self->name));
+	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(target.fd, &arg));
+	EXPECT_EQ((uint64_t)(R | X | FILE_BACKED | PROCMAP_VMA_NAME_TOO_LONG),
+		  room.vec[PAGE_OF_LONG_PATH].flags);
+	/* The fixture removes it. */
+	close(open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700));
+}
+
+/*
+ * A file whose pages are on a disk only, mapped twice. Nobody touches the mappings.
+ */
+FIXTURE(file_on_disk)
+{
+	int file;
+};
+
+#define NR_DISK_PAGES	2
+
+/* Is the page that has the headers and the build ID in memory? */
+static bool is_resident(void)
+{
+	unsigned char resident = 0;
+
+	return mincore((void *)(uintptr_t)page_of(0), page_size(), &resident) ||
+	       resident & 1;
+}
+
+FIXTURE_SETUP(file_on_disk)
+{
+	const char *missing;
+	unsigned int i;
+
+	set_pages(_metadata);
+	missing = mount_scratch_ext4();
+	if (missing)
+		SKIP_SETUP(missing);
+	self->file = open(SCRATCH_EXT4 "/file", O_RDWR | O_CREAT | O_CLOEXEC,
+			  0700);
+	ASSERT_TRUE(write_elf(self->file, build_id));
+	for (i = 0; i < NR_DISK_PAGES; i++)
+		ASSERT_TRUE(map_page_of(i, self->file, 0));
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+	ASSERT_EQ(0, fsync(self->file));
+	ASSERT_EQ(0, posix_fadvise(self->file, 0, 0, POSIX_FADV_DONTNEED));
+	ASSERT_FALSE(is_resident());
+}
+
+FIXTURE_TEARDOWN(file_on_disk)
+{
+	free_truth(&truth);
+	close(self->file);
+	close(target.fd);
+}
+
+static struct procmap_scan_arg ask_disk_pages(uint64_t want)
+{
+	return ask(&room, SCENE_START, page_of(NR_DISK_PAGES), want);
+}
+
+TEST_F(file_on_disk, has_a_flag_and_no_data_where_its_build_id_is_wanted)
+{
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		const bool not_read = wanted[i] & BUILD_IDS;
+		struct procmap_scan_arg arg = ask_disk_pages(wanted[i]);
+
+		if (wanted[i] == BUILD_IDS) {
+			arg.data = 0;
+			arg.data_size = 0;
+		}
+		ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
+		EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_DISK_PAGES));
+		for (n = 0; n < NR_DISK_PAGES; n++) {
+			EXPECT_EQ(not_read, !!(room.vec[n].flags &
+					       PROCMAP_VMA_BUILD_ID_NOT_READ));
+			EXPECT_EQ(0u, room.vec[n].build_id_size);
+		}
+	}
+}
+
+TEST_F(file_on_disk, is_read_by_no_scan_and_by_a_query)
+{
+	struct procmap_scan_arg arg = ask_disk_pages(ALL);
+	struct procmap_query query;
+
+	ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
+	EXPECT_FALSE(is_resident());
+	ASSERT_EQ(0, query_build_id(target.fd, page_of(0), &query,
+				    buffers.build_id, sizeof(build_id)));
+	EXPECT_EQ(sizeof(build_id), query.build_id_size);
+	EXPECT_EQ(0, memcmp(build_id, buffers.build_id, sizeof(build_id)));
+}
+
+TEST_F(file_on_disk, has_its_build_id_once_it_is_in_memory)
+{
+	struct procmap_scan_arg arg = ask_disk_pages(ALL);
+	char byte;
+
+	ASSERT_EQ(1, pread(self->file, &byte, 1, 0));
+	ASSERT_TRUE(is_resident());
+	truth.is_resident = true;
+	ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_DISK_PAGES));
+	EXPECT_EQ(sizeof(build_id), room.vec->build_id_size);
+}
+
+/*
+ * The generation of an address space: every call that changes mappings moves it, what
+ * only reads does not. A kernel that does not know when an address space changes returns
+ * 0, and takes none that is passed in for that of the address space. One that does know
+ * returns nothing as long as it is the same.
+ */
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA		0x53564d41
+#define PR_SET_VMA_ANON_NAME	0
+#endif
+
+#define AREA_PAGES	8
+#define STACK_GROWTH	0x100000
+
+/* What the target does: the calls that change mappings first, on private memory. */
+
+static bool do_mmap(char *area)
+{
+	return mmap(area + page_size(), page_size(), PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+static bool do_munmap(char *area)
+{
+	return !munmap(area + page_size(), page_size());
+}
+
+static bool do_mprotect(char *area)
+{
+	return !mprotect(area + page_size(), page_size(), PROT_READ);
+}
+
+static bool do_mremap(char *area)
+{
+	return mremap(area, AREA_PAGES * page_size(), 2 * AREA_PAGES * page_size(),
+		      MREMAP_MAYMOVE) != MAP_FAILED;
+}
+
+static bool do_brk(char *area)
+{
+	(void)area;
+	return sbrk(page_size()) != (void *)-1;
+}
+
+static bool do_mlock(char *area)
+{
+	return !mlock(area + page_size(), page_size());
+}
+
+static bool do_madvise(char *area)
+{
+	return !madvise(area + page_size(), page_size(), MADV_DONTFORK);
+}
+
+static bool do_name(char *area)
+{
+	return !prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, area, page_size(), "name");
+}
+
+static bool do_grow_stack(char *area)
+{
+	char frame[STACK_GROWTH];
+
+	(void)area;
+	return read_file("/proc/self/comm", frame, sizeof(frame));
+}
+
+/* And those that do not. */
+
+static bool do_nothing(char *area)
+{
+	return area;
+}
+
+static bool do_read_text(char *area)
+{
+	char text[256];
+
+	(void)area;
+	return read_file("/proc/self/maps", text, sizeof(text));
+}
+
+static bool do_query(char *area)
+{
+	struct procmap_query query;
+	const int fd = open_maps(0);
+	const int err = query_fields(fd, (uintptr_t)area, 0, &query);
+
+	close(fd);
+	return !err;
+}
+
+static bool do_write_to_a_page(char *area)
+{
+	area[0] = 1;
+	return true;
+}
+
+struct change {
+	bool (*make)(char *area);
+};
+
+/* Make the change whenever it hears, and send 0 or -errno. */
+static int be_changing(int control, void *arg)
+{
+	const struct change *const change = arg;
+	char *const area = map_room(AREA_PAGES * page_size());
+	int err = 0;
+
+	/* So that reading allocates nothing for the first time. */
+	if (!area || !do_read_text(area) || !map_page_of(0, make_named_elf(4), 0))
+		return 1;
+	while (write(control, &err, sizeof(err)) == sizeof(err) && await(control))
+		err = change->make(area) ? 0 : -errno;
+	return 1;
+}
+
+/* Returns 0, or -errno if the change could not be made. */
+static int hear_of_change(void)
+{
+	int err;
+
+	if (read(target.child.control, &err, sizeof(err)) != sizeof(err))
+		return -EPIPE;
+	return err;
+}
+
+static void start_changing(struct __test_metadata *const _metadata,
+			   bool (*make)(char *area))
+{
+	struct change change = { .make = make };
+
+	make_scan_buffers(_metadata, NR_ROOM, ROOM_DATA_SIZE);
+	ASSERT_TRUE(start_child(&target.child, be_changing, &change));
+	ASSERT_EQ(0, hear_of_change());
+	target.fd = open_maps(target.child.pid);
+	ASSERT_LE(0, target.fd);
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+}
+
+static void stop_changing(void)
+{
+	stop_child(&target.child);
+	free_truth(&truth);
+	close(target.fd);
+}
+
+static struct procmap_scan_arg ask_since(uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask(&room, 0, NO_END, ALL);
+
+	arg.known_generation = generation;
+	return arg;
+}
+
+/* Returns the generation, of a scan that has to be complete. */
+static uint64_t scan_since(struct __test_metadata *const _metadata,
+			   uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask_since(generation);
+	const int nr = procmap_scan(target.fd, &arg);
+
+	EXPECT_EQ((int)truth.maps.nr, nr);
+	EXPECT_STREQ("", wrong_scan(&truth, &arg, nr));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	EXPECT_EQ(0u, arg.flags);
+	return arg.generation;
+}
+
+/* The kernel knows that nothing has changed since, if it knows the generation. */
+static void expect_nothing_since(struct __test_metadata *const _metadata,
+				 uint64_t generation)
+{
+	struct procmap_scan_arg arg = ask_since(generation);
+
+	if (!generation) {
+		EXPECT_EQ(0u, scan_since(_metadata, 0));
+		return;
+	}
+	memset(room.vec, FILL, sizeof(*room.vec));
+	memset(room.data, FILL, page_size());
+	EXPECT_EQ(0, procmap_scan(target.fd, &arg));
+	EXPECT_EQ(NO_END, arg.walk_end);
+	EXPECT_EQ(generation, arg.generation);
+	EXPECT_EQ(0u, arg.data_used);
+	EXPECT_EQ(0u, arg.data_needed);
+	EXPECT_EQ(0u, arg.flags);
+	EXPECT_TRUE(is_filled(room.vec, sizeof(*room.vec), FILL));
+	EXPECT_TRUE(is_filled(room.data, page_size(), FILL));
+}
+
+FIXTURE(generation)
+{
+};
+
+FIXTURE_VARIANT(generation)
+{
+	bool (*make)(char *area);
+	bool changes;
+};
+
+FIXTURE_VARIANT_ADD(generation, mmap) { do_mmap, true };
+FIXTURE_VARIANT_ADD(generation, munmap) { do_munmap, true };
+FIXTURE_VARIANT_ADD(generation, mprotect) { do_mprotect, true };
+FIXTURE_VARIANT_ADD(generation, mremap) { do_mremap, true };
+FIXTURE_VARIANT_ADD(generation, brk) { do_brk, true };
+FIXTURE_VARIANT_ADD(generation, mlock) { do_mlock, true };
+FIXTURE_VARIANT_ADD(generation, madvise) { do_madvise, true };
+FIXTURE_VARIANT_ADD(generation, name) { do_name, true };
+FIXTURE_VARIANT_ADD(generation, grow_stack) { do_grow_stack, true };
+FIXTURE_VARIANT_ADD(generation, nothing) { do_nothing, false };
+FIXTURE_VARIANT_ADD(generation, read_text) { do_read_text, false };
+FIXTURE_VARIANT_ADD(generation, query) { do_query, false };
+FIXTURE_VARIANT_ADD(generation, write_to_a_page) { do_write_to_a_page, false };
+
+FIXTURE_SETUP(generation)
+{
+	start_changing(_metadata, variant->make);
+}
+
+FIXTURE_TEARDOWN(generation)
+{
+	stop_changing();
+}
+
+TEST_F(generation, moves_with_mappings_only)
+{
+	const uint64_t generation = scan_since(_metadata, 0);
+	int err;
+
+	expect_nothing_since(_metadata, generation);
+	ASSERT_TRUE(notify(target.child.control));
+	err = hear_of_change();
+	if (err)
+		SKIP(return, "this kernel cannot do that: %s", strerror(-err));
+	free_truth(&truth);
+	ASSERT_EQ(0, read_truth(target.fd, &truth));
+	if (!generation || !variant->changes) {
+		expect_nothing_since(_metadata, generation);
+		return;
+	}
+	EXPECT_NE(generation, scan_since(_metadata, generation));
+	EXPECT_NE(0u, scan_since(_metadata, generation));
+}
+
+FIXTURE(same_generation)
+{
+};
+
+FIXTURE_SETUP(same_generation)
+{
+	start_changing(_metadata, do_nothing);
+}
+
+FIXTURE_TEARDOWN(same_generation)
+{
+	stop_changing();
+}
+
+TEST_F(same_generation, is_known)
+{
+	if (!scan_since(_metadata, 0))
+		SKIP(return, "this kernel does not count changes of mappings");
+}
+
+TEST_F(same_generation, is_not_that_of_another_time)
+{
+	static const uint64_t others[] = {
+		1, 2, 3, INT_MAX, UINT_MAX, 1ull << 32, 1ull << 63, ~0ull,
+	};
+	const uint64_t generation = scan_since(_metadata, 0);
+	unsigned int i;
+
+	EXPECT_EQ(generation, scan_since(_metadata, generation + 2));
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i] != generation)
+			EXPECT_EQ(generation, scan_since(_metadata, others[i]));
+}
+
+/* All calls of a scan have that of the first as long as nothing changes. */
+TEST_F(same_generation, is_returned_throughout_a_scan)
+{
+	const uint64_t generation = scan_since(_metadata, 0);
+	struct procmap_scan_arg arg = ask(&room, 0, NO_END, ALL);
+	unsigned int calls;
+
+	arg.vec_len = 2;
+	for (calls = 0; arg.walk_end != arg.end; calls++) {
+		ASSERT_LE(0, procmap_scan(target.fd, &arg));
+		ASSERT_EQ(generation, arg.generation);
+		ASSERT_EQ(0u, arg.flags);
+		go_on(&arg);
+	}
+	EXPECT_LT(1u, calls);
+}
+
+/* Whatever the generation, the arguments have to be right and the process there. */
+TEST_F(same_generation, is_looked_at_after_errors)
+{
+	const uint64_t generation = scan_since(_metadata, 0);
+	struct procmap_scan_arg arg;
+
+	arg = ask_since(generation);
+	arg.want |= 0x04;
+	EXPECT_EQ(-EINVAL, procmap_scan(target.fd, &arg));
+	arg = ask_since(generation);
+	arg.vec = 0;
+	EXPECT_EQ(-EINVAL, procmap_scan(target.fd, &arg));
+	stop_child(&target.child);
+	arg = ask_since(generation);
+	EXPECT_EQ(-ESRCH, procmap_scan(target.fd, &arg));
+}
+#endif /* HAVE_PROCMAP_SCAN */
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test that a FUSE server that never answers cannot stop who looks up build IDs: no
+ * ioctl reads from it, or from a file system above it. Such files have a build ID
+ * only if its pages are resident.
+ */
+/* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
+#include <linux/posix_types.h>
+#include <linux/fuse.h>
+#include <linux/keyctl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "procmap-build-id.h"
+
+#define FUSE_MOUNT	SCRATCH "/fuse"
+#define FUSE_FILE_ID	2
+#define FUSE_READ_MAX	(128u << 10)
+#define UPPER_MOUNT	SCRATCH "/upper"
+#define EMPTY		SCRATCH "/empty"
+
+/* Seconds that attributes are valid: longer than a test takes. */
+#define VALID		900
+
+static const uint8_t build_id[ID_MAX] = "a build ID on FUSE";
+
+struct fuse {
+	struct child server;
+	int device;
+	int content;		/* of the one file that it serves */
+	uint32_t open_flags;
+	/* It reports a read, and never answers it. In memory that is shared with it. */
+	atomic_bool *stalls;
+};
+
+struct fuse_request {
+	struct fuse_in_header header;
+	union {
+		struct fuse_init_in init;
+		struct fuse_read_in read;
+		char bytes[FUSE_MIN_READ_BUFFER];
+	} arg;
+};
+
+struct fuse_reply {
+	struct fuse_out_header header;
+	union {
+		struct fuse_init_out init;
+		struct fuse_entry_out entry;
+		struct fuse_attr_out attr;
+		struct fuse_open_out open;
+		struct fuse_statfs_out statfs;
+		char bytes[FUSE_READ_MAX];
+	} arg;
+};
+
+/* Every node but the root is the file. */
+static struct fuse_attr attr_of(const struct fuse *fuse, uint64_t node)
+{
+	const bool is_root = node == FUSE_ROOT_ID;
+
+	return (struct fuse_attr) {
+		.ino = node,
+		.mode = is_root ? S_IFDIR | 0700 : S_IFREG | 0700,
+		.size = is_root ? 0 : lseek(fuse->content, 0, SEEK_END),
+		.nlink = 1,
+	};
+}
+
+static int read_content(const struct fuse *fuse, int control,
+			const struct fuse_read_in *read, char *bytes)
+{
+	if (*fuse->stalls && (!notify(control) || !await(control)))
+		return -EIO;
+	return pread(fuse->content, bytes,
+		     read->size < FUSE_READ_MAX ? read->size : FUSE_READ_MAX,
+		     read->offset);
+}
+
+/* Returns the size of the answer, or -errno. */
+static int answer(const struct fuse *fuse, int control,
+		  const struct fuse_request *request, struct fuse_reply *reply)
+{
+	memset(&reply->arg, 0, sizeof(struct fuse_entry_out));
+	switch (request->header.opcode) {
+	case FUSE_INIT:
+		reply->arg.init.major = FUSE_KERNEL_VERSION;
+		reply->arg.init.minor = FUSE_KERNEL_MINOR_VERSION;
+		reply->arg.init.max_readahead = request->arg.init.max_readahead;
+		reply->arg.init.max_write = page_size();
+		return sizeof(reply->arg.init);
+	case FUSE_LOOKUP:
+		reply->arg.entry.nodeid = FUSE_FILE_ID;
+		reply->arg.entry.entry_valid = VALID;
+		reply->arg.entry.attr_valid = VALID;
+		reply->arg.entry.attr = attr_of(fuse, FUSE_FILE_ID);
+		return sizeof(reply->arg.entry);
+	case FUSE_GETATTR:
+		reply->arg.attr.attr_valid = VALID;
+		reply->arg.attr.attr = attr_of(fuse, request->header.nodeid);
+		return sizeof(reply->arg.attr);
+	case FUSE_OPEN:
+		reply->arg.open.open_flags = fuse->open_flags;
+		return sizeof(reply->arg.open);
+	case FUSE_STATFS:
+		reply->arg.statfs.st.namelen = NAME_MAX;
+		return sizeof(reply->arg.statfs);
+	case FUSE_READ:
+		return read_content(fuse, control, &request->arg.read,
+				    reply->arg.bytes);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* Serve until the file system is unmounted. */
+static int be_fuse_server(int control, void *arg)
+{
+	static struct fuse_request request;
+	static struct fuse_reply reply;
+	const struct fuse *const fuse = arg;
+	int size;
+
+	while (read(fuse->device, &request, sizeof(request)) > 0) {
+		size = answer(fuse, control, &request, &reply);
+		reply.header.unique = request.header.unique;
+		reply.header.error = size < 0 ? size : 0;
+		reply.header.len = sizeof(reply.header) + (size < 0 ? 0 : size);
+		/* Whoever asked may be dead, or expect no answer. */
+		if (write(fuse->device, &reply, reply.header.len) < 0 &&
+		    errno != ENOENT)
+			return 1;
+	}
+	return 0;
+}
+
+/* Mount it in the scratch directory. Returns NULL, or why it cannot be mounted. */
+static const char *mount_fuse(struct fuse *fuse)
+{
+	char options[64];
+
+	fuse->device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fuse->device < 0)
+		return "no FUSE device, CONFIG_FUSE_FS";
+	fuse->stalls = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse->device);
+	if (fuse->stalls == MAP_FAILED || mkdir(FUSE_MOUNT, 0700) ||
+	    mkdir(UPPER_MOUNT, 0700) ||
+	    mount("fuse", FUSE_MOUNT, "fuse", 0, options) ||
+	    !start_child(&fuse->server, be_fuse_server, fuse))
+		return "cannot mount a FUSE file system";
+	/* The server's end has to be the last. */
+	close(fuse->device);
+	return NULL;
+}
+
+/* Become root in a user namespace of its own. Returns NULL, or why that cannot be. */
+static const char *enter_user_namespace(void)
+{
+	char map[32];
+
+	snprintf(map, sizeof(map), "0 %u 1", getuid());
+	return unshare(CLONE_NEWUSER) || !write_file("/proc/self/uid_map", map) ||
+	       !write_file("/proc/self/setgroups", "deny") ||
+	       !write_file("/proc/self/gid_map", map) ?
+	       "no user namespaces, CONFIG_USER_NS" : NULL;
+}
+
+static const char *mount_overlay(void)
+{
+	return mkdir(EMPTY, 0700) ||
+	       mount("overlay", UPPER_MOUNT, "overlay", MS_RDONLY,
+		     "lowerdir=" FUSE_MOUNT ":" EMPTY) ?
+	       "no overlay, CONFIG_OVERLAY_FS" : NULL;
+}
+
+/* Mount eCryptfs. The file is not encrypted, but a key is needed all the same. */
+#define SIGNATURE	"0123456789abcdef"
+
+struct password_token {
+	uint16_t version;
+	uint16_t type;
+	uint8_t unused[708];
+	char signature[sizeof(SIGNATURE)];
+	uint8_t salt[8];
+};
+
+static const char *mount_ecryptfs(void)
+{
+	const struct password_token token = {
+		.version = 4,
+		.signature = SIGNATURE,
+	};
+
+	return syscall(SYS_add_key, "user", SIGNATURE, &token, sizeof(token),
+		       KEY_SPEC_PROCESS_KEYRING) < 0 ||
+	       mount(FUSE_MOUNT, UPPER_MOUNT, "ecryptfs", 0,
+		     "ecryptfs_passthrough,ecryptfs_cipher=aes,ecryptfs_key_bytes=16,ecryptfs_sig="
+		     SIGNATURE) ?
+	       "no eCryptfs, CONFIG_ECRYPT_FS" : NULL;
+}
+
+/* What a reader has found: its own process may never come back. */
+struct found {
+	int size;		/* as get_build_id() returns it */
+	uint8_t id[ID_MAX];
+};
+
+FIXTURE(fuse)
+{
+	struct fuse fuse;
+	struct child reader;
+	enum way way;
+	int maps;
+	char *addr;
+};
+
+FIXTURE_VARIANT(fuse)
+{
+	enum way way;
+	uint32_t open_flags;
+	bool in_user_namespace;
+	const char *(*mount_upper)(void);
+};
+
+FIXTURE_VARIANT_ADD(fuse, query) {
+	.way = QUERY,
+};
+
+FIXTURE_VARIANT_ADD(fuse, query_direct_io) {
+	.way = QUERY,
+	.open_flags = FOPEN_DIRECT_IO,
+};
+
+FIXTURE_VARIANT_ADD(fuse, query_in_a_user_namespace) {
+	.way = QUERY,
+	.in_user_namespace = true,
+};
+
+FIXTURE_VARIANT_ADD(fuse, query_below_overlay) {
+	.way = QUERY,
+	.mount_upper = mount_overlay,
+};
+
+FIXTURE_VARIANT_ADD(fuse, query_below_ecryptfs) {
+	.way = QUERY,
+	.mount_upper = mount_ecryptfs,
+};
+
+#ifdef HAVE_PROCMAP_SCAN
+FIXTURE_VARIANT_ADD(fuse, scan) {
+	.way = SCAN,
+};
+
+FIXTURE_VARIANT_ADD(fuse, scan_direct_io) {
+	.way = SCAN,
+	.open_flags = FOPEN_DIRECT_IO,
+};
+
+FIXTURE_VARIANT_ADD(fuse, scan_below_ecryptfs) {
+	.way = SCAN,
+	.mount_upper = mount_ecryptfs,
+};
+#endif
+
+FIXTURE_SETUP(fuse)
+{
+	const char *missing = NULL;
+	int fd;
+
+	skip_without_way(_metadata, variant->way);
+	self->way = variant->way;
+	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
+	self->fuse.open_flags = variant->open_flags;
+	ASSERT_TRUE(write_elf(self->fuse.content, build_id));
+	if (variant->in_user_namespace)
+		missing = enter_user_namespace();
+	missing = missing ?: mount_scratch() ?: mount_fuse(&self->fuse);
+	if (!missing && variant->mount_upper)
+		missing = variant->mount_upper();
+	if (missing) {
+		stop_child(&self->fuse.server);
+		SKIP_SETUP(missing);
+	}
+	fd = open(variant->mount_upper ? UPPER_MOUNT "/file" : FUSE_MOUNT "/file",
+		  O_RDONLY | O_CLOEXEC);
+	self->maps = open_maps(0);
+	self->addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, fd, 0);
+	/* Only this asks the server to flush, and never again. */
+	close(fd);
+	ASSERT_LE(0, self->maps);
+	ASSERT_TRUE(self->addr != MAP_FAILED);
+}
+
+/* A reader that waits for the server ends only after the server. */
+FIXTURE_TEARDOWN(fuse)
+{
+	stop_child(&self->fuse.server);
+	stop_child(&self->reader);
+}
+
+static int be_reader(int control, void *arg)
+{
+	const struct _test_data_fuse *const self = arg;
+	struct found found;
+
+	found.size = get_build_id(self->way, self->maps, self->addr, found.id);
+	return write(control, &found, sizeof(found)) != sizeof(found);
+}
+
+/* Look the build ID up in another process, which the server must not notice. */
+static void get_found(struct __test_metadata *const _metadata,
+		      struct _test_data_fuse *self, struct found *found)
+{
+	struct pollfd fds[2] = {};
+
+	*self->fuse.stalls = true;
+	ASSERT_TRUE(start_child(&self->reader, be_reader, self));
+	fds[0] = (struct pollfd) { self->fuse.server.control, POLLIN };
+	fds[1] = (struct pollfd) { self->reader.control, POLLIN };
+	ASSERT_LT(0, poll(fds, 2, -1));
+	ASSERT_EQ(0, fds[0].revents) {
+		TH_LOG("the server is read");
+	}
+	ASSERT_EQ((ssize_t)sizeof(*found),
+		  read(self->reader.control, found, sizeof(*found)));
+}
+
+TEST_F(fuse, is_not_read_for_what_is_not_resident)
+{
+	struct found found;
+
+	get_found(_metadata, self, &found);
+	EXPECT_EQ(0, found.size);
+}
+
+TEST_F(fuse, has_the_id_that_is_resident)
+{
+	struct found found;
+
+	ASSERT_EQ('E', atomic_load((_Atomic char *)(self->addr + 1)));
+	get_found(_metadata, self, &found);
+	ASSERT_EQ(ID_MAX, found.size);
+	EXPECT_EQ(0, memcmp(found.id, build_id, ID_MAX));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test who may use PROCMAP_QUERY and PROCMAP_SCAN on whom, and that a target's
+ * address space is gone once it exits or executes another program.
+ */
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "procmap-exec.h"
+#include "procmap-query.h"
+#include "procmap-scan.h"
+
+#define NOBODY	65534
+
+#define STACK_SIZE	(64u << 10)
+
+/* A target maps a page here. The kernel places nothing here by itself. */
+#define MARK	0x20000000
+
+/*
+ * An ioctl that looks for the mark, or for any mapping. Returns 0, or -errno. No
+ * mapping is -ENOENT, one that is not the mark -EBADMSG.
+ */
+typedef int find_t(int fd, bool any);
+
+static int find_by_query(int fd, bool any)
+{
+	struct procmap_query query;
+	const int err = any ?
+		query_fields(fd, 0, PROCMAP_QUERY_COVERING_OR_NEXT_VMA, &query) :
+		query_fields(fd, MARK, 0, &query);
+
+	if (err || any)
+		return err;
+	return query.vma_start == MARK &&
+	       query.vma_end == MARK + page_size() ? 0 : -EBADMSG;
+}
+
+#ifdef HAVE_PROCMAP_SCAN
+static int find_by_scan(int fd, bool any)
+{
+	struct procmap_vma vma;
+	const struct room room = { .vec = &vma, .vec_len = 1 };
+	struct procmap_scan_arg arg = any ?
+		ask(&room, 0, NO_END, 0) :
+		ask(&room, MARK, MARK + page_size(), 0);
+	const int nr = procmap_scan(fd, &arg);
+
+	if (nr < 1)
+		return nr ?: -ENOENT;
+	return any || (vma.start == MARK && vma.end == MARK + page_size()) ?
+	       0 : -EBADMSG;
+}
+#endif
+
+static bool map_mark(void)
+{
+	void *const mark = (void *)MARK;
+
+	return mmap(mark, page_size(), PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		    0) == mark;
+}
+
+/* Be another user from now on. */
+static bool become(uid_t uid)
+{
+	return !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+}
+
+/* Be another user for a while, and root again. */
+static bool act_as(uid_t uid)
+{
+	return !seteuid(0) && !setegid(uid) && !seteuid(uid);
+}
+
+/* A target that waits to be ended. */
+static int be_target(int control, void *arg)
+{
+	(void)arg;
+	if (!map_mark())
+		return 1;
+	notify(control);
+	await(control);
+	return 0;
+}
+
+/* A target of another user that executes @arg as soon as it hears. */
+static int be_nobody_that_executes(int control, void *arg)
+{
+	/* After a change of user, even that user could not open its maps. */
+	if (!become(NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
+	    be_target(control, NULL))
+		return 1;
+	return execute(arg, control);
+}
+
+FIXTURE(reader)
+{
+	find_t *find;
+	struct child target;
+	int fd;			/* the target's maps file */
+};
+
+FIXTURE_VARIANT(reader)
+{
+	find_t *find;
+};
+
+FIXTURE_VARIANT_ADD(reader, query) { find_by_query };
+#ifdef HAVE_PROCMAP_SCAN
+FIXTURE_VARIANT_ADD(reader, scan) { find_by_scan };
+#endif
+
+FIXTURE_SETUP(reader)
+{
+#ifdef HAVE_PROCMAP_SCAN
+	if (variant->find == find_by_scan)
+		skip_without_scan(_metadata);
+#endif
+	self->find = variant->find;
+	self->fd = -1;
+}
+
+FIXTURE_TEARDOWN(reader)
+{
+	stop_child(&self->target);
+	close(self->fd);
+}
+
+/* Start a target and open its maps file. */
+static void start_target(struct __test_metadata *const _metadata,
+			 struct _test_data_reader *self,
+			 int (*run)(int control, void *arg), void *arg)
+{
+	ASSERT_TRUE(start_child(&self->target, run, arg));
+	ASSERT_TRUE(await(self->target.control));
+	self->fd = open_maps(self->target.pid);
+	ASSERT_EQ(0, self->find(self->fd, false));
+}
+
+/* Wherever it looks, the address space is gone. */
+static bool is_gone(const struct _test_data_reader *self)
+{
+	return self->find(self->fd, false) == -ESRCH &&
+	       self->find(self->fd, true) == -ESRCH;
+}
+
+/* Open the target's maps file anew and look for any mapping. */
+static int open_and_find(const struct _test_data_reader *self, pid_t pid)
+{
+	const int fd = open_maps(pid);
+	const int err = fd < 0 ? fd : self->find(fd, true);
+
+	close(fd);
+	return err;
+}
+
+/* Try to open the target's maps file as another user, and use a passed one. */
+static int be_refused(int control, void *arg)
+{
+	const struct _test_data_reader *const self = arg;
+	int fd;
+
+	if (!become(NOBODY))
+		return 1;
+	fd = open_maps(self->target.pid);
+	if (fd != -EACCES && fd != -EPERM)
+		return 2;
+	fd = recv_fd(control);
+	return fd >= 0 && !self->find(fd, false) ? 0 : 3;
+}
+
+TEST_F(reader, who_may_not_open_the_file_may_use_one_that_is_passed)
+{
+	struct child refused;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	start_target(_metadata, self, be_target, NULL);
+	/* It has no copy of the opened file. */
+	close(self->fd);
+	ASSERT_TRUE(start_child(&refused, be_refused, self));
+	self->fd = open_maps(self->target.pid);
+	ASSERT_TRUE(send_fd(refused.control, self->fd));
+	EXPECT_EQ(0, end_of_child(&refused));
+}
+
+/* A zombie has no address space, though its directory in /proc is there. */
+TEST_F(reader, of_a_target_that_has_exited_gets_esrch)
+{
+	siginfo_t info;
+
+	start_target(_metadata, self, be_target, NULL);
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_EQ(0, waitid(P_PID, self->target.pid, &info,
+			    WEXITED | WNOWAIT));
+	EXPECT_TRUE(is_gone(self));
+	EXPECT_EQ(-ESRCH, open_and_find(self, self->target.pid));
+
+	ASSERT_EQ(0, end_of_child(&self->target));
+	EXPECT_TRUE(is_gone(self));
+}
+
+/* A reader who could open the target before must not see the new program. */
+TEST_F(reader, of_a_target_that_has_executed_a_setuid_program_gets_esrch)
+{
+	const char *const missing = mount_scratch();
+	char path[] = SCRATCH "/program", command[128];
+	uid_t uid;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	snprintf(command, sizeof(command),
+		 "cp /proc/%d/exe %s && chmod 4755 %s", getpid(), path, path);
+	ASSERT_EQ(0, system(command));
+	ASSERT_TRUE(start_child(&self->target, be_nobody_that_executes, path));
+	ASSERT_TRUE(await(self->target.control));
+	ASSERT_TRUE(act_as(NOBODY));
+	self->fd = open_maps(self->target.pid);
+	ASSERT_EQ(0, self->find(self->fd, false));
+
+	ASSERT_TRUE(notify(self->target.control));
+	uid = hear_executed(self->target.control);
+	ASSERT_NE((uid_t)-1, uid);
+	EXPECT_TRUE(is_gone(self));
+	if (uid)
+		SKIP(return, "no setuid programs, with no_new_privs");
+	EXPECT_EQ(-EACCES, open_and_find(self, self->target.pid));
+	ASSERT_TRUE(act_as(0));
+	EXPECT_EQ(0, open_and_find(self, self->target.pid));
+}
+
+/*
+ * A target that shares its address space with another process (CLONE_VM): its
+ * file stays valid until the last of the two exits.
+ */
+struct shared {
+	int keep[2];		/* a pipe that the sharer waits at */
+	const char *program;	/* that the target executes, or NULL to exit */
+};
+
+static int share(void *arg)
+{
+	const int *const keep = arg;
+	char byte;
+
+	return read(keep[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+/* Reports the pid of the sharer once it is to go. */
+static int be_shared(int control, void *arg)
+{
+	struct shared *const shared = arg;
+	uint8_t *const stack = malloc(STACK_SIZE);
+	pid_t pid;
+
+	/* The sharer, too, ends with the test. */
+	close(shared->keep[1]);
+	if (!stack || be_target(control, NULL))
+		return 1;
+	pid = clone(share, stack + STACK_SIZE, CLONE_VM | SIGCHLD,
+		    shared->keep);
+	if (pid < 0 || write(control, &pid, sizeof(pid)) != sizeof(pid) ||
+	    !await(control))
+		return 1;
+	return shared->program ? execute(shared->program, control) : 0;
+}
+
+static void expect_kept(struct __test_metadata *const _metadata,
+			struct _test_data_reader *self, const char *program)
+{
+	struct shared shared = { .program = program };
+	struct pollfd end = { .events = POLLIN };
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(shared.keep));
+	start_target(_metadata, self, be_shared, &shared);
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_EQ((ssize_t)sizeof(pid),
+		  read(self->target.control, &pid, sizeof(pid)));
+	end.fd = syscall(SYS_pidfd_open, pid, 0);
+	ASSERT_LE(0, end.fd);
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_TRUE(program ?
+		    hear_executed(self->target.control) == geteuid() :
+		    end_of_child(&self->target) == 0);
+
+	EXPECT_EQ(0, self->find(self->fd, false));
+	ASSERT_EQ(1, write(shared.keep[1], "", 1));
+	ASSERT_EQ(1, poll(&end, 1, 20000)) {
+		TH_LOG("the sharer does not exit");
+	}
+	EXPECT_TRUE(is_gone(self));
+}
+
+TEST_F(reader, of_a_shared_address_space_keeps_it_when_one_exits)
+{
+	expect_kept(_metadata, self, NULL);
+}
+
+TEST_F(reader, of_a_shared_address_space_keeps_it_when_one_executes)
+{
+	expect_kept(_metadata, self, "/proc/self/exe");
+}
+
+static void *be_thread(void *arg)
+{
+	const int *const control = arg;
+	const pid_t tid = syscall(SYS_gettid);
+
+	if (write(*control, &tid, sizeof(tid)) == sizeof(tid))
+		await(*control);
+	return NULL;
+}
+
+/* A target with a second thread, which reports its tid, and exits when it hears. */
+static int be_threaded(int control, void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	if (!map_mark() || !notify(control) ||
+	    pthread_create(&thread, NULL, be_thread, &control) ||
+	    pthread_join(thread, NULL))
+		return 1;
+	notify(control);
+	await(control);
+	return 0;
+}
+
+TEST_F(reader, may_open_the_file_of_a_thread)
+{
+	char path[64];
+	pid_t tid;
+
+	start_target(_metadata, self, be_threaded, NULL);
+	close(self->fd);
+	ASSERT_EQ((ssize_t)sizeof(tid),
+		  read(self->target.control, &tid, sizeof(tid)));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", self->target.pid,
+		 tid);
+	self->fd = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	EXPECT_EQ(0, self->find(self->fd, false));
+
+	/* The thread leaves the address space to the others. */
+	ASSERT_TRUE(notify(self->target.control));
+	ASSERT_TRUE(await(self->target.control));
+	EXPECT_EQ(0, self->find(self->fd, false));
+	stop_child(&self->target);
+	EXPECT_TRUE(is_gone(self));
+}
+
+TEST_HARNESS_MAIN
