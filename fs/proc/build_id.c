@@ -7,8 +7,6 @@
  * copy is checked and used.
  */
 #include <linux/elf.h>
-#include <linux/fs.h>
-#include <linux/highmem.h>
 #include <linux/magic.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -60,29 +58,15 @@ struct build_id_reader {
 };
 
 /*
- * Files of a SB_I_NOEXEC file system (sysfs, procfs) are never executables, whatever
- * they contain, and reading them may have effects.
- */
-static bool build_id_is_possible(const struct file *file)
-{
-	const struct inode *inode = file_inode(file);
-
-	return S_ISREG(inode->i_mode) &&
-	       !(inode->i_sb->s_iflags & SB_I_NOEXEC);
-}
-
-/*
- * Get a page that is resident, up to date and sound, or NULL. DAX has no pages, and
- * those of hugetlbfs and secretmem, which have no read_folio method, must not be looked
- * at.
+ * Get a page that is resident, up to date and sound, or NULL. Pages of hugetlbfs and
+ * secretmem, which have no read_folio method, must not be looked at.
  */
 static struct page *build_id_get_resident(const struct file *file, u64 start)
 {
 	struct address_space *mapping = file->f_mapping;
 	struct page *page;
 
-	if (IS_DAX(mapping->host) ||
-	    !(mapping->a_ops->read_folio || shmem_mapping(mapping)))
+	if (!mapping->a_ops->read_folio && !shmem_mapping(mapping))
 		return NULL;
 	page = find_get_page(mapping, start >> PAGE_SHIFT);
 	if (page && (!PageUptodate(page) || PageHWPoison(page))) {
@@ -115,10 +99,9 @@ static bool build_id_may_read(struct build_id_reader *reader)
  * the bytes read. This is kernel_read() without its calls of LSMs and fanotify, which
  * may wait for a daemon.
  */
-static size_t build_id_read(struct build_id_reader *reader, u64 start,
-			    size_t size)
+static size_t build_id_read(struct build_id_reader *reader)
 {
-	struct kvec kvec = { .iov_len = size };
+	struct kvec kvec = { .iov_len = reader->valid };
 	struct kiocb kiocb;
 	struct iov_iter iter;
 	ssize_t len;
@@ -133,14 +116,13 @@ static size_t build_id_read(struct build_id_reader *reader, u64 start,
 	init_sync_kiocb(&kiocb, reader->file);
 	/* The target's O_DIRECT is none of the reader's. */
 	kiocb.ki_flags &= ~IOCB_DIRECT;
-	kiocb.ki_pos = start;
+	kiocb.ki_pos = reader->start;
 	kvec.iov_base = reader->buffer;
-	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, size);
+	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, reader->valid);
 	len = reader->file->f_op->read_iter(&kiocb, &iter);
 	return max_t(ssize_t, len, 0);
 }
 
-/* Drop the page of the page cache, if the reader owns one. */
 static void build_id_put_page(struct build_id_reader *reader)
 {
 	if (reader->page) {
@@ -152,13 +134,13 @@ static void build_id_put_page(struct build_id_reader *reader)
 }
 
 /* Make the page at @start the current one, if any of its bytes can be read. */
-static bool build_id_get_page(struct build_id_reader *reader, u64 start)
+static void build_id_get_page(struct build_id_reader *reader, u64 start)
 {
 	const u64 size = i_size_read(reader->file->f_mapping->host);
 
 	build_id_put_page(reader);
 	if (start >= size || !reader->pages_left)
-		return false;
+		return;
 	reader->pages_left--;
 	reader->start = start;
 
@@ -167,10 +149,9 @@ static bool build_id_get_page(struct build_id_reader *reader, u64 start)
 	if (reader->page) {
 		reader->data = kmap_local_page(reader->page);
 	} else {
-		reader->valid = build_id_read(reader, start, reader->valid);
+		reader->valid = build_id_read(reader);
 		reader->data = reader->buffer;
 	}
-	return reader->valid;
 }
 
 /* The slow path of build_id_copy(): bytes that are not all on the current page. */
@@ -183,8 +164,7 @@ static noinline bool build_id_copy_pages(struct build_id_reader *reader,
 		const u64 start = pos - offset;
 
 		if (reader->start != start || !reader->valid)
-			if (!build_id_get_page(reader, start))
-				return false;
+			build_id_get_page(reader, start);
 		if (offset + chunk > reader->valid)
 			return false;
 		memcpy(to, reader->data + offset, chunk);
@@ -213,38 +193,26 @@ static __always_inline bool build_id_copy(struct build_id_reader *reader,
 
 /*
  * Read the ELF header and accept executables and shared objects of this machine's byte
- * order. Of a 32-bit header, the fields that are used are converted.
+ * order. Set e_phoff and e_phnum.
  */
 static bool build_id_read_ehdr(struct build_id_reader *reader,
 			       struct elf64_hdr *ehdr)
 {
 	struct elf32_hdr ehdr32;
 
-	if (!build_id_copy(reader, 0, ehdr->e_ident, EI_NIDENT))
-		return false;
-	if (memcmp(ehdr->e_ident, ELFMAG, SELFMAG) ||
-	    ehdr->e_ident[EI_DATA] != ELF_DATA)
+	/* A 64-bit header is longer, and the same up to e_type. */
+	if (!build_id_copy(reader, 0, &ehdr32, sizeof(ehdr32)) ||
+	    memcmp(ehdr32.e_ident, ELFMAG, SELFMAG) ||
+	    ehdr32.e_ident[EI_DATA] != ELF_DATA ||
+	    (ehdr32.e_type != ET_EXEC && ehdr32.e_type != ET_DYN))
 		return false;
 
-	switch (ehdr->e_ident[EI_CLASS]) {
-	case ELFCLASS64:
-		reader->is_64 = true;
-		if (!build_id_copy(reader, 0, ehdr, sizeof(*ehdr)))
-			return false;
-		break;
-	case ELFCLASS32:
-		reader->is_64 = false;
-		if (!build_id_copy(reader, 0, &ehdr32, sizeof(ehdr32)))
-			return false;
-		ehdr->e_type = ehdr32.e_type;
-		ehdr->e_phoff = ehdr32.e_phoff;
-		ehdr->e_phnum = ehdr32.e_phnum;
-		break;
-	default:
-		return false;
-	}
-
-	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
+	reader->is_64 = ehdr32.e_ident[EI_CLASS] == ELFCLASS64;
+	if (reader->is_64)
+		return build_id_copy(reader, 0, ehdr, sizeof(*ehdr));
+	ehdr->e_phoff = ehdr32.e_phoff;
+	ehdr->e_phnum = ehdr32.e_phnum;
+	return ehdr32.e_ident[EI_CLASS] == ELFCLASS32;
 }
 
 /* Read program header @i; convert a 32-bit one. Their size is that of the class. */
@@ -301,10 +269,8 @@ static int build_id_in_notes(struct build_id_reader *reader,
 			return build_id_copy(reader, pos + desc, id, note.n_descsz) ?
 			       note.n_descsz : 0;
 
-		if (next >= left)
-			return 0;
 		pos += next;
-		left -= next;
+		left -= min(next, left);
 	}
 	return 0;
 }
@@ -319,11 +285,14 @@ int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_read)
 	};
 	struct elf64_hdr ehdr __uninitialized;
 	struct elf64_phdr phdr __uninitialized;
+	const struct inode *inode = file_inode(file);
 	unsigned int i;
 	int len = 0;
 
 	might_sleep();
-	if (!build_id_is_possible(file) || !build_id_read_ehdr(&reader, &ehdr))
+	/* Files of sysfs and procfs are never executables, and reading may have effects. */
+	if (!S_ISREG(inode->i_mode) || inode->i_sb->s_iflags & SB_I_NOEXEC ||
+	    !build_id_read_ehdr(&reader, &ehdr))
 		goto out;
 	for (i = 0; i < ehdr.e_phnum && !len; i++) {
 		if (!build_id_read_phdr(&reader, ehdr.e_phoff, i, &phdr))

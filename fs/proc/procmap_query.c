@@ -8,24 +8,15 @@
  * Copying to the caller may block for ever, on memory behind userfaultfd or FUSE: no
  * reference to the target is held there.
  */
-#include <linux/dcache.h>
 #include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/mm.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "build_id.h"
 #include "procmap_query.h"
 #include "procmap_walk.h"
 
-#define PERMISSIONS	(PROCMAP_QUERY_VMA_READABLE | \
-			 PROCMAP_QUERY_VMA_WRITABLE | \
-			 PROCMAP_QUERY_VMA_EXECUTABLE | \
-			 PROCMAP_QUERY_VMA_SHARED)
-#define KNOWN_FLAGS	(PERMISSIONS | PROCMAP_QUERY_FILE_BACKED_VMA | \
+#define KNOWN_FLAGS	(PROCMAP_PERMISSIONS | PROCMAP_QUERY_FILE_BACKED_VMA | \
 			 PROCMAP_QUERY_COVERING_OR_NEXT_VMA)
 
 /**
@@ -88,7 +79,7 @@ static void query_copy_vma(struct procmap_query *query,
 	answer->path = NULL;
 	answer->name_size = 0;
 	if (query->vma_name_size)
-		answer->name_size = procmap_copy_name(walk, vma, answer->small,
+		answer->name_size = procmap_copy_name(vma, answer->small,
 						      &answer->path);
 	if (vma->vm_file && (answer->path || query->build_id_size))
 		answer->file = get_file(vma->vm_file);
@@ -117,7 +108,7 @@ static int query_find(struct mm_struct *mm, struct procmap_query *query,
 	/* Only a covering VMA starts below that. */
 	if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) && addr < U64_MAX)
 		end = addr + 1;
-	procmap_walk_init(&walk, mm, addr, end, flags & PERMISSIONS,
+	procmap_walk_init(&walk, mm, addr, end, flags & PROCMAP_PERMISSIONS,
 			  flags & PROCMAP_QUERY_FILE_BACKED_VMA);
 
 	for (;;) {
@@ -183,10 +174,8 @@ static int query_complete(struct query_answer *answer,
 		return -ENAMETOOLONG;
 	query->vma_name_size = size;
 
-	if (!query->build_id_size)
-		return 0;
 	size = 0;
-	if (answer->file)
+	if (answer->file && query->build_id_size)
 		size = proc_build_id(answer->file, answer->build_id, true);
 	if (size > query->build_id_size)
 		return -ENAMETOOLONG;

@@ -8,33 +8,20 @@
  * block for ever, so no reference to the target is held there. Each chunk starts at the
  * address where the one before it ended, with whatever is mapped there by then.
  */
-#include <linux/build_bug.h>
-#include <linux/dcache.h>
 #include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "build_id.h"
 #include "procmap_scan.h"
 #include "procmap_walk.h"
 
-#define PERMISSIONS	(PROCMAP_VMA_READABLE | PROCMAP_VMA_WRITABLE | \
-			 PROCMAP_VMA_EXECUTABLE | PROCMAP_VMA_SHARED)
-#define KNOWN_FILTERS	(PERMISSIONS | PROCMAP_VMA_FILE_BACKED)
+#define KNOWN_FILTERS	(PROCMAP_PERMISSIONS | PROCMAP_VMA_FILE_BACKED)
 #define KNOWN_WANTS	(PROCMAP_SCAN_NAMES | PROCMAP_SCAN_BUILD_IDS)
 
-/* The two ioctls report the same permissions. */
-static_assert((int)PROCMAP_VMA_READABLE == PROCMAP_QUERY_VMA_READABLE);
-static_assert((int)PROCMAP_VMA_WRITABLE == PROCMAP_QUERY_VMA_WRITABLE);
-static_assert((int)PROCMAP_VMA_EXECUTABLE == PROCMAP_QUERY_VMA_EXECUTABLE);
-static_assert((int)PROCMAP_VMA_SHARED == PROCMAP_QUERY_VMA_SHARED);
-
-/* Sizes of the structures in the first version of the ABI, in bytes. */
-#define ARG_SIZE_MIN	104
-#define VMA_SIZE_MIN	72
+/* This is the first version of the ABI: no caller's structure is smaller. */
+static_assert(sizeof(struct procmap_scan_arg) == 104);
+static_assert(sizeof(struct procmap_vma) == 72);
 
 #define RECORDS_PER_CHUNK	32U
 
@@ -73,7 +60,7 @@ static_assert(sizeof(struct scan) <= 8192);
 static int scan_copy_arg_in(struct procmap_scan_arg *arg,
 			    const struct procmap_scan_arg __user *uarg)
 {
-	const int err = procmap_copy_arg(arg, sizeof(*arg), ARG_SIZE_MIN, uarg);
+	const int err = procmap_copy_arg(arg, sizeof(*arg), sizeof(*arg), uarg);
 
 	if (err)
 		return err;
@@ -84,8 +71,8 @@ static int scan_copy_arg_in(struct procmap_scan_arg *arg,
 	if (!arg->vec || !IS_ALIGNED(arg->vec, sizeof(u64)) ||
 	    !arg->vec_len || arg->vec_len > INT_MAX)
 		return -EINVAL;
-	if (arg->vma_size < VMA_SIZE_MIN || arg->vma_size > PAGE_SIZE ||
-	    !IS_ALIGNED(arg->vma_size, sizeof(u64)))
+	if (arg->vma_size < sizeof(struct procmap_vma) ||
+	    arg->vma_size > PAGE_SIZE || !IS_ALIGNED(arg->vma_size, sizeof(u64)))
 		return -EINVAL;
 	return !arg->data != !arg->data_size ? -EINVAL : 0;
 }
@@ -108,23 +95,20 @@ static void scan_add_vma(struct scan *scan, struct vm_area_struct *vma)
 	record->page_size = procmap_vma_page_size(vma);
 	procmap_file_fields(vma, &record->offset, &record->inode,
 			    &record->dev_major, &record->dev_minor);
-	record->name_offset = 0;
-	record->name_size = 0;
 	record->build_id_offset = 0;
 	record->build_id_size = 0;
 
 	scan->paths[i] = NULL;
 	if (want & PROCMAP_SCAN_NAMES)
-		size = procmap_copy_name(&scan->walk, vma,
-					 scan->data + scan->data_used,
+		size = procmap_copy_name(vma, scan->data + scan->data_used,
 					 &scan->paths[i]);
 	if (size < 0) {
 		record->flags |= PROCMAP_VMA_NAME_TOO_LONG;
-	} else if (size) {
-		record->name_offset = scan->arg.data_used + scan->data_used;
-		record->name_size = size;
-		scan->data_used += size;
+		size = 0;
 	}
+	record->name_offset = scan->arg.data_used + scan->data_used;
+	record->name_size = size;
+	scan->data_used += size;
 
 	scan->files[i] = NULL;
 	if (file && (scan->paths[i] || want & PROCMAP_SCAN_BUILD_IDS)) {
@@ -154,7 +138,6 @@ static int scan_collect(struct scan *scan, u32 max)
 		if (!vma)
 			break;
 		scan_add_vma(scan, vma);
-		scan->walk.pos = vma->vm_end;
 	}
 	procmap_walk_unlock(&scan->walk);
 	procmap_assert_unlocked(&scan->walk);
@@ -210,14 +193,12 @@ static bool scan_complete(struct scan *scan, u32 i)
 	if (!file)
 		return true;
 	/* A library has four or five VMAs in a row. */
-	if (i && file == scan->files[i - 1] &&
+	if (i && file == scan->files[i - 1] && !record->name_size &&
 	    scan->paths[i] == scan->paths[i - 1]) {
-		if (scan->paths[i]) {
-			record->flags |= same->flags & PROCMAP_VMA_NAME_TOO_LONG;
-			record->name_offset = same->name_offset;
-			record->name_size = same->name_size;
-		}
-		record->flags |= same->flags & PROCMAP_VMA_BUILD_ID_NOT_READ;
+		record->flags |= same->flags & (PROCMAP_VMA_NAME_TOO_LONG |
+						PROCMAP_VMA_BUILD_ID_NOT_READ);
+		record->name_offset = same->name_offset;
+		record->name_size = same->name_size;
 		record->build_id_offset = same->build_id_offset;
 		record->build_id_size = same->build_id_size;
 		return true;
@@ -247,11 +228,10 @@ static u32 scan_complete_all(struct scan *scan)
 	return nr;
 }
 
-/* May fault, and so block for ever. No lock and no reference is held. */
 static int scan_copy_out(const struct scan *scan)
 {
 	const u32 size = scan->arg.vma_size;
-	const u32 known = min_t(u32, size, sizeof(*scan->records));
+	const u32 known = sizeof(*scan->records);
 	char __user *data = u64_to_user_ptr(scan->arg.data);
 	char __user *vec = u64_to_user_ptr(scan->arg.vec);
 	u32 i;
@@ -260,7 +240,7 @@ static int scan_copy_out(const struct scan *scan)
 	vec += (u64)scan->nr_copied * size;
 	if (copy_to_user(data, scan->data, scan->data_used))
 		return -EFAULT;
-	if (size == sizeof(*scan->records))
+	if (size == known)
 		return copy_to_user(vec, scan->records, scan->nr * size) ?
 		       -EFAULT : 0;
 	for (i = 0; i < scan->nr; i++, vec += size)
@@ -281,6 +261,11 @@ static int scan_chunk(struct scan *scan)
 	u32 nr;
 	int err;
 
+	/* Any signal ends a scan that has moved, and a fatal one ends every scan. */
+	if (pos == scan->arg.start ?
+	    fatal_signal_pending(current) : signal_pending(current))
+		return -EINTR;
+	cond_resched();
 	for (;;) {
 		err = scan_collect(scan, max);
 		if (err)
@@ -303,34 +288,6 @@ static int scan_chunk(struct scan *scan)
 	return 0;
 }
 
-/*
- * Any signal ends the scan once it has moved: the caller continues it. Before that, a
- * fatal one does.
- */
-static int scan_all(struct scan *scan)
-{
-	const struct procmap_walk *walk = &scan->walk;
-	int err = 0;
-
-	while (!err && walk->pos < walk->end &&
-	       scan->nr_copied < scan->arg.vec_len) {
-		if (walk->pos == scan->arg.start ?
-		    fatal_signal_pending(current) : signal_pending(current))
-			return -EINTR;
-		cond_resched();
-		err = scan_chunk(scan);
-	}
-	return err;
-}
-
-static int scan_copy_arg_out(struct procmap_scan_arg __user *uarg,
-			     const struct procmap_scan_arg *arg)
-{
-	/* The user's is not smaller: this is the first version. */
-	static_assert(sizeof(*arg) == ARG_SIZE_MIN);
-	return copy_to_user(uarg, arg, sizeof(*arg)) ? -EFAULT : 0;
-}
-
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 {
 	struct procmap_scan_arg arg __uninitialized;
@@ -346,29 +303,30 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	arg.flags = 0;
 	arg.generation = procmap_generation(mm);
 	if (arg.generation && arg.generation == arg.known_generation)
-		return scan_copy_arg_out(uarg, &arg);
+		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 
 	scan = kmalloc(sizeof(*scan), GFP_KERNEL_ACCOUNT);
 	if (!scan)
 		return -ENOMEM;
 	scan->arg = arg;
 	procmap_walk_init(&scan->walk, mm, arg.start, arg.end,
-			  arg.filter & PERMISSIONS,
+			  arg.filter & PROCMAP_PERMISSIONS,
 			  arg.filter & PROCMAP_VMA_FILE_BACKED);
 	scan->nr_copied = 0;
 
-	ret = scan_all(scan);
+	ret = 0;
+	while (!ret && scan->walk.pos < scan->walk.end &&
+	       scan->nr_copied < arg.vec_len)
+		ret = scan_chunk(scan);
 	scan->arg.walk_end = min(scan->walk.pos, scan->walk.end);
 	/* The VMAs have been read before: procmap_walk_unlock() ends with mmput(). */
 	if (arg.generation && arg.generation != procmap_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */
-	if (ret != -EFAULT) {
-		if (scan->nr_copied)
-			ret = scan->nr_copied;
-		if (scan_copy_arg_out(uarg, &scan->arg))
-			ret = -EFAULT;
-	}
+	if (ret != -EFAULT && scan->nr_copied)
+		ret = scan->nr_copied;
+	if (copy_to_user(uarg, &scan->arg, sizeof(scan->arg)))
+		ret = -EFAULT;
 	kfree(scan);
 	return ret;
 }

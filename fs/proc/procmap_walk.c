@@ -2,14 +2,10 @@
 /*
  * Find, lock and filter VMAs. Only this file knows how they are locked.
  */
-#include <linux/err.h>
 #include <linux/iopoll.h>
 #include <linux/kcsan-checks.h>
-#include <linux/mm.h>
-#include <linux/mmap_lock.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
-#include <linux/seqlock.h>
 #include <linux/string.h>
 
 #include "procmap_walk.h"
@@ -40,25 +36,20 @@ static struct vm_area_struct *walk_down(struct procmap_walk *walk)
 
 #ifdef CONFIG_PER_VMA_LOCK
 
-/*
- * mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and
- * ends. With another type of counter, the functions below would be wrong.
- */
-static_assert(__same_type(((struct mm_struct *)NULL)->mm_lock_seq, seqcount_t));
-
 /* How often VMAs are looked for without mmap_lock while writers are met. */
 #define TRIES_MAX		4
 
 /*
- * How long a writer is awaited before that. Most hold mmap_lock for less. A thread that
- * maps and unmaps one VMA while that very VMA is looked up takes 1.0 to 1.2 times as
- * long as alone; without the wait, 5.8 to 6.4 times.
+ * How long a writer is awaited before that. A thread that maps and unmaps one VMA while
+ * that very VMA is looked up takes 1.0 to 1.2 times as long as alone; without the wait,
+ * 5.8 to 6.4 times.
  */
 #define WRITER_TIMEOUT_US	50
 
-/* Not a seqcount read section: KCSAN keeps checking. */
+/* mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and ends. */
 static unsigned int walk_read_seq(const struct mm_struct *mm)
 {
+	/* Not a seqcount read section: KCSAN keeps checking. */
 	return smp_load_acquire(&mm->mm_lock_seq.sequence);
 }
 
@@ -68,19 +59,14 @@ static bool walk_is_unchanged(const struct mm_struct *mm, unsigned int seq)
 	return !(seq & 1) && !read_seqcount_retry(&mm->mm_lock_seq, seq);
 }
 
-static bool walk_await_writer(const struct mm_struct *mm)
+static int walk_take_lock(struct procmap_walk *walk)
 {
 	unsigned int seq;
 
-	return !read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
-					 WRITER_TIMEOUT_US, false, mm);
-}
-
-static int walk_take_lock(struct procmap_walk *walk)
-{
 	walk->locked = NULL;
 	walk->is_mmap_locked = walk->tries && (walk->tries >= TRIES_MAX ||
-					       !walk_await_writer(walk->mm));
+		read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
+					 WRITER_TIMEOUT_US, false, walk->mm));
 	if (walk->is_mmap_locked) {
 		walk->left = 1;
 		walk->tries = 0;
@@ -90,100 +76,77 @@ static int walk_take_lock(struct procmap_walk *walk)
 	return 0;
 }
 
-static void walk_unlock_vma(struct procmap_walk *walk)
+void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	if (walk->locked)
 		vma_end_read(walk->locked);
 	walk->locked = NULL;
-}
-
-static void walk_drop_lock(struct procmap_walk *walk)
-{
-	walk_unlock_vma(walk);
 	if (walk->is_mmap_locked)
 		mmap_read_unlock(walk->mm);
 	else
 		rcu_read_unlock();
+	mmput(walk->mm);
 }
 
 /*
- * Lock a VMA that was found when mm_lock_seq was @walk->seq, or NULL, and unlock the one
- * before it. A VMA that covers @pos does so while it is locked. That nothing is mapped
- * there may be a state between two steps of a writer, such as mremap(2) onto another
- * mapping: it counts only if no writer was at work.
- */
-static struct vm_area_struct *walk_lock_vma(struct procmap_walk *walk,
-					    struct vm_area_struct *vma)
-{
-	if (vma) {
-		const bool is_locked = vma_start_read(vma);
-
-		kcsan_atomic_next(0);	/* see walk_read_seq() */
-		if (!is_locked)
-			goto contended;
-		walk_unlock_vma(walk);
-		walk->locked = vma;
-		if (vma->detached || vma->vm_end <= walk->pos)
-			goto contended;
-	}
-	if ((vma && vma->vm_start <= walk->pos) ||
-	    walk_is_unchanged(walk->mm, walk->seq)) {
-		walk->tries = 0;
-		return vma;
-	}
-contended:
-	walk->tries++;
-	return ERR_PTR(-EAGAIN);
-}
-
-/*
- * Find and lock the next VMA. Return NULL if there is none, or -EAGAIN if the locks have
- * to be dropped first.
+ * Find and lock the next VMA. Return NULL if there is none, or -EAGAIN to look again, as
+ * long as there is @left.
  *
  * While a VMA is locked, the tree is not empty, and vma_next() may be used. If a writer
  * was at work since the iterator came where it stands, it would go on behind a VMA that
  * has grown since. If none was, a VMA that does not pass need not be locked.
+ *
+ * A VMA that covers @pos does so while it is locked. A gap at @pos may be a state
+ * between two steps of a writer, such as mremap(2) onto another mapping: it counts only
+ * if no writer was at work.
  */
 static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 {
 	struct vm_area_struct *vma;
 	unsigned int seq;
-	u64 end;
 
 	if (walk->is_mmap_locked)
 		return walk_down(walk);
 
-	for (;;) {
-		seq = walk_read_seq(walk->mm);
-		vma = walk->locked && seq == walk->seq && !(seq & 1) ?
-		      vma_next(&walk->vmi) : walk_down(walk);
-		walk->seq = seq;
-		/* A writer may change it meanwhile, and then it is not used. */
-		if (!vma || !walk->locked || data_race(walk_passes(walk, vma)))
-			break;
-		end = data_race(vma->vm_end);
-		if (!walk_is_unchanged(walk->mm, seq))
-			break;
-		walk->pos = end;
-		if (end >= walk->end)
-			return NULL;
-		if (!--walk->left)
-			return ERR_PTR(-EAGAIN);
+	seq = walk_read_seq(walk->mm);
+	vma = walk->locked && seq == walk->seq && !(seq & 1) ?
+	      vma_next(&walk->vmi) : walk_down(walk);
+	walk->seq = seq;
+	/* A writer may change it meanwhile, and then it is not used. */
+	if (vma && walk->locked && !data_race(walk_passes(walk, vma)) &&
+	    walk_is_unchanged(walk->mm, seq)) {
+		walk->pos = walk->vmi.mas.last + 1;
+		return ERR_PTR(-EAGAIN);
 	}
-	return walk_lock_vma(walk, vma);
+	if (vma) {
+		if (!vma_start_read(vma))
+			goto contended;
+		kcsan_atomic_next(0);	/* see walk_read_seq() */
+		if (walk->locked)
+			vma_end_read(walk->locked);
+		walk->locked = vma;
+		if (vma->detached || vma->vm_end <= walk->pos)
+			goto contended;
+	}
+	if ((vma && vma->vm_start <= walk->pos) ||
+	    walk_is_unchanged(walk->mm, seq)) {
+		walk->tries = 0;
+		return vma;
+	}
+contended:
+	walk->tries++;
+	walk->left = 1;	/* drop the locks first */
+	return ERR_PTR(-EAGAIN);
 }
 
 u64 procmap_generation(const struct mm_struct *mm)
 {
 	unsigned int seq;
-	u64 count;
 
 	if (!mm || !atomic_read(&mm->mm_users))
 		return 0;
 	seq = walk_read_seq(mm);
-	/* A writer may change it meanwhile, and then it is not used. */
-	count = data_race(READ_ONCE(mm->map_count));
-	return walk_is_unchanged(mm, seq) ? count << 32 | seq : 0;
+	return seq & 1 ? 0 : seq;
 }
 
 #else /* !CONFIG_PER_VMA_LOCK */
@@ -193,21 +156,16 @@ static int walk_take_lock(struct procmap_walk *walk)
 	return mmap_read_lock_killable(walk->mm);
 }
 
-static void walk_drop_lock(struct procmap_walk *walk)
+void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	mmap_read_unlock(walk->mm);
+	mmput(walk->mm);
 }
 
 static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 {
 	return walk->left == VMAS_PER_HOLD ? walk_down(walk) :
 					     vma_next(&walk->vmi);
-}
-
-/* Changes of an address space are not counted. */
-u64 procmap_generation(const struct mm_struct *mm)
-{
-	return 0;
 }
 
 #endif
@@ -225,12 +183,6 @@ int procmap_walk_lock(struct procmap_walk *walk)
 	return 0;
 }
 
-void procmap_walk_unlock(struct procmap_walk *walk)
-{
-	walk_drop_lock(walk);
-	mmput(walk->mm);
-}
-
 struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk)
 {
 	struct vm_area_struct *vma;
@@ -241,28 +193,26 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk)
 
 	while (walk->left && walk->pos < walk->end) {
 		vma = walk_find(walk);
+		walk->left--;
 		if (IS_ERR(vma))
-			return NULL;
+			continue;
 		if (!vma || vma->vm_start >= walk->end) {
 			walk->pos = walk->end;
 			return NULL;
 		}
-		walk->left--;
+		walk->pos = vma->vm_end;
 		if (walk_passes(walk, vma))
 			return vma;
-		walk->pos = vma->vm_end;
 	}
 	return NULL;
 }
 
-int procmap_copy_name(const struct procmap_walk *walk,
-		      struct vm_area_struct *vma,
-		      char buffer[SHORT_NAME_SIZE], const struct path **path)
+int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
+		      const struct path **path)
 {
 	struct vma_name name;
 	int len;
 
-	procmap_assert_locked(walk, vma);
 	/* brk(2) moves the end of the heap before it locks the VMA. */
 	kcsan_disable_current();
 	proc_vma_name(vma, &name);

@@ -63,7 +63,13 @@ struct procmap_walk {
 #endif
 };
 
-/* Three of the permission flags are those of the kernel. */
+/* The permission flags, the same ones in both ioctls. */
+#define PROCMAP_PERMISSIONS	(PROCMAP_QUERY_VMA_READABLE | \
+			 PROCMAP_QUERY_VMA_WRITABLE | \
+			 PROCMAP_QUERY_VMA_EXECUTABLE | \
+			 PROCMAP_QUERY_VMA_SHARED)
+
+/* Three of them are those of the kernel. */
 static_assert(PROCMAP_QUERY_VMA_READABLE == VM_READ);
 static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
 static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
@@ -198,9 +204,8 @@ int procmap_walk_lock(struct procmap_walk *walk);
  * procmap_walk_next - find the next VMA that passes the filter
  * @walk: the walk. procmap_walk_lock() has taken its locks.
  *
- * @pos advances past the VMAs that do not pass, or to @end behind the last VMA.
- * It does not advance past the VMA returned: the caller does that when it is
- * done with it.
+ * @pos advances past the VMA returned and those that do not pass, or to @end behind the
+ * last VMA.
  *
  * Return: the VMA, which stays locked until procmap_walk_unlock() or the next call;
  * or NULL if there is none, or because as many VMAs have been looked at as one hold
@@ -220,7 +225,6 @@ void procmap_walk_unlock(struct procmap_walk *walk);
 
 /**
  * procmap_copy_name - copy the name of a VMA, unless it is a path
- * @walk: the walk that found the VMA.
  * @vma: the VMA. It is locked.
  * @buffer: set to the special name.
  * @path: set to the path that is the name, or to NULL. It is valid as long as
@@ -231,20 +235,25 @@ void procmap_walk_unlock(struct procmap_walk *walk);
  * Return: size of the special name in bytes, with its NUL; 0 if there is none;
  * or -ENAMETOOLONG if it does not fit.
  */
-int procmap_copy_name(const struct procmap_walk *walk,
-		      struct vm_area_struct *vma,
-		      char buffer[SHORT_NAME_SIZE], const struct path **path);
+int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
+		      const struct path **path);
 
 /**
  * procmap_generation - get the generation of an address space
  * @mm: the address space, or NULL for a kernel thread.
  *
- * Every writer of mmap_lock moves it. The counter has 32 bits; after 2^31 writers,
- * the number of mappings has to be the same, too, to be taken for the same.
+ * Every writer of mmap_lock moves it. It comes back after 2^31 writers.
  *
  * Return: the generation; 0 if there is none, if the address space has no users left,
  * or while a writer is at work.
  */
+#ifdef CONFIG_PER_VMA_LOCK
 u64 procmap_generation(const struct mm_struct *mm);
+#else
+static inline u64 procmap_generation(const struct mm_struct *mm)
+{
+	return 0;
+}
+#endif
 
 #endif /* _PROC_PROCMAP_WALK_H */
