@@ -22,7 +22,7 @@ all_programs_on patched
 programs=$BUILD/programs-query TOOL=$BUILD/programs-query/procmap/procfs_query \
 	all_programs_on query
 
-mapfile -t tests < <(selftests proc | grep -E -- '-(query-lock|scan-(race|soak|truth|uring))$')
+mapfile -t tests < <(selftests proc | grep -E -- '-(lock|race|soak|truth)$')
 PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
 	-M "$(module_with_scan "$(debug_release)")" -a secretmem.enable=1 -- "${tests[@]}"
 done_testing

@@ -21,8 +21,7 @@
 #define UPPER_MOUNT	SCRATCH "/upper"
 #define EMPTY		SCRATCH "/empty"
 
-/* Seconds that attributes are valid: longer than a test takes. */
-#define VALID		900
+#define VALID		900	/* seconds: longer than a test takes */
 
 static const uint8_t build_id[ID_MAX] = "a build ID on FUSE";
 
@@ -316,12 +315,14 @@ static int be_reader(int control, void *arg)
 static void get_found(struct __test_metadata *const _metadata,
 		      struct _test_data_fuse *self, struct found *found)
 {
-	struct pollfd fds[2] = {};
+	struct pollfd fds[2] = {
+		{ .fd = self->fuse.server.control, .events = POLLIN },
+		{ .events = POLLIN },
+	};
 
 	*self->fuse.stalls = true;
 	ASSERT_TRUE(start_child(&self->reader, be_reader, self));
-	fds[0] = (struct pollfd) { self->fuse.server.control, POLLIN };
-	fds[1] = (struct pollfd) { self->reader.control, POLLIN };
+	fds[1].fd = self->reader.control;
 	ASSERT_LT(0, poll(fds, 2, -1));
 	ASSERT_EQ(0, fds[0].revents) {
 		TH_LOG("the server is read");

@@ -486,7 +486,7 @@ static int walk_by_scan(struct walk *walk)
 	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
 	/* The second is what one record of the file needs. */
 	static const uint32_t data_sizes[] = { 65536, 42 };
-	static __thread struct room room;
+	static struct room __thread room;
 	struct procmap_scan_arg arg;
 	int i, nr;
 
