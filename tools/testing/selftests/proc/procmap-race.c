@@ -481,12 +481,13 @@ static bool meet_record(struct walk *walk, const struct procmap_scan_arg *arg,
 	return !*walk->wrong && meet(walk, &line);
 }
 
+static __thread struct room room;
+
 static int walk_by_scan(struct walk *walk)
 {
 	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
 	/* The second is what one record of the file needs. */
 	static const uint32_t data_sizes[] = { 65536, 42 };
-	static struct room __thread room;
 	struct procmap_scan_arg arg;
 	int i, nr;
 
