@@ -236,8 +236,8 @@ static bool build_id_read_phdr(struct build_id_reader *reader, u64 phoff,
 }
 
 /*
- * Find the build ID among the notes of one segment; return its length, or 0. What is
- * behind the end of the file cannot be read, so @pos need not be compared with that.
+ * Find the build ID among the notes of one segment; return its length, or 0. Reads past
+ * the end of the file fail, so @pos need not be compared with that.
  */
 static int build_id_in_notes(struct build_id_reader *reader,
 			     const struct elf64_phdr *phdr,

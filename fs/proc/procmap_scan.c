@@ -2,11 +2,11 @@
 /*
  * PROCMAP_SCAN: copy the VMAs in a range of addresses to an array.
  *
- * A scan proceeds in chunks. Of each, the VMAs are walked, and their fields and special
- * names copied, while they are locked. After that, paths are formatted and build IDs
- * looked for in resident pages, with references on the files. Copying to the caller may
- * block for ever, so no reference to the target is held there. Each chunk starts at the
- * address where the one before it ended, with whatever is mapped there by then.
+ * A scan proceeds in chunks. The fields and special names of the VMAs of a chunk are
+ * copied while they are locked. After that, paths are formatted and build IDs looked for
+ * in resident pages, with references on the files. Copying to the caller may block for
+ * ever, so no reference to the target is held there. Each chunk starts at the address
+ * where the one before it ended, with whatever is mapped there by then.
  */
 #include <linux/file.h>
 #include <linux/sched/signal.h>
@@ -183,7 +183,7 @@ static bool scan_add_build_id(struct scan *scan, struct procmap_vma *record,
 	return true;
 }
 
-/* Complete record @i by what its file has. Return false if the chunk has no room. */
+/* Complete record @i with path and build ID. Return false if the chunk has no room. */
 static bool scan_complete(struct scan *scan, u32 i)
 {
 	struct procmap_vma *record = &scan->records[i];

@@ -75,8 +75,8 @@ static_assert(PROCMAP_QUERY_VMA_WRITABLE == VM_WRITE);
 static_assert(PROCMAP_QUERY_VMA_EXECUTABLE == VM_EXEC);
 
 /*
- * Begin a walk from @pos to @end over the VMAs that pass a filter. What is left out here,
- * procmap_walk_lock() sets: a lookup need not clear it.
+ * Begin a walk from @pos to @end over the VMAs that pass a filter. procmap_walk_lock()
+ * sets the other members: a lookup need not clear them.
  */
 static inline void procmap_walk_init(struct procmap_walk *walk,
 				     struct mm_struct *mm, u64 pos, u64 end,
@@ -107,7 +107,7 @@ static inline void procmap_assert_locked(const struct procmap_walk *walk,
 
 /*
  * The caller holds no lock of the target's, and may allocate, format paths, read
- * files, and copy to user space. That it may sleep, mmput() has asserted.
+ * files, and copy to user space. mmput() has asserted that it may sleep.
  */
 static inline void procmap_assert_unlocked(const struct procmap_walk *walk)
 {
