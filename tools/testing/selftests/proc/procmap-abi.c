@@ -4,11 +4,9 @@
  * each of their fields, filters and errors.
  */
 #include <assert.h>
-#include <poll.h>
+#include <sys/mman.h>
 
-#include "procmap-exec.h"
 #include "procmap-scan.h"
-#include "procmap-uffd.h"
 
 #define ASSERT_OFFSET(type, field, bytes) \
 	static_assert(offsetof(struct type, field) == (bytes), "")
@@ -151,15 +149,9 @@ static_assert(PROCMAP_SCAN_CHANGED == 0x01, "");
 
 /* The kernel places nothing here by itself, neither in 32 bits nor in 64. */
 #define SCENE_START	0x20000000
-#define HUGE_START	0x30000000
-
-#define HUGE_PAGE_SIZE	(2u << 20)
 
 /* Each mapping has this many pages, and a gap of as many pages follows. */
 #define MAPPING_PAGES	2
-
-/* An offset of more than 32 bits. */
-#define FAR_OFFSET	0x10fedcb0000
 
 #define FILE_NAME	"/memfd:procmap (deleted)"
 
@@ -181,7 +173,6 @@ enum mapping {
 	FILE_SHARED_RX,
 	READONLY_FILE_SHARED_R,
 	OTHER_FILE,
-	FILE_FAR,
 	NR_MAPPINGS,
 };
 
@@ -218,7 +209,6 @@ static const struct {
 	[READONLY_FILE_SHARED_R] = { PROT_READ, MAP_SHARED, READONLY_ELF_FILE,
 				     0, R | S | F },
 	[OTHER_FILE] = { PROT_READ, MAP_PRIVATE, EMPTY_FILE, 0, R | F },
-	[FILE_FAR] = { PROT_READ, MAP_PRIVATE, ELF_FILE, FAR_OFFSET, R | F },
 };
 
 static const uint8_t build_id[20] = "\x01\x23\x45\x67\x89 a build ID";
@@ -304,10 +294,6 @@ static bool map_scene(void)
 	}
 	/* Where no page has been touched, one would have to be read for a build ID. */
 	memset((void *)(uintptr_t)start_of(SHARED_RW), 0, 1);
-	/* No huge page is needed to map one. Without hugetlbfs, it is left out. */
-	mmap((void *)HUGE_START, HUGE_PAGE_SIZE, PROT_READ,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_HUGETLB |
-	     21 << MAP_HUGE_SHIFT | MAP_FIXED_NOREPLACE, -1, 0);
 	return true;
 }
 
@@ -446,7 +432,8 @@ struct span {
  * @buffers: its buffers.
  * @ask: make an argument for the mapping at @addr that passes filters of
  *	PROCMAP_QUERY; with NEXT, for the first one from there on.
- * @answer: what the kernel has made of such an argument, as the answer of a query.
+ * @answer: what the kernel has made of such an argument, as the answer of a query:
+ *	the range, the name and the build ID.
  */
 struct abi {
 	unsigned int command;
@@ -531,13 +518,6 @@ static struct procmap_query answer_of_scan(const union argument *arg)
 	return (struct procmap_query) {
 		.vma_start = vma->start,
 		.vma_end = vma->end,
-		/* Unless it is of a file, as the answer of a query. */
-		.vma_flags = vma->flags ^ (vma->inode ? FILE_BACKED : 0),
-		.vma_page_size = vma->page_size,
-		.vma_offset = vma->offset,
-		.inode = vma->inode,
-		.dev_major = vma->dev_major,
-		.dev_minor = vma->dev_minor,
 		.vma_name_size = vma->name_size,
 		.build_id_size = vma->build_id_size,
 		.vma_name_addr = scan->data + vma->name_offset,
@@ -711,55 +691,6 @@ TEST_F(process, text_shows_the_scene)
 
 /* Each field of the answer. */
 
-/* Those of the whole mapping, wherever in it the address is. */
-TEST_F(process, fields_are_those_of_the_text)
-{
-	struct procmap_query answer;
-	unsigned int i, j;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		const uint64_t addrs[] = { start_of(i), end_of(i) - 1 };
-		const struct maps_line *const line = line_of(i);
-
-		for (j = 0; j < ARRAY_SIZE(addrs); j++) {
-			ASSERT_EQ(0, find(variant->abi, addrs[j], 0, 0,
-					  &answer));
-			EXPECT_EQ(line->start, answer.vma_start);
-			EXPECT_EQ(line->end, answer.vma_end);
-			EXPECT_EQ(line->flags, answer.vma_flags);
-			EXPECT_EQ(line->offset, answer.vma_offset);
-			EXPECT_EQ(line->inode, answer.inode);
-			EXPECT_EQ(line->dev_major, answer.dev_major);
-			EXPECT_EQ(line->dev_minor, answer.dev_minor);
-		}
-	}
-}
-
-TEST_F(process, page_size_is_that_of_smaps)
-{
-	const struct maps_line *const huge = line_at(&target.text, HUGE_START);
-	struct procmap_query answer;
-	struct maps smaps;
-	uint64_t *sizes;
-	size_t i, found = 0;
-
-	ASSERT_EQ(0, read_smaps(target.child.pid, &smaps, &sizes));
-	for (i = 0; i < smaps.nr; i++) {
-		const uint64_t start = smaps.lines[i].start;
-
-		if (start < SCENE_START || start > HUGE_START)
-			continue;
-		found++;
-		ASSERT_EQ(0, find(variant->abi, start, 0, 0, &answer));
-		EXPECT_EQ(sizes[i], answer.vma_page_size);
-		if (start == HUGE_START)
-			EXPECT_EQ(HUGE_PAGE_SIZE, sizes[i]);
-	}
-	EXPECT_EQ(NR_MAPPINGS + (size_t)!!huge, found);
-	if (!huge)
-		SKIP(return, "no huge pages of 2 MB, CONFIG_HUGETLBFS");
-}
-
 TEST_F(process, name_and_build_id_are_those_of_the_file_if_wanted)
 {
 	struct procmap_query answer;
@@ -865,64 +796,7 @@ TEST_F(process, all_filters_that_are_given_must_hold)
 	}
 }
 
-TEST_F(process, next_is_the_first_from_there_on_that_passes_all_filters)
-{
-	unsigned int i, next;
-	uint64_t filters;
-
-	for (filters = 0; filters <= FILTERS; filters++) {
-		if (filters & ~(uint64_t)FILTERS)
-			continue;
-		for (i = 0; i < NR_MAPPINGS; i++) {
-			for (next = i; next < NR_MAPPINGS; next++)
-				if (!(filters & ~scene[next].passes))
-					break;
-			/* The mappings above the scene are not known here. */
-			if (next == NR_MAPPINGS)
-				continue;
-			ASSERT_EQ((int64_t)start_of(next),
-				  place_of(variant->abi, start_of(i),
-					   filters | NEXT)) {
-				TH_LOG("from mapping %u, filters %#jx", i,
-				       (uintmax_t)filters);
-			}
-		}
-	}
-}
-
 /* The boundaries. */
-
-TEST_F(process, byte_before_and_byte_after_are_not_covered)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		EXPECT_EQ(-ENOENT, place_of(variant->abi, start_of(i) - 1, 0));
-		EXPECT_EQ(-ENOENT, place_of(variant->abi, end_of(i), 0));
-	}
-}
-
-TEST_F(process, next_is_what_covers_or_follows)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		const int64_t start = start_of(i);
-
-		EXPECT_EQ(start, place_of(variant->abi, end_of(i) - 1, NEXT));
-		EXPECT_EQ(start, place_of(variant->abi, start - 1, NEXT));
-		if (i)
-			EXPECT_EQ(start, place_of(variant->abi, end_of(i - 1),
-						  NEXT));
-	}
-}
-
-TEST_F(process, nothing_covers_address_zero_and_all_follows)
-{
-	EXPECT_EQ(-ENOENT, place_of(variant->abi, 0, 0));
-	EXPECT_EQ((int64_t)target.text.lines[0].start,
-		  place_of(variant->abi, 0, NEXT));
-}
 
 TEST_F(process, last_page_is_covered_to_its_last_byte)
 {
@@ -1000,70 +874,33 @@ TEST_F(process, longer_struct_can_have_name_and_build_id)
 	EXPECT_TRUE(has_build_id(&answer));
 }
 
-/* A call with a structure whose end is that of a page. */
-struct short_call {
-	const struct abi *abi;
-	uint8_t *arg;
-	int err;
-};
-
-static int be_short_caller(int control, void *arg)
+static bool is_in_memory(void *page)
 {
-	struct short_call *const short_call = arg;
+	unsigned char resident = 1;
 
-	short_call->err = call(short_call->abi, short_call->arg);
-	return !notify(control);
+	return mincore(page, page_size(), &resident) || resident & 1;
 }
 
-/* Returns false if the call touches the page behind, which it gets then. */
-static bool make_short_call(struct short_call *call, int uffd, uint8_t *behind)
-{
-	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
-	struct worker caller = {};
-	bool touches;
-
-	if (!start_worker(&caller, be_short_caller, call, false))
-		return false;
-	fds[0].fd = uffd;
-	fds[1].fd = caller.child.control;
-	touches = poll(fds, 2, -1) <= 0 || fds[0].revents;
-	if (touches)
-		give_page(uffd, behind, behind - page_size());
-	return !end_of_worker(&caller) && !touches;
-}
-
-/*
- * The page behind the structure is missing: who reads it or writes to it waits,
- * even if it could go on without, as from a fault on an inaccessible page.
- */
+/* Whoever reads the page behind the structure, or writes to it, makes it one in memory. */
 TEST_F(process, page_past_the_size_is_left_missing)
 {
 	static const size_t sizes[] = { 8, 24, 56, 88, 96, 104, 112 };
 	const struct abi *const abi = variant->abi;
 	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
-	const char *missing;
 	unsigned int i;
-	int uffd;
 
-	missing = open_userfaultfd(&uffd, 0);
-	if (missing)
-		SKIP(return, "%s", missing);
-	/* Otherwise it cannot be polled. */
-	ASSERT_EQ(0, fcntl(uffd, F_SETFL, O_NONBLOCK));
 	ASSERT_EQ(0, mprotect(end, page_size(), PROT_READ | PROT_WRITE));
-	ASSERT_TRUE(watch_pages(uffd, end, page_size(),
-				UFFDIO_REGISTER_MODE_MISSING));
-
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct short_call call = { .abi = abi, .arg = end - sizes[i] };
 		union argument arg = abi->ask(start_of(FILE_RW), 0, 0);
 
 		arg.size = sizes[i];
-		memcpy(call.arg, &arg, sizes[i]);
-		ASSERT_TRUE(make_short_call(&call, uffd, end)) {
+		memcpy(end - sizes[i], &arg, sizes[i]);
+		ASSERT_FALSE(is_in_memory(end));
+		EXPECT_EQ(sizes[i] < abi->size_min ? -EINVAL : 0,
+			  call(abi, end - sizes[i]));
+		ASSERT_FALSE(is_in_memory(end)) {
 			TH_LOG("size %zu", sizes[i]);
 		}
-		EXPECT_EQ(sizes[i] < abi->size_min ? -EINVAL : 0, call.err);
 	}
 }
 
@@ -1494,79 +1331,6 @@ TEST_F(call, with_two_faults_reports_the_earlier_one)
 	}
 }
 
-/* A file whose address space is gone, or never was there. */
-
-enum end { EXITED, EXECED, KERNEL_THREAD };
-
-FIXTURE(gone)
-{
-};
-
-FIXTURE_VARIANT(gone)
-{
-	const struct abi *abi;
-	enum end end;
-};
-
-FIXTURE_VARIANT_ADD(gone, query_of_exited) { &query_abi, EXITED };
-FIXTURE_VARIANT_ADD(gone, query_of_execed) { &query_abi, EXECED };
-FIXTURE_VARIANT_ADD(gone, query_of_kernel_thread) { &query_abi, KERNEL_THREAD };
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(gone, scan_of_exited) { &scan_abi, EXITED };
-FIXTURE_VARIANT_ADD(gone, scan_of_execed) { &scan_abi, EXECED };
-FIXTURE_VARIANT_ADD(gone, scan_of_kernel_thread) { &scan_abi, KERNEL_THREAD };
-#endif
-
-static int be_execed(int control, void *arg)
-{
-	return send_maps(control, arg) ?: execute("/proc/self/exe", control);
-}
-
-FIXTURE_SETUP(gone)
-{
-	make_buffers(_metadata, variant->abi);
-	switch (variant->end) {
-	case EXITED:
-		target.fd = open_maps_of_exited();
-		break;
-	case EXECED:
-		ASSERT_TRUE(start_child(&target.child, be_execed, NULL));
-		target.fd = recv_fd(target.child.control);
-		/* Only the new program reports its user: so it has not exited. */
-		ASSERT_EQ(geteuid(), hear_executed(target.child.control));
-		break;
-	case KERNEL_THREAD:
-		if (!sees_kthreadd())
-			SKIP_SETUP("kthreadd is not visible here");
-		target.fd = open_maps(2);
-		if (target.fd == -EACCES)
-			SKIP_SETUP("only root can open the maps of kthreadd");
-	}
-	ASSERT_LE(0, target.fd);
-}
-
-FIXTURE_TEARDOWN(gone)
-{
-	stop_child(&target.child);
-	close(target.fd);
-}
-
-TEST_F(gone, process_is_esrch)
-{
-	struct procmap_query answer;
-
-	EXPECT_EQ(-ESRCH, find(variant->abi, start_of(FILE_R), 0,
-			       NAME | BUILD_ID, &answer));
-	EXPECT_EQ(-ESRCH, place_of(variant->abi, start_of(FILE_R), 0));
-	EXPECT_EQ(-ESRCH, place_of(variant->abi, 0, NEXT));
-	if (variant->end != EXECED)
-		return;
-	/* The process lives on: opened anew, its file has other mappings. */
-	close(target.fd);
-	target.fd = open_maps(target.child.pid);
-	EXPECT_LT(0, place_of(variant->abi, 0, NEXT));
-}
-
 /*
  * What only PROCMAP_QUERY has: the size of its structure may leave out the last
  * fields, and a buffer that is too small is an error.
@@ -1705,28 +1469,6 @@ TEST_F(scan, of_every_range_is_that_of_the_text)
 	}
 }
 
-/* A newer harness has a mapping of its own for each test. */
-TEST_F(scan, of_the_whole_address_space_is_that_of_the_text)
-{
-	struct procmap_scan_arg arg;
-	struct room large;
-	size_t calls = 0;
-
-	/* Pages of the program and its libraries may be on a disk only. */
-	truth.is_resident = false;
-	ASSERT_TRUE(make_room(&large, 1024, 64 * 4096));
-	arg = ask(&large, 0, NO_END, ALL);
-	ASSERT_LE(NR_MAPPINGS, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(NO_END, arg.walk_end);
-	/* The test's own mappings change as it runs, so they are not compared. */
-	if (variant->reader != SELF) {
-		EXPECT_STREQ("", wrong_walk(target.fd, &truth, &large,
-					    ask(&large, 0, NO_END, ALL), &calls));
-		EXPECT_EQ(1u, calls);
-	}
-	free_room(&large);
-}
-
 /* No process is needed to return nothing, but right arguments are. */
 TEST_F(scan, of_an_empty_range_is_complete_anywhere_for_any_process)
 {
@@ -1753,34 +1495,6 @@ TEST_F(scan, of_an_empty_range_is_complete_anywhere_for_any_process)
 }
 
 /* The array of records, and the data. */
-
-/* wrong_walk() makes each walk_end the next start, as callers do. */
-TEST_F(scan, goes_on_where_the_array_was_full)
-{
-	uint64_t filter;
-	uint32_t vec_len;
-	unsigned int i;
-
-	for (filter = 0; filter <= SCAN_FILTERS; filter++) {
-		for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-			for (vec_len = 1; vec_len <= NR_MAPPINGS + 1; vec_len++) {
-				struct procmap_scan_arg arg =
-					ask_scene(wanted[i]);
-				size_t calls = 0;
-
-				arg.filter = filter;
-				arg.vec_len = vec_len;
-				ASSERT_STREQ("", wrong_walk(target.fd, &truth,
-							    &room, arg, &calls)) {
-					TH_LOG("filter %#jx, vec_len %u",
-					       (uintmax_t)filter, vec_len);
-				}
-				if (!filter)
-					ASSERT_LE(NR_MAPPINGS / vec_len, calls);
-			}
-		}
-	}
-}
 
 /* A caller may be built against another version of the record. */
 TEST_F(scan, sets_bytes_of_records_that_the_kernel_does_not_know_to_zero)
@@ -1810,17 +1524,6 @@ TEST_F(scan, sets_bytes_of_records_that_the_kernel_does_not_know_to_zero)
 					      0));
 		}
 	}
-}
-
-/* Where a page has to be faulted in, the kernel copies by another method. */
-TEST_F(scan, writes_longer_records_to_pages_that_are_not_in_memory)
-{
-	struct procmap_scan_arg arg = ask_scene(ALL);
-
-	arg.vec = (uintptr_t)map_room(NR_MAPPINGS * page_size());
-	arg.vma_size = page_size();
-	ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_MAPPINGS));
 }
 
 /* Each error. */
@@ -2031,12 +1734,9 @@ static void set_pages(struct __test_metadata *const _metadata)
 	ASSERT_LE(0, target.fd);
 }
 
-/* @nr_pages: as far as the scan goes. @nr: so many of them are mapped. */
-static void scan_pages(struct __test_metadata *const _metadata,
-		       unsigned int nr_pages, unsigned int nr)
+static void scan_pages(struct __test_metadata *const _metadata, unsigned int nr)
 {
-	struct procmap_scan_arg arg = ask(&room, SCENE_START, page_of(nr_pages),
-					  ALL);
+	struct procmap_scan_arg arg = ask(&room, SCENE_START, page_of(nr), ALL);
 
 	ASSERT_EQ(0, read_truth(target.fd, &truth));
 	truth.is_resident = true;
@@ -2060,17 +1760,6 @@ FIXTURE_TEARDOWN(files)
 	close(target.fd);
 }
 
-TEST_F(files, between_memory)
-{
-	const int fd = make_named_elf(4);
-	unsigned int i;
-
-	for (i = 0; i < 300; i++)
-		ASSERT_TRUE(map_page_of(i, i % 3 ? -1 : fd,
-					i % 3 ? MAP_ANONYMOUS : 0));
-	scan_pages(_metadata, 300, 300);
-}
-
 TEST_F(files, that_were_opened_more_than_once)
 {
 	char path[32];
@@ -2083,7 +1772,7 @@ TEST_F(files, that_were_opened_more_than_once)
 		ASSERT_TRUE(map_page_of(i, fd, 0));
 		close(fd);
 	}
-	scan_pages(_metadata, 300, 300);
+	scan_pages(_metadata, 300);
 }
 
 /* One file with two paths, by turns: what is shared by inode is wrong. */
@@ -2101,18 +1790,9 @@ TEST_F(files, that_have_two_paths_keep_them)
 	ASSERT_LE(0, fds[1]);
 	for (i = 0; i < 300; i++)
 		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2], 0));
-	scan_pages(_metadata, 300, 300);
+	scan_pages(_metadata, 300);
 	EXPECT_EQ(0, unlink(first));
 	EXPECT_EQ(0, unlink(second));
-}
-
-TEST_F(files, that_are_many_are_all_returned)
-{
-	unsigned int i;
-
-	for (i = 0; i < 200; i++)
-		ASSERT_TRUE(map_page_of(i, make_named_elf(4 + i), 0));
-	scan_pages(_metadata, 200, 200);
 }
 
 /* Each twice, and all of them again. Names that take the same room must not be mixed. */
@@ -2128,7 +1808,7 @@ TEST_F(files, that_take_turns_are_all_returned)
 	}
 	for (i = 0; i < 400; i++)
 		ASSERT_TRUE(map_page_of(i, fds[i / 2 % ARRAY_SIZE(fds)], 0));
-	scan_pages(_metadata, 400, 400);
+	scan_pages(_metadata, 400);
 }
 
 /* Only the build IDs differ: what is shared by the name is wrong. */
@@ -2144,7 +1824,7 @@ TEST_F(files, of_one_name_keep_their_build_ids)
 		ASSERT_TRUE(write_elf(fd, id));
 		ASSERT_TRUE(map_page_of(i, fd, 0));
 	}
-	scan_pages(_metadata, 200, 200);
+	scan_pages(_metadata, 200);
 }
 
 #define NR_NEIGHBOURS	300
@@ -2187,22 +1867,9 @@ FIXTURE_TEARDOWN(neighbours)
 	close(target.fd);
 }
 
-/* Writing to a page faults if it is not in memory, or if it is the zero page. */
-TEST_F(neighbours, have_name_and_build_id_wherever_they_are_written)
+TEST_F(neighbours, have_name_and_build_id)
 {
-	const size_t vec_size = NR_ROOM * sizeof(*room.vec);
-
-	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
-	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
-	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
-	ASSERT_EQ(0, madvise(room.data, ROOM_DATA_SIZE, MADV_DONTNEED));
-	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
-	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
-	ASSERT_EQ(0, madvise(room.data, ROOM_DATA_SIZE, MADV_DONTNEED));
-	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
-	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_DONTNEED));
-	ASSERT_EQ(0, madvise(room.vec, vec_size, MADV_POPULATE_READ));
-	scan_pages(_metadata, NR_NEIGHBOURS, NR_NEIGHBOURS);
+	scan_pages(_metadata, NR_NEIGHBOURS);
 }
 
 /* Any other error after the first record ends the scan early instead. */
@@ -2250,292 +1917,6 @@ TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 					      PROT_READ | PROT_WRITE);
 	ASSERT_EQ(NR_NEIGHBOURS, procmap_scan(target.fd, &arg));
 	EXPECT_EQ(arg.end, arg.walk_end);
-}
-
-/* A file whose path is about as long as PATH_MAX. */
-FIXTURE(long_path)
-{
-	char *top;
-	unsigned int depth;
-	char name[NAME_MAX + 1];
-};
-
-FIXTURE_VARIANT(long_path)
-{
-	size_t length;		/* of the path, without its NUL */
-	bool too_long;
-};
-
-FIXTURE_VARIANT_ADD(long_path, that_is_the_longest) {
-	.length = PATH_MAX - 1,
-};
-
-FIXTURE_VARIANT_ADD(long_path, that_is_one_byte_too_long) {
-	.length = PATH_MAX,
-	.too_long = true,
-};
-
-FIXTURE_VARIANT_ADD(long_path, that_is_far_too_long) {
-	.length = 3 * PATH_MAX,
-	.too_long = true,
-};
-
-#define DEEP_NAME_LENGTH	200
-/* The file has two pages in a row, others have those before and after. */
-#define PAGE_OF_LONG_PATH	2
-#define NR_LONG_PATH_PAGES	6
-
-/* No path of that length can be passed to a system call: go there step by step. */
-static void descend(struct __test_metadata *const _metadata,
-		    struct _test_data_long_path *self, size_t length)
-{
-	char top[] = "/tmp/procmap-abi-XXXXXX", deep[DEEP_NAME_LENGTH + 1] = "";
-	char cwd[PATH_MAX];
-	size_t left;
-
-	ASSERT_TRUE(!!mkdtemp(top));
-	self->top = strdup(top);
-	ASSERT_EQ(0, chdir(top));
-	/* As the kernel shows it, whatever /tmp is. */
-	ASSERT_TRUE(!!getcwd(cwd, sizeof(cwd)));
-	memset(deep, 'd', DEEP_NAME_LENGTH);
-	for (left = length - strlen(cwd); left > NAME_MAX;
-	     left -= DEEP_NAME_LENGTH + 1) {
-		ASSERT_EQ(0, mkdir(deep, 0700));
-		ASSERT_EQ(0, chdir(deep));
-		self->depth++;
-	}
-	memset(self->name, 'f', left - 1);
-}
-
-FIXTURE_SETUP(long_path)
-{
-	unsigned int i;
-	int fd;
-
-	set_pages(_metadata);
-	descend(_metadata, self, variant->length);
-	fd = open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	ASSERT_TRUE(write_elf(fd, build_id));
-	for (i = 0; i < NR_LONG_PATH_PAGES; i++)
-		ASSERT_TRUE(map_page_of(i, i / 2 == PAGE_OF_LONG_PATH / 2 ?
-					   fd : make_named_elf(4 + i), 0));
-	close(fd);
-	ASSERT_EQ(0, read_truth(target.fd, &truth));
-	truth.is_resident = true;
-}
-
-FIXTURE_TEARDOWN(long_path)
-{
-	char deep[DEEP_NAME_LENGTH + 1] = "";
-
-	memset(deep, 'd', DEEP_NAME_LENGTH);
-	EXPECT_EQ(0, unlink(self->name));
-	while (self->depth--) {
-		EXPECT_EQ(0, chdir(".."));
-		EXPECT_EQ(0, rmdir(deep));
-	}
-	EXPECT_EQ(0, rmdir(self->top));
-	free_truth(&truth);
-	close(target.fd);
-}
-
-static struct procmap_scan_arg ask_long_path(uint64_t want)
-{
-	return ask(&room, SCENE_START, page_of(NR_LONG_PATH_PAGES), want);
-}
-
-TEST_F(long_path, is_whole_in_the_text_and_may_be_an_error_of_a_query)
-{
-	const uint64_t addr = page_of(PAGE_OF_LONG_PATH);
-	struct procmap_query query;
-	char name[2 * PATH_MAX];
-
-	EXPECT_EQ(variant->length, strlen(line_at(&truth.maps, addr)->name));
-	EXPECT_EQ(variant->too_long ? -ENAMETOOLONG : 0,
-		  query_name(target.fd, addr, 0, &query, name, sizeof(name)));
-}
-
-/* Its record has no name, but all else. */
-TEST_F(long_path, is_a_flag_of_a_record)
-{
-	struct procmap_scan_arg arg = ask_long_path(ALL);
-	const struct procmap_vma *const vma = &room.vec[PAGE_OF_LONG_PATH];
-	unsigned int i;
-
-	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(arg.end, arg.walk_end);
-	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(variant->too_long,
-			  !!(vma[i].flags & PROCMAP_VMA_NAME_TOO_LONG));
-		EXPECT_EQ(variant->too_long ? 0 : variant->length + 1,
-			  vma[i].name_size);
-		EXPECT_EQ(sizeof(build_id), vma[i].build_id_size);
-		EXPECT_TRUE(is_data(&arg, vma[i].build_id_offset, build_id,
-				    sizeof(build_id)));
-	}
-}
-
-/* Only where names are wanted, and the filters let it through, it has the flag. */
-TEST_F(long_path, does_not_end_a_walk_whatever_is_wanted)
-{
-	const uint64_t filters[] = { 0, X, W };
-	size_t calls = 0;
-	unsigned int i, j;
-	uint32_t vec_len;
-
-	for (i = 0; i < ARRAY_SIZE(filters); i++) {
-		for (j = 0; j < ARRAY_SIZE(wanted); j++) {
-			for (vec_len = 1; vec_len <= NR_LONG_PATH_PAGES;
-			     vec_len++) {
-				struct procmap_scan_arg arg =
-					ask_long_path(wanted[j]);
-
-				arg.filter = filters[i];
-				arg.vec_len = vec_len;
-				EXPECT_STREQ("", wrong_walk(target.fd, &truth,
-							    &room, arg,
-							    &calls));
-			}
-		}
-	}
-}
-
-/* What is not returned needs no room. */
-TEST_F(long_path, needs_no_data_if_it_is_too_long)
-{
-	const uint32_t name_size = variant->too_long ? 0 : variant->length + 1;
-	const uint32_t needed = name_size + sizeof(build_id);
-	struct procmap_scan_arg arg = ask_long_path(ALL);
-
-	arg.start = page_of(PAGE_OF_LONG_PATH);
-	arg.data_size = needed - 1;
-	EXPECT_EQ(-ENOSPC, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(needed, arg.data_needed);
-	arg.data_size = needed;
-	/* The other page of the file may share it. */
-	EXPECT_LE(1, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(needed, arg.data_used);
-
-	arg = ask_long_path(NAMES);
-	arg.start = page_of(PAGE_OF_LONG_PATH);
-	arg.end = page_of(PAGE_OF_LONG_PATH + 2);
-	arg.data = 0;
-	arg.data_size = 0;
-	EXPECT_EQ(variant->too_long ? 2 : -ENOSPC,
-		  procmap_scan(target.fd, &arg));
-}
-
-/* Deleted, it has a longer path: what decides is what would be returned. */
-TEST_F(long_path, is_too_long_once_it_is_deleted)
-{
-	struct procmap_scan_arg arg = ask_long_path(ALL);
-
-	ASSERT_EQ(0, unlink(self->name));
-	ASSERT_EQ(NR_LONG_PATH_PAGES, procmap_scan(target.fd, &arg));
-	EXPECT_EQ((uint64_t)(R | X | FILE_BACKED | PROCMAP_VMA_NAME_TOO_LONG),
-		  room.vec[PAGE_OF_LONG_PATH].flags);
-	/* The fixture removes it. */
-	close(open(self->name, O_RDWR | O_CREAT | O_CLOEXEC, 0700));
-}
-
-/*
- * A file whose pages are on a disk only, mapped twice. Nobody touches the mappings.
- */
-FIXTURE(file_on_disk)
-{
-	int file;
-};
-
-#define NR_DISK_PAGES	2
-
-/* Is the page that has the headers and the build ID in memory? */
-static bool is_resident(void)
-{
-	unsigned char resident = 0;
-
-	return mincore((void *)(uintptr_t)page_of(0), page_size(), &resident) ||
-	       resident & 1;
-}
-
-FIXTURE_SETUP(file_on_disk)
-{
-	const char *missing;
-	unsigned int i;
-
-	set_pages(_metadata);
-	missing = mount_scratch_ext4();
-	if (missing)
-		SKIP_SETUP(missing);
-	self->file = open(SCRATCH_EXT4 "/file", O_RDWR | O_CREAT | O_CLOEXEC,
-			  0700);
-	ASSERT_TRUE(write_elf(self->file, build_id));
-	for (i = 0; i < NR_DISK_PAGES; i++)
-		ASSERT_TRUE(map_page_of(i, self->file, 0));
-	ASSERT_EQ(0, read_truth(target.fd, &truth));
-	ASSERT_EQ(0, fsync(self->file));
-	ASSERT_EQ(0, posix_fadvise(self->file, 0, 0, POSIX_FADV_DONTNEED));
-	ASSERT_FALSE(is_resident());
-}
-
-FIXTURE_TEARDOWN(file_on_disk)
-{
-	free_truth(&truth);
-	close(self->file);
-	close(target.fd);
-}
-
-static struct procmap_scan_arg ask_disk_pages(uint64_t want)
-{
-	return ask(&room, SCENE_START, page_of(NR_DISK_PAGES), want);
-}
-
-TEST_F(file_on_disk, has_a_flag_and_no_data_where_its_build_id_is_wanted)
-{
-	unsigned int i, n;
-
-	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		const bool not_read = wanted[i] & BUILD_IDS;
-		struct procmap_scan_arg arg = ask_disk_pages(wanted[i]);
-
-		if (wanted[i] == BUILD_IDS) {
-			arg.data = 0;
-			arg.data_size = 0;
-		}
-		ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
-		EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_DISK_PAGES));
-		for (n = 0; n < NR_DISK_PAGES; n++) {
-			EXPECT_EQ(not_read, !!(room.vec[n].flags &
-					       PROCMAP_VMA_BUILD_ID_NOT_READ));
-			EXPECT_EQ(0u, room.vec[n].build_id_size);
-		}
-	}
-}
-
-TEST_F(file_on_disk, is_read_by_no_scan_and_by_a_query)
-{
-	struct procmap_scan_arg arg = ask_disk_pages(ALL);
-	struct procmap_query query;
-
-	ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
-	EXPECT_FALSE(is_resident());
-	ASSERT_EQ(0, query_build_id(target.fd, page_of(0), &query,
-				    buffers.build_id, sizeof(build_id)));
-	EXPECT_EQ(sizeof(build_id), query.build_id_size);
-	EXPECT_EQ(0, memcmp(build_id, buffers.build_id, sizeof(build_id)));
-}
-
-TEST_F(file_on_disk, has_its_build_id_once_it_is_in_memory)
-{
-	struct procmap_scan_arg arg = ask_disk_pages(ALL);
-	char byte;
-
-	ASSERT_EQ(1, pread(self->file, &byte, 1, 0));
-	ASSERT_TRUE(is_resident());
-	truth.is_resident = true;
-	ASSERT_EQ(NR_DISK_PAGES, procmap_scan(target.fd, &arg));
-	EXPECT_STREQ("", wrong_scan(&truth, &arg, NR_DISK_PAGES));
-	EXPECT_EQ(sizeof(build_id), room.vec->build_id_size);
 }
 
 /*

@@ -92,16 +92,10 @@ FIXTURE(shape)
 FIXTURE_VARIANT(shape)
 {
 	enum way way;
-	bool is_32;
 };
 
 FIXTURE_VARIANT_ADD(shape, query) {
 	.way = QUERY,
-};
-
-FIXTURE_VARIANT_ADD(shape, query_class_32) {
-	.way = QUERY,
-	.is_32 = true,
 };
 
 #ifdef HAVE_PROCMAP_SCAN
@@ -114,7 +108,6 @@ FIXTURE_SETUP(shape)
 {
 	open_subject(_metadata, &self->subject, variant->way, TMPFS);
 	self->elf = plain_elf;
-	self->elf.is_32 = variant->is_32;
 }
 
 FIXTURE_TEARDOWN(shape)
@@ -130,18 +123,6 @@ TEST_F(shape, every_size_from_1_to_20_is_returned)
 		self->elf.segments[0].notes[0].seed = size;
 		ASSERT_TRUE(make_file(&self->subject, &self->elf));
 		expect_id(_metadata, &self->subject, size, size);
-	}
-}
-
-TEST_F(shape, no_other_size_is_returned)
-{
-	static const uint32_t sizes[] = { 0, 21, 22, 24, 32, 64, 255, 4096 };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		self->elf.segments[0].notes[0].size = sizes[i];
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_none(_metadata, &self->subject);
 	}
 }
 
@@ -161,38 +142,6 @@ TEST_F(shape, wrong_owner_is_passed_over)
 		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
 		ASSERT_TRUE(make_file(&self->subject, &self->elf));
 		expect_id(_metadata, &self->subject, 3, 8);
-	}
-}
-
-TEST_F(shape, size_of_a_program_header_is_that_of_the_class)
-{
-	static const uint16_t sizes[] = { 0, 1, 31, 33, 55, 57, 64, 0xffff };
-	struct image *const image = &self->subject.image;
-	size_t i;
-
-	self->elf.segments[1] = self->elf.segments[0];
-	self->elf.segments[0] = (struct segment) { .type = PT_LOAD };
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		make_image(image, &self->elf);
-		put(image, 0, E_PHENTSIZE, sizes[i]);
-		ASSERT_TRUE(store(&self->subject));
-		expect_id(_metadata, &self->subject, 1, 20);
-	}
-}
-
-TEST_F(shape, note_segment_past_the_end_of_the_file_hides_no_id_before_it)
-{
-	static const uint64_t sizes[] = {
-		1, 12, 4096, 1u << 31, UINT32_MAX / 2, 1ull << 40, INT64_MAX,
-	};
-	struct image *const image = &self->subject.image;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		make_image(image, &self->elf);
-		put(image, ehdr_size(image), P_FILESZ, image->size + sizes[i]);
-		ASSERT_TRUE(store(&self->subject));
-		expect_id(_metadata, &self->subject, 1, 20);
 	}
 }
 
@@ -361,18 +310,6 @@ FIXTURE_SETUP(place)
 
 FIXTURE_TEARDOWN(place)
 {
-}
-
-/* In its header, its owner and its descriptor. */
-TEST_F(place, note_straddles_pages)
-{
-	size_t before;
-
-	for (before = 4; before < 12 + 4 + 20; before += 4) {
-		self->elf.segments[0].offset = 2 * page_size() - before;
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, 1, 20);
-	}
 }
 
 /* Of any part, and also of what is past the end of the file. */
@@ -864,6 +801,30 @@ TEST_F(file_system, is_not_read_by_a_scan)
 	self->subject.way = SCAN;
 	expect_id(_metadata, &self->subject, 1, NOT_READ);
 	EXPECT_EQ(0, resident_pages(self->subject.fd));
+}
+
+TEST_F(file_system, has_a_flag_only_where_its_build_id_is_wanted_and_needs_no_data)
+{
+	static const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
+	const uint64_t addr = (uintptr_t)self->subject.addr;
+	struct room room;
+	unsigned int i;
+
+	skip_without_scan(_metadata);
+	ASSERT_TRUE(make_room(&room, 1, PATH_MAX));
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		struct procmap_scan_arg arg =
+			ask(&room, addr, addr + 1, wanted[i]);
+
+		if (wanted[i] == BUILD_IDS) {
+			arg.data = 0;
+			arg.data_size = 0;
+		}
+		ASSERT_EQ(1, procmap_scan(self->subject.maps, &arg));
+		EXPECT_EQ(!(wanted[i] & BUILD_IDS),
+			  !(room.vec->flags & PROCMAP_VMA_BUILD_ID_NOT_READ));
+		EXPECT_EQ(0u, room.vec->build_id_size);
+	}
 }
 #endif
 

@@ -16,6 +16,8 @@
 #define HUGE_PAGE_SIZE	(2u << 20)
 #define DELETED		" (deleted)"
 
+static const uint8_t build_id[20] = "that of each file";
+
 /* The longest name that prctl(PR_SET_VMA) takes. */
 #define ANON_NAME_MAX	79
 
@@ -39,7 +41,7 @@ static void *map_new_file(const char *path)
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	void *addr;
 
-	if (fd < 0)
+	if (!write_elf(fd, build_id))
 		return MAP_FAILED;
 	addr = map_file(fd, MAP_PRIVATE);
 	close(fd);
@@ -349,26 +351,6 @@ TEST_F(file, is_told_byte_for_byte)
 	}
 }
 
-TEST_F(file, deleted)
-{
-	void *const addr = map_new_file("file");
-	char path[PATH_MAX];
-
-	ASSERT_EQ(0, unlink("file"));
-	snprintf(path, sizeof(path), "%s/file" DELETED, self->directory);
-	expect_name(_metadata, addr, path);
-}
-
-TEST_F(file, renamed)
-{
-	void *const addr = map_new_file("before");
-	char path[PATH_MAX];
-
-	ASSERT_EQ(0, rename("before", "after"));
-	snprintf(path, sizeof(path), "%s/after", self->directory);
-	expect_name(_metadata, addr, path);
-}
-
 /*
  * A path is shown as the reader sees it, from the root directory that the reader
  * has at that moment: neither the opener's nor the target's root counts. What is
@@ -404,7 +386,7 @@ FIXTURE(path)
 {
 	char directory[64];
 	void *addr;
-	char shown[PATH_MAX + 16];
+	char shown[3 * PATH_MAX + 16];
 };
 
 FIXTURE_VARIANT(path)
@@ -418,6 +400,7 @@ FIXTURE_VARIANT_ADD(path, of_256_bytes) { .length = 256 };
 FIXTURE_VARIANT_ADD(path, of_2000_bytes) { .length = 2000 };
 FIXTURE_VARIANT_ADD(path, of_path_max) { .length = PATH_MAX - 1 };
 FIXTURE_VARIANT_ADD(path, over_path_max) { .length = PATH_MAX };
+FIXTURE_VARIANT_ADD(path, far_over_path_max) { .length = 3 * PATH_MAX };
 FIXTURE_VARIANT_ADD(path, deleted_of_path_max) {
 	.length = PATH_MAX - 1,
 	.deleted = true,
@@ -500,7 +483,7 @@ TEST_F(path, fits_its_buffer_to_the_byte)
 	const int fd = open_maps(0);
 	const size_t size = variant->length + 1;
 	struct procmap_query query;
-	char name[PATH_MAX + 1];
+	char name[3 * PATH_MAX + 1];
 
 	if (variant->length < PATH_MAX) {
 		name[size] = 'x';
@@ -524,5 +507,50 @@ TEST_F(path, does_not_matter_when_no_name_is_wanted)
 	EXPECT_EQ(0, query_fields(fd, (uintptr_t)self->addr, 0, &query));
 	EXPECT_EQ((uintptr_t)self->addr, query.vma_start);
 }
+
+#ifdef HAVE_PROCMAP_SCAN
+/*
+ * Whatever is wanted. A call has no data at first, and gets as much as it says that the
+ * next mapping needs: none for a path that is too long, but some for the build ID.
+ */
+TEST_F(path, is_passed_by_a_scan_with_data_for_what_is_returned)
+{
+	const size_t size = 3 * page_size();
+	/* Both neighbours of the file have a name, and no build ID. */
+	uint8_t *const pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const uint64_t start = (uintptr_t)pages;
+	const int fd = open_maps(0);
+	struct truth truth;
+	struct room room;
+	size_t calls = 0;
+	uint64_t want;
+	uint32_t i;
+
+	skip_without_scan(_metadata);
+	ASSERT_TRUE(make_room(&room, 4, 2 * PATH_MAX));
+	memset(pages, 0, size);
+	ASSERT_TRUE(mremap(self->addr, page_size(), page_size(),
+			   MREMAP_MAYMOVE | MREMAP_FIXED,
+			   pages + page_size()) != MAP_FAILED);
+	ASSERT_EQ(0, read_truth(fd, &truth));
+	truth.is_resident = true;
+	for (want = 0; want <= ALL; want++) {
+		for (i = 1; i <= room.vec_len; i++) {
+			struct procmap_scan_arg arg =
+				ask(&room, start, start + size, want);
+
+			arg.vec_len = i;
+			arg.data_size = 0;
+			ASSERT_STREQ("", wrong_walk(fd, &truth, &room, arg,
+						    &calls));
+		}
+	}
+	EXPECT_EQ(sizeof(build_id),
+		  truth.extras[first_line(&truth.maps, start + page_size())]
+			.build_id_size);
+	free_truth(&truth);
+}
+#endif
 
 TEST_HARNESS_MAIN

@@ -709,7 +709,6 @@ static inline int open_loop(const char *image, char *path, size_t size)
 #define SCRATCH		"/tmp"
 #define SCRATCH_IMAGE	SCRATCH "/image"
 #define SCRATCH_EXT4	SCRATCH "/ext4"
-#define SCRATCH_MINIX	SCRATCH "/minix"
 
 /*
  * Mount a tmpfs in a mount namespace of this process alone: it is gone when the
@@ -725,36 +724,25 @@ static inline const char *mount_scratch(void)
 	return NULL;
 }
 
-/*
- * The same with another file system in that tmpfs, on a loop device. @make: the
- * command that makes it in SCRATCH_IMAGE.
- */
-static inline const char *mount_scratch_image(const char *type, const char *make,
-					      const char *directory)
+/* The same with an ext4 in that tmpfs, on a loop device. */
+static inline const char *mount_scratch_ext4(void)
 {
 	const char *missing = mount_scratch();
-	char text[256];
+	char path[32];
 	int loop, err;
 
 	if (missing)
 		return missing;
-	snprintf(text, sizeof(text),
-		 "PATH=$PATH:/usr/sbin:/sbin %s >/dev/null 2>&1", make);
-	if (mkdir(directory, 0700) || system(text))
+	if (mkdir(SCRATCH_EXT4, 0700) ||
+	    system("PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -O ^has_journal "
+		   SCRATCH_IMAGE " 2M >/dev/null 2>&1"))
 		return "mkfs cannot be run";
-	loop = open_loop(SCRATCH_IMAGE, text, sizeof(text));
+	loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
 	if (loop < 0)
 		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
-	err = mount(text, directory, type, 0, NULL);
+	err = mount(path, SCRATCH_EXT4, "ext4", 0, NULL);
 	close(loop);
 	return err ? "cannot mount its file system" : NULL;
-}
-
-static inline const char *mount_scratch_ext4(void)
-{
-	return mount_scratch_image("ext4",
-				   "mkfs.ext4 -q -O ^has_journal "
-				   SCRATCH_IMAGE " 2M", SCRATCH_EXT4);
 }
 
 #endif /* PROCMAP_QUERY_TEST_H */

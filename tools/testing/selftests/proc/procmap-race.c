@@ -789,19 +789,6 @@ static int fork_on(int control)
 	}
 }
 
-/* It does not return: there is nothing to return to. So the kernel sends SIGSEGV. */
-static int unmap_everything(int control)
-{
-	const struct rlimit no_core = {};
-	struct maps maps;
-
-	(void)control;
-	if (!setrlimit(RLIMIT_CORE, &no_core) && !read_maps(open_maps(0), &maps))
-		syscall(SYS_munmap, 0,
-			(unsigned long)maps.lines[maps.nr - 1].end);
-	return 1;
-}
-
 static int be_target(int control, void *arg)
 {
 	const struct plan *const plan = arg;
@@ -982,6 +969,19 @@ static bool may_be_emptied(void)
 	close(fd);
 	return err == -EINVAL && !uname(&name) &&
 	       sscanf(name.release, "6.%u.", &minor) == 1 && minor < 17;
+}
+
+/* It does not return: there is nothing to return to. So the kernel sends SIGSEGV. */
+static int unmap_everything(int control)
+{
+	const struct rlimit no_core = {};
+	struct maps maps;
+
+	(void)control;
+	if (!setrlimit(RLIMIT_CORE, &no_core) && !read_maps(open_maps(0), &maps))
+		syscall(SYS_munmap, 0,
+			(unsigned long)maps.lines[maps.nr - 1].end);
+	return 1;
 }
 
 /* Walk a target until it is reaped, and no other thread walks it any more. */

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "procmap-exec.h"
 #include "procmap-query.h"
 #include "procmap-scan.h"
 
@@ -61,6 +60,48 @@ static bool map_mark(void)
 	return mmap(mark, page_size(), PROT_READ,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
 		    0) == mark;
+}
+
+/*
+ * A target that executes another program: this one itself, which then reports that it
+ * runs, and as whom, and waits.
+ */
+
+/* The argument by which an executed program knows itself. */
+#define BE_EXECUTED	"procmap-executed"
+
+/*
+ * This runs before main(). The executed program writes its user to its standard
+ * output, and exits when its standard input ends.
+ */
+static void __attribute__((constructor)) be_executed(int argc, char **argv)
+{
+	const uid_t uid = geteuid();
+
+	if (argc != 2 || strcmp(argv[1], BE_EXECUTED))
+		return;
+	if (write(STDOUT_FILENO, &uid, sizeof(uid)) == sizeof(uid))
+		await(STDIN_FILENO);
+	_exit(0);
+}
+
+/* Become another program, at the other end of @control. */
+static int execute(const char *path, int control)
+{
+	dup2(control, STDIN_FILENO);
+	dup2(control, STDOUT_FILENO);
+	execl(path, "procmap", BE_EXECUTED, NULL);
+	return 1;
+}
+
+/* Wait until the new program runs. Returns its effective uid, or -1. */
+static uid_t hear_executed(int control)
+{
+	uid_t uid;
+
+	if (read(control, &uid, sizeof(uid)) != sizeof(uid))
+		return -1;
+	return uid;
 }
 
 /* Be another user from now on. */
@@ -200,6 +241,21 @@ TEST_F(reader, of_a_target_that_has_exited_gets_esrch)
 	EXPECT_EQ(-ESRCH, open_and_find(self, self->target.pid));
 
 	ASSERT_EQ(0, end_of_child(&self->target));
+	EXPECT_TRUE(is_gone(self));
+}
+
+/* It has none, and never had one. kthreadd has pid 2. */
+TEST_F(reader, of_a_kernel_thread_gets_esrch)
+{
+	char name[16];
+
+	if (!read_file("/proc/2/comm", name, sizeof(name)) ||
+	    strcmp(name, "kthreadd\n"))
+		SKIP(return, "kthreadd is not visible here");
+	self->fd = open_maps(2);
+	if (self->fd == -EACCES)
+		SKIP(return, "only root can open the maps of kthreadd");
+	ASSERT_LE(0, self->fd);
 	EXPECT_TRUE(is_gone(self));
 }
 

@@ -90,13 +90,6 @@ static inline bool make_room(struct room *room, uint32_t vec_len,
 	return room->vec && (room->data || !data_size);
 }
 
-static inline void free_room(struct room *room)
-{
-	munmap(room->vec, room->vec_len * sizeof(*room->vec));
-	if (room->data)
-		munmap(room->data, room->data_size);
-}
-
 /* Without filters, which the caller can set. */
 static inline struct procmap_scan_arg ask(const struct room *room,
 					  uint64_t start, uint64_t end,
