@@ -243,7 +243,7 @@ warnings_at() {
 	shift
 	(cd "$out_each" && rm -f "$@")
 	make_each W=1 C=2 "$@" 2>&1 | tee -a /dev/stderr |
-		sed -nE "/context imbalance in 'walk_(take|drop)_lock'/d
+		sed -nE "/context imbalance in '(walk_take_lock|procmap_walk_unlock)'/d
 			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
 }
 
