@@ -19,8 +19,9 @@ live_warnings() {
 # CONST_STRUCT: the operations are copied from the base's when it loads. TYPO_SPELLING:
 # user_desc::useable.
 live_checkpatch() {
-	checkpatch CONST_STRUCT,TYPO_SPELLING -f "$ROOT"/livepatch/*.[ch] \
-		"$ROOT"/tools/testing/selftests/{livepatch,x86}/*.[ch]
+	checkpatch CONST_STRUCT,TYPO_SPELLING -f "$ROOT"/live/*.[ch] \
+		"$ROOT"/live/test/*.[ch] "$ROOT"/live/test/*/*.c \
+		"$ROOT"/tools/testing/selftests/x86/*.[ch]
 }
 
 # The module with a thing in it changed, so that the kernel does not have what it
@@ -28,15 +29,11 @@ live_checkpatch() {
 misfits=(
 	's/UTS_RELEASE/"6.0.0"/'
 	"built for 6.0.0, this is $(base_fact VERSION)"
-	's/"proc_mem_open"/"proc_mem_opened"/'
-	'no kprobe on proc_mem_opened'
-	's/"pid_maps_open")/"pid_smaps_open")/'
-	'not opened by'
+	's/(unsigned long)base_operations->open/1UL/'
+	'cannot redirect pid_maps_open: -22'
 	's/"\[stack\]"/"[pile]"/'
 	'names mappings by other rules'
-	'/struct task_struct \*task;/d'
-	'not set up as expected'
-	's/^\tstruct vma_iterator iter;/&\n\tlong more[16];/'
+	's/^\tstruct task_struct \*task;/&\n\tlong more;/'
 	'not set up as expected'
 )
 
@@ -48,8 +45,8 @@ plain_misfits=(
 peer_misfits=(
 	's/"procfs_procmap_ioctl"/NULL/'
 	'has an ioctl on /proc/<pid>/maps already'
-	's/"procfs_procmap_ioctl"/"pid_maps_open"/'
-	'are not by pid_maps_open'
+	's/"procfs_procmap_ioctl"/"procfs_ioctl"/'
+	'are not by procfs_ioctl'
 	's/file_user_path(vma->vm_file)/NULL/'
 	'names mappings by other rules'
 )
@@ -118,9 +115,9 @@ make_misfits() {
 	"$ROOT/scripts/live" -s "$dir"
 	pairs=()
 	while [ $# -gt 0 ]; do
-		cp "$ROOT"/livepatch/*.[ch] "$dir/livepatch/"
-		sed -i "$1" "$dir"/livepatch/*.[ch]
-		expect 1 diff -q "$ROOT/livepatch" "$dir/livepatch" -x Kbuild -x '*.o' \
+		cp "$ROOT"/live/*.[ch] "$dir/live/"
+		sed -i "$1" "$dir"/live/*.[ch]
+		expect 1 diff -q "$ROOT/live" "$dir/live" -x Kbuild -x test -x '*.o' \
 			-x '.*'
 		make -s -C "/lib/modules/$release/build" M="$dir" modules
 		mv "$dir/$module.ko" "$dir/$i.ko"
@@ -144,8 +141,8 @@ uprobes_misfits_are_refused() {
 		uprobes_emulate "${pairs[@]}" -- "$(uprobes_module_of "$1")"
 }
 
-# In the guest: load the module $2 while the transition of $1 goes on, as at boot; both
-# once more after ftrace was off, with which livepatch takes none.
+# In the guest: load both modules, uprobes_emulate once more after ftrace was off, with
+# which livepatch takes none.
 # shellcheck disable=SC2016	# for the guest's shell
 loads='
 set -eux
@@ -154,13 +151,12 @@ load() {
 	insmod "$2"
 }
 unload() {
-	for module in uprobes_emulate procmap_query; do
-		patch=/sys/kernel/livepatch/$module
-		timeout 60 sh -c "until [ \$(cat $patch/transition) = 0 ]; do sleep 0.1; done"
-		echo 0 >$patch/enabled
-		timeout 60 sh -c "while [ -e $patch ]; do sleep 0.1; done"
-		timeout 60 sh -c "until rmmod $module; do sleep 0.1; done"
-	done
+	patch=/sys/kernel/livepatch/uprobes_emulate
+	timeout 60 sh -c "until [ \$(cat $patch/transition) = 0 ]; do sleep 0.1; done"
+	echo 0 >$patch/enabled
+	timeout 60 sh -c "while [ -e $patch ]; do sleep 0.1; done"
+	timeout 60 sh -c "until rmmod uprobes_emulate; do sleep 0.1; done"
+	rmmod procmap_query
 }
 load "$@"
 unload
@@ -184,7 +180,8 @@ uprobes_module_of() {
 # With indirect branch tracking, a function that the kernel itself does not call through
 # a pointer faults if it is called through one. The guests have no such CPU, so what the
 # module calls through a pointer is read from the object: by function, the methods
-# show of seq_operations, name of vm_operations_struct, and read_iter of file_operations.
+# show of seq_operations, name of vm_operations_struct, and open and read_iter of
+# file_operations.
 indirect_calls() {
 	objdump -dr --no-show-raw-insn "$1" | awk '
 		/^[0-9a-f]+ <.*>:$/ { name = substr($2, 2, length($2) - 3) }
@@ -193,7 +190,7 @@ indirect_calls() {
 
 only_methods_are_called_by_pointer() {
 	indirect_calls "$1" | sort | diff <(printf '%s\n' build_id_read is_named_alike \
-		proc_vma_name) -
+		live_open proc_vma_name) -
 }
 
 # The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.
@@ -204,11 +201,11 @@ only_emulate_is_called_by_pointer() {
 planted_call_is_found() {
 	local dir=$tmp/planted-call
 	"$ROOT/scripts/live" -s "$dir"
-	sed -i '/^static.* live_maps_open(/,/^}/s/static_call(proc_mem_open)/((typeof(\&no_mem_open))base_seq_operations->stop)/' \
-		"$dir/livepatch/live.c"
+	sed -i 's/return procmap_query(/return ((typeof(\&procmap_query))base_operations->flush)(/' \
+		"$dir/live/live.c"
 	make -s -C "/lib/modules/$1/build" M="$dir" modules
 	expect 1 only_methods_are_called_by_pointer "$dir/procmap_query.ko" >"$tmp/found"
-	diff <(sed 1d "$tmp/found") - <<<'> live_maps_open'
+	diff <(sed 1d "$tmp/found") - <<<'> live_ioctl'
 }
 
 other_kernels_module_is_refused() {
@@ -269,6 +266,56 @@ tracer_sees_the_same() {
 	diff <(sed 's/^@steps: 8000$/@steps: 0/' "$tmp/without") "$tmp/with"
 }
 
+# In the guest: the module $2 comes before whoever traces its function and goes before
+# it, and comes after it. The ioctl, tried by the command after that, works, and the
+# tracer sees calls in each case.
+# shellcheck disable=SC2016	# for the guest's shell
+traces='
+set -eux
+module=$1
+shift
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
+cd /sys/kernel/tracing
+function_on() { echo pid_maps_open >set_ftrace_filter; echo function >current_tracer; }
+function_off() { echo nop >current_tracer; }
+probe_on() {
+	echo "p:entry pid_maps_open" >kprobe_events
+	echo "r:end pid_maps_open" >>kprobe_events
+	echo 1 >events/kprobes/enable
+}
+probe_off() { echo 0 >events/kprobes/enable; echo >kprobe_events; }
+bpf_on() {
+	bpftrace -e "BEGIN { printf(\"begun\\n\"); } kfunc:pid_maps_open { @entry = count(); }
+		kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
+	timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
+}
+bpf_off() { kill -INT $!; wait $!; grep "@entry: [1-9]" /run/bpf; grep "@end: [1-9]" /run/bpf; }
+sees() {
+	[ "$1" = bpf ] || echo >trace
+	cat /proc/self/maps >/dev/null
+	[ "$1" = bpf ] || grep pid_maps_open trace >/dev/null
+}
+for tracer in function probe bpf; do
+	insmod "$module"
+	${tracer}_on
+	"$@"
+	sees $tracer
+	rmmod procmap_query
+	sees $tracer
+	insmod "$module"
+	"$@"
+	sees $tracer
+	${tracer}_off
+	"$@"
+	rmmod procmap_query
+done
+'
+
+tracers_do_not_mind() {
+	vm -s -m 1G -k "stock:$1" -- bash -c "$traces" traces "$(module_of "$1")" \
+		"$TOOL" -p self --list --query
+}
+
 main_job() {
 	"$ROOT/scripts/run" | tee "$tmp/run"
 	grep -q '^differences  *0$' "$tmp/run"
@@ -305,8 +352,11 @@ fi
 check "live: another kernel's module is refused" \
 	other_kernels_module_is_refused "$newest" "$older"
 check "make run" main_job
-lifetimes 64 "stock:$newest" "$newest" 10
-lifetimes 32 debug "$debug" 3
+for release in "${newest_ones[@]}"; do
+	check "live: tracers on $release do not mind" tracers_do_not_mind "$release"
+	lifetimes 64 "stock:$release" "$release" 30
+done
+lifetimes 32 debug "$debug" 10
 for release in "${newest_ones[@]}"; do
 	check "live: misfits of uprobes_emulate on $release are refused" \
 		uprobes_misfits_are_refused "$release"

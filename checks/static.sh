@@ -32,8 +32,8 @@ user_space_is_warning_free() {
 		command -v "${compile[0]}"
 		for bits in 64 32; do
 			for source in proc/procmap-*.c \
-				"$ROOT"/tools/testing/selftests/{livepatch,x86}/*.c; do
-				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc "$source" ||
+				"$ROOT"/live/test/*.c "$ROOT"/tools/testing/selftests/x86/*.c; do
+				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc -I x86 "$source" ||
 					echo "$source: error:"
 			done
 		done

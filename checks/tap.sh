@@ -297,14 +297,19 @@ debug_release() {
 	cat "$WORK/kernel/debug/include/config/kernel.release"
 }
 
+# Build the test module whose sources are in the directory $1, for the kernel that was
+# built in $2, in the directory $3 of build/.
+test_module() {
+	mkdir -p "$BUILD/$3"
+	cp -u "$1"/* "$BUILD/$3/"
+	make -C "$2" M="$BUILD/$3" modules >&2
+}
+
 # Build the module with which the selftests hold mmap_lock, for the kernel that was
 # built in a directory, and print its path.
 hold_module() {
-	local out=$BUILD/hold/$2
-	mkdir -p "$out"
-	cp -u "$patched"/tools/testing/selftests/proc/procmap-hold/* "$out/"
-	make -C "$1" M="$out" modules >&2
-	printf '%s\n' "$out/procmap_hold.ko"
+	test_module "$patched/tools/testing/selftests/proc/procmap-hold" "$1" "hold/$2"
+	printf '%s\n' "$BUILD/hold/$2/procmap_hold.ko"
 }
 
 # The newest of Debian's kernels, of the flavour that boots fastest.
@@ -344,16 +349,16 @@ stock_kernel() {
 		-a 'secretmem.enable=1 vsyscall=xonly' -- "$@"
 }
 
-# The module's own test, in bits $1: it is loaded and disabled $4 times under load, on
-# the kernel $2 of release $3. A newer kernel patches thousands of calls at the end of a
-# transition, and each time waits for the other CPU, to which one thread that emulates
-# both comes after 100 ms: so it has one.
+# The module's own test, in bits $1: it is loaded and unloaded $4 times under load, on
+# the kernel $2 of release $3.
 lifetimes() {
-	local cpus=(-s)
-	! is_of_peer "$3" || cpus=(-c 1)
+	local headers=/lib/modules/$3/build
+	[ "$2" != debug ] || headers=$WORK/kernel/debug
+	check "procmap_rival for $3" \
+		test_module "$ROOT/live/test/rival" "$headers" "rival/$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
-		guest "lifetimes-$1" "${cpus[@]}" -m 1G -k "$2" -- \
-		"live/procmap-query-live-$1"
+		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
+		guest "lifetimes-$1-$3" -s -m 1G -k "$2" -- "live/procmap-query-live-$1"
 }
 
 # The selftests in the directory $2 of build/programs, on the debug kernel with the

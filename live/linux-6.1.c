@@ -10,10 +10,15 @@
 
 const char *const base_ioctl;
 
+void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
+{
+	instruction_pointer_set(ftrace_get_regs(regs), addr);
+}
+
 /*
  * Makes the same decisions as the kernel's show_map_vma(), except for two that
  * never apply here: the gate VMA is not in the address space, and arch_vma_name()
- * returns NULL on x86. The caller holds mmap_lock.
+ * returns NULL on x86 and arm64. The caller holds mmap_lock.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {

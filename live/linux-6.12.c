@@ -11,6 +11,11 @@
 
 const char *const base_ioctl = "procfs_procmap_ioctl";
 
+void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
+{
+	ftrace_regs_set_instruction_pointer(regs, addr);
+}
+
 /* The name set by prctl(PR_SET_VMA), or NULL. */
 static const char *anon_name(const struct vm_area_struct *vma)
 {
@@ -24,7 +29,7 @@ static const char *anon_name(const struct vm_area_struct *vma)
 /*
  * Makes the same decisions as the kernel's get_vma_name(), except for two that
  * never apply here: the gate VMA is not in the address space, and arch_vma_name()
- * returns NULL on x86. The caller has locked the VMA.
+ * returns NULL on x86 and arm64. The caller has locked the VMA.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {

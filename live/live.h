@@ -3,8 +3,10 @@
  * What the module has to know of each base, in linux-VERSION.c, besides the name
  * of a VMA: proc_vma_name().
  */
-#ifndef _LIVEPATCH_LIVE_H
-#define _LIVEPATCH_LIVE_H
+#ifndef _LIVE_LIVE_H
+#define _LIVE_LIVE_H
+
+#include <linux/ftrace.h>
 
 /*
  * The function that the base calls for ioctls on /proc/<pid>/maps, or NULL if it
@@ -12,4 +14,7 @@
  */
 extern const char *const base_ioctl;
 
-#endif /* _LIVEPATCH_LIVE_H */
+/* Have a traced function go on at @addr, with its arguments. Called by ftrace. */
+void live_redirect(struct ftrace_regs *regs, unsigned long addr);
+
+#endif /* _LIVE_LIVE_H */

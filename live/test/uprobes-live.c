@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "../kselftest_harness.h"
-#include "../x86/uprobes.h"
+#include "uprobes.h"
 
 #define LIVE_MODULE	"uprobes_emulate"
 #define LIVE_KO		"UPROBES_EMULATE_KO"

@@ -4,26 +4,84 @@
  * before it is loaded, while it is and after that, and that it changes nothing
  * else about them.
  *
- * The module must not be loaded yet. PROCMAP_QUERY_KO is its path.
+ * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_RIVAL_KO
+ * that of rival/.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 
 #include "../kselftest_harness.h"
 #include "../proc/procmap-query.h"
 #include "../proc/procmap-race.h"
 #include "../proc/procmap-scan.h"
 
-#define LIVE_MODULE	"procmap_query"
-#define LIVE_KO		"PROCMAP_QUERY_KO"
-#define LIVE_PARAMETERS	"scan=1"
-#include "live-module.h"
-
-#define NR_WORKERS	3
+#define MODULE		"/sys/module/procmap_query"
 #define NOBODY		65534
 #define TEXT_SIZE	(64u << 10)
+
+/* Seconds for a process to close its file. */
+#define UNLOAD_MAX	30
+
+static int load_file(const char *variable, const char *parameters)
+{
+	const char *path = getenv(variable);
+	int fd, err;
+
+	if (!path)
+		ksft_exit_skip("%s is not set\n", variable);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static int load(void)
+{
+	return load_file("PROCMAP_QUERY_KO", "scan=1");
+}
+
+static int unload_module(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
+}
+
+static int unload(void)
+{
+	return unload_module("procmap_query");
+}
+
+/* Try again while the module is in use: a process may be about to close a file. */
+static int unload_and_wait(void)
+{
+	const time_t end = time(NULL) + UNLOAD_MAX;
+	int err;
+
+	while ((err = unload()) == -EAGAIN && time(NULL) < end)
+		sched_yield();
+	return err;
+}
+
+static bool is_loaded(void)
+{
+	return !access(MODULE, F_OK);
+}
+
+static int references(void)
+{
+	FILE *file = fopen(MODULE "/refcnt", "re");
+	int number = -1;
+
+	if (file && fscanf(file, "%d", &number) != 1)
+		number = -1;
+	if (file)
+		fclose(file);
+	return number;
+}
 
 /*
  * Scan and query the mapping at an address. Without the module, no kernel has the
@@ -90,6 +148,8 @@ FIXTURE(live)
 
 FIXTURE_SETUP(live)
 {
+	if (geteuid())
+		SKIP(return, "only root can load a module");
 	ASSERT_FALSE(is_loaded());
 	ASSERT_TRUE(start_child(&self->still, keep_still, NULL));
 }
@@ -97,10 +157,9 @@ FIXTURE_SETUP(live)
 FIXTURE_TEARDOWN(live)
 {
 	stop_child(&self->still);
-	if (is_loaded() && !access(PATCH, F_OK))
-		take_out();
-	else if (is_loaded())
-		unload_and_wait();
+	unload_module("procmap_rival");
+	if (is_loaded())
+		unload();
 }
 
 TEST_F(live, file_opened_before_goes_on_without)
@@ -109,7 +168,7 @@ TEST_F(live, file_opened_before_goes_on_without)
 
 	ASSERT_LE(0, before);
 	EXPECT_EQ(-ENOTTY, look_up(before));
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	EXPECT_EQ(-ENOTTY, look_up(before));
 	EXPECT_TRUE(reads(before));
 	EXPECT_EQ(0, look_up_new());
@@ -120,12 +179,12 @@ TEST_F(live, file_opened_under_it_keeps_the_module)
 {
 	int fd, copy, idle;
 
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	idle = references();
-	EXPECT_EQ(-EAGAIN, unload());
 
 	fd = open_maps(0);
 	EXPECT_EQ(idle + 1, references());
+	EXPECT_EQ(-EAGAIN, unload());
 	copy = dup(fd);
 	close(fd);
 	EXPECT_EQ(idle + 1, references());
@@ -139,7 +198,7 @@ TEST_F(live, file_in_another_process_keeps_the_module)
 	struct child child;
 	int fd, idle;
 
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	idle = references();
 	fd = open_maps(0);
 	ASSERT_TRUE(start_child(&child, keep_still, NULL));
@@ -154,7 +213,7 @@ TEST_F(live, file_on_its_way_keeps_the_module)
 	int ends[2], fd, idle;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	idle = references();
 	fd = open_maps(0);
 	ASSERT_TRUE(send_fd(ends[0], fd));
@@ -173,9 +232,9 @@ TEST_F(live, comes_again_after_it_went)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, load_and_wait());
+		ASSERT_EQ(0, load());
 		EXPECT_EQ(0, look_up_new());
-		ASSERT_EQ(0, take_out());
+		ASSERT_EQ(0, unload_and_wait());
 		EXPECT_EQ(-ENOTTY, look_up_new());
 		EXPECT_FALSE(is_loaded());
 	}
@@ -183,34 +242,8 @@ TEST_F(live, comes_again_after_it_went)
 
 TEST_F(live, second_load_changes_nothing)
 {
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	EXPECT_EQ(-EEXIST, load());
-	EXPECT_EQ(0, look_up_new());
-	EXPECT_EQ(1, read_number(PATCH "/enabled"));
-}
-
-TEST_F(live, file_outlives_disabling)
-{
-	int fd;
-
-	ASSERT_EQ(0, load_and_wait());
-	fd = open_maps(0);
-	ASSERT_EQ(0, disable_and_wait());
-
-	/* The file goes on, new ones are as before. */
-	EXPECT_EQ(0, look_up(fd));
-	EXPECT_TRUE(reads(fd));
-	EXPECT_EQ(-ENOTTY, look_up_new());
-
-	/* The module can neither go nor come back. */
-	EXPECT_EQ(-EAGAIN, unload());
-	EXPECT_EQ(-EEXIST, load());
-	EXPECT_EQ(-ENOENT, enable("1"));
-	EXPECT_EQ(0, look_up(fd));
-
-	close(fd);
-	EXPECT_EQ(0, unload_and_wait());
-	ASSERT_EQ(0, load_and_wait());
 	EXPECT_EQ(0, look_up_new());
 }
 
@@ -218,7 +251,7 @@ TEST_F(live, process_without_mappings)
 {
 	int fd;
 
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	fd = open_maps(2);	/* kthreadd */
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-ESRCH, look_up(fd));
@@ -327,10 +360,10 @@ TEST_F(live, all_else_is_as_before)
 
 	before = observe(self->still.pid);
 	ASSERT_LT(4000u, strlen(before));
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	under = observe(self->still.pid);
 	EXPECT_STREQ("", difference(before, under));
-	ASSERT_EQ(0, take_out());
+	ASSERT_EQ(0, unload_and_wait());
 	after = observe(self->still.pid);
 	EXPECT_STREQ("", difference(before, after));
 }
@@ -364,13 +397,106 @@ TEST_F(live, access_is_checked_as_before)
 
 	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
 	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
 	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
 	EXPECT_EQ(0, look_up_new());
 }
 
-/* What the workers share. */
+TEST_F(live, ftrace_that_is_off_refuses_it)
+{
+	const char *const enabled = "/proc/sys/kernel/ftrace_enabled";
+	int err;
+
+	ASSERT_TRUE(write_file(enabled, "0"));
+	err = load();
+	ASSERT_TRUE(write_file(enabled, "1"));
+	EXPECT_EQ(-EBUSY, err);
+	EXPECT_FALSE(is_loaded());
+
+	ASSERT_EQ(0, load());
+	EXPECT_FALSE(write_file(enabled, "0"));
+	EXPECT_EQ(0, look_up_new());
+}
+
+static int load_rival(const char *how)
+{
+	char parameters[32];
+
+	snprintf(parameters, sizeof(parameters), "how=%s", how);
+	return load_file("PROCMAP_RIVAL_KO", parameters);
+}
+
+/* Livepatch lets the module go a moment after the patch is disabled. */
+static int unload_rival(void)
+{
+	const time_t end = time(NULL) + UNLOAD_MAX;
+	int err;
+
+	do {
+		write_file("/sys/kernel/livepatch/procmap_rival/enabled", "0");
+		err = unload_module("procmap_rival");
+	} while (err == -EAGAIN && time(NULL) < end);
+	return err;
+}
+
+TEST_F(live, one_of_two_redirections_is_refused)
+{
+	const char *const rivals[] = { "livepatch", "post" };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rivals); i++) {
+		const int err = load_rival(rivals[i]);
+
+		if (err == -EOPNOTSUPP)		/* no livepatch on arm64 */
+			continue;
+		ASSERT_EQ(0, err);
+		EXPECT_GT(0, load());
+		EXPECT_FALSE(is_loaded());
+		ASSERT_EQ(0, unload_rival());
+
+		ASSERT_EQ(0, load());
+		EXPECT_EQ(-EBUSY, load_rival(rivals[i]));
+		EXPECT_EQ(0, look_up_new());
+		ASSERT_EQ(0, unload());
+	}
+}
+
+TEST_F(live, kprobe_that_refuses_comes_after_it)
+{
+	ASSERT_EQ(0, load());
+	ASSERT_EQ(0, load_rival("refuse"));
+	EXPECT_EQ(-EPERM, open_maps(0));
+	ASSERT_EQ(0, unload_rival());
+	EXPECT_EQ(0, look_up_new());
+}
+
+static int open_slowly(int control, void *arg)
+{
+	return -open_maps(getppid());
+}
+
+TEST_F(live, open_that_sleeps_keeps_the_module)
+{
+	struct child child;
+	int idle;
+
+	ASSERT_EQ(0, load());
+	idle = references();
+	ASSERT_EQ(0, load_rival("slow"));
+	ASSERT_TRUE(start_child(&child, open_slowly, NULL));
+	while (references() == idle)
+		sched_yield();
+	EXPECT_EQ(-EAGAIN, unload());
+	EXPECT_EQ(ESRCH, end_of_child(&child));
+	EXPECT_EQ(idle, references());
+	ASSERT_EQ(0, unload_rival());
+}
+
+/* The workers open, read, query and close without a pause. */
+enum role { BY_PROCESS, BY_THREAD, OF_EXITING, NR_WORKERS };
+
+/* What they share. */
 struct work {
 	pid_t target;
 	atomic_bool stop;
@@ -395,15 +521,30 @@ static size_t read_text(int fd, char *text)
 	return n ? 0 : size;
 }
 
-/* Open, read, query and close without a pause. */
-static int be_worker(struct work *work, unsigned int id)
+static void do_nothing(int signal)
+{
+}
+
+static void get_a_signal_each_ms(void)
+{
+	const struct itimerval each_ms = { { 0, 1000 }, { 0, 1000 } };
+	const struct sigaction action = { .sa_handler = do_nothing };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &each_ms, NULL);
+}
+
+static void be_reader(struct work *work, enum role id)
 {
 	struct procmap_query answer;
-	char text[TEXT_SIZE];
+	char path[64], text[TEXT_SIZE];
 	int fd, err;
 
+	snprintf(path, sizeof(path), id == BY_THREAD ? "/proc/%1$d/task/%1$d/maps" :
+						       "/proc/%1$d/maps", work->target);
+	get_a_signal_each_ms();
 	while (!work->stop) {
-		fd = open_maps(work->target);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || read_text(fd, text) != work->size ||
 		    memcmp(text, work->text, work->size))
 			work->workers[id].failures++;
@@ -417,6 +558,35 @@ static int be_worker(struct work *work, unsigned int id)
 			work->workers[id].failures++;
 		close(fd);
 	}
+}
+
+/* A file may be opened at any time of the target's end. */
+static void open_those_of_exiting(struct work *work)
+{
+	while (!work->stop) {
+		const pid_t pid = fork();
+		int fd, err = 0;
+
+		if (!pid)
+			_exit(0);
+		fd = open_maps(pid);
+		if (fd >= 0)
+			err = look_up(fd);
+		if (fd >= 0 ? err && err != -ESRCH && err != -ENOTTY : fd != -ESRCH)
+			work->workers[OF_EXITING].failures++;
+		work->workers[OF_EXITING].answers += !err;
+		work->workers[OF_EXITING].refusals += err == -ENOTTY;
+		close(fd);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static int be_worker(struct work *work, enum role id)
+{
+	if (id == OF_EXITING)
+		open_those_of_exiting(work);
+	else
+		be_reader(work, id);
 	return 0;
 }
 
@@ -435,7 +605,7 @@ static void prepare(struct __test_metadata *const _metadata, struct work *work,
 	int fd;
 
 	work->target = target;
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, load());
 	fd = open_maps(target);
 	work->size = read_text(fd, work->text);
 	ASSERT_LT(0u, work->size);
@@ -445,11 +615,12 @@ static void prepare(struct __test_metadata *const _metadata, struct work *work,
 	EXPECT_TRUE(same_fields(&maps.lines[maps.nr / 2], &work->expected));
 	free_maps(&maps);
 	close(fd);
-	ASSERT_EQ(0, take_out());
+	ASSERT_EQ(0, unload());
 }
 
 TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 {
+	const char *const cpu1 = "/sys/devices/system/cpu/cpu1/online";
 	struct work *const work = mmap(NULL, sizeof(*work),
 				       PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -468,11 +639,14 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 		ASSERT_LT(0, workers[i]);
 	}
 
-	/* In each third round it is turned back on its way. */
+	/* In some rounds a CPU goes or comes meanwhile. */
 	for (i = 0; i < nr_rounds(); i++) {
-		ASSERT_EQ(0, i % 3 ? load_and_wait() : load());
-		ASSERT_EQ(0, take_out());
+		ASSERT_EQ(0, load());
+		if (i % 10 == 5)
+			write_file(cpu1, i % 20 == 5 ? "0" : "1");
+		ASSERT_EQ(0, unload_and_wait());
 	}
+	write_file(cpu1, "1");
 
 	work->stop = true;
 	for (i = 0; i < NR_WORKERS; i++) {

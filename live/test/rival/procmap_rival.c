@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Do to the open method of /proc/<pid>/maps what else may be done to it, for the test
+ * of the live module:
+ *
+ *	how=livepatch	replace it
+ *	how=post	put a kprobe on it that asks ftrace for the same right to change
+ *			the instruction pointer
+ *	how=refuse	put a kprobe on it that changes the instruction pointer without
+ *			that right, so that it fails with EPERM
+ *	how=slow	have what it calls sleep for some seconds, and fail with ESRCH
+ */
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/kprobes.h>
+#include <linux/livepatch.h>
+#include <linux/module.h>
+#include <linux/ptrace.h>
+#include <linux/string.h>
+
+#define MAPS_OPEN	"pid_maps_open"
+
+static char *how = "";
+module_param(how, charp, 0444);
+
+static int refuse_open(struct inode *inode, struct file *file)
+{
+	return -EPERM;
+}
+
+static struct mm_struct *open_slowly(struct inode *inode, unsigned int mode)
+{
+	msleep(3000);
+	return ERR_PTR(-ESRCH);
+}
+
+static int refuse(struct kprobe *probe, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)refuse_open);
+	return 1;
+}
+
+static int be_slow(struct kprobe *probe, struct pt_regs *regs)
+{
+	instruction_pointer_set(regs, (unsigned long)open_slowly);
+	return 1;
+}
+
+static void come_after(struct kprobe *probe, struct pt_regs *regs,
+		       unsigned long flags)
+{
+}
+
+static struct kprobe probe = { .symbol_name = MAPS_OPEN };
+
+#ifdef CONFIG_LIVEPATCH
+static struct klp_func funcs[] = {
+	{ .old_name = MAPS_OPEN, .new_func = refuse_open }, {}
+};
+
+static struct klp_object objects[] = { { .funcs = funcs }, {} };
+
+static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
+
+static int enable_livepatch(void)
+{
+	return klp_enable_patch(&patch);
+}
+
+MODULE_INFO(livepatch, "Y");
+#else
+static int enable_livepatch(void)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+static int __init rival_init(void)
+{
+	if (!strcmp(how, "livepatch"))
+		return enable_livepatch();
+
+	if (!strcmp(how, "post")) {
+		probe.post_handler = come_after;
+	} else if (!strcmp(how, "refuse")) {
+		probe.pre_handler = refuse;
+	} else if (!strcmp(how, "slow")) {
+		probe.pre_handler = be_slow;
+		probe.symbol_name = "proc_mem_open";
+	} else {
+		return -EINVAL;
+	}
+	return register_kprobe(&probe);
+}
+
+static void __exit rival_exit(void)
+{
+	if (strcmp(how, "livepatch"))
+		unregister_kprobe(&probe);
+}
+
+module_init(rival_init);
+module_exit(rival_exit);
+MODULE_DESCRIPTION("Another user of the open method of /proc/<pid>/maps, for tests");
+MODULE_LICENSE("GPL");
