@@ -16,11 +16,11 @@ live_warnings() {
 	[ ! -s "$tmp/new" ]
 }
 
-# CONST_STRUCT: the operations are copied from the base's when it loads. TYPO_SPELLING:
-# user_desc::useable.
+# CONST_STRUCT: the operations are copied from the base's when it loads. The tests are
+# user space's; TYPO_SPELLING: user_desc::useable.
 live_checkpatch() {
-	checkpatch CONST_STRUCT,TYPO_SPELLING -f "$ROOT"/live/*.[ch] \
-		"$ROOT"/live/test/*.[ch] "$ROOT"/live/test/*/*.c \
+	checkpatch CONST_STRUCT -f "$ROOT"/live/*.[ch] "$ROOT"/live/test/rival/*.c
+	checkpatch PREFER_KERNEL_TYPES,TYPO_SPELLING -f "$ROOT"/live/test/*.[ch] \
 		"$ROOT"/tools/testing/selftests/x86/*.[ch]
 }
 
