@@ -14,6 +14,6 @@ done
 stock_kernel "$(peer_release)" "${tests[@]}"
 kernel_is_built debug
 check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
-lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 100
-lifetimes 32 debug "$(debug_release)" 20
+lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 1000
+lifetimes 64 debug "$(debug_release)" 1000
 done_testing

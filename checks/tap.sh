@@ -358,7 +358,7 @@ lifetimes() {
 		test_module "$ROOT/live/test/rival" "$headers" "rival/$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
 		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
-		guest "lifetimes-$1-$3" -s -m 1G -k "$2" -- "live/procmap-query-live-$1"
+		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" -- "live/procmap-query-live-$1"
 }
 
 # The selftests in the directory $2 of build/programs, on the debug kernel with the

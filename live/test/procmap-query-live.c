@@ -618,7 +618,7 @@ static void prepare(struct __test_metadata *const _metadata, struct work *work,
 	ASSERT_EQ(0, unload());
 }
 
-TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
+TEST_F_TIMEOUT(live, comes_and_goes_under_load, 3600)
 {
 	const char *const cpu1 = "/sys/devices/system/cpu/cpu1/online";
 	struct work *const work = mmap(NULL, sizeof(*work),
