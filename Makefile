@@ -28,7 +28,7 @@ $(error there is no base '$(BASE)' in series/; set BASE= here or in .config to o
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb check check-all check-bpf soak bench bench-contention bench-uprobes series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all check-bpf soak bench bench-contention bench-uprobes series refresh shell menuconfig clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -36,6 +36,7 @@ help:
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel release KVER'
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'
+	@echo 'make test T=…    run one test program, such as proc/procmap-abi, where it belongs'
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
@@ -71,6 +72,9 @@ live: setup-live
 
 deb: setup-deb
 	@scripts/deb
+
+test: setup
+	@checks/test $(T)
 
 check: setup
 	@checks/run
