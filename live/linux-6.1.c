@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the live module has to know of linux-6.1.
+ * The parts of the live module that are linux-6.1's.
  */
 #include <linux/mm.h>
-#include <linux/mm_types.h>
 
 #include "../fs/proc/vma_name.h"
 #include "live.h"
 
-const char *const base_ioctl;
+const bool base_has_ioctl;
 
 void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
 {

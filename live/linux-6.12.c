@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the live module has to know of linux-6.12.
+ * The parts of the live module that are linux-6.12's.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
-#include <linux/mm_types.h>
 
 #include "../fs/proc/vma_name.h"
 #include "live.h"
 
-const char *const base_ioctl = "procfs_procmap_ioctl";
+const bool base_has_ioctl = true;
 
 void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
 {
 	ftrace_regs_set_instruction_pointer(regs, addr);
-}
-
-/* The name set by prctl(PR_SET_VMA), or NULL. */
-static const char *anon_name(const struct vm_area_struct *vma)
-{
-#ifdef CONFIG_ANON_VMA_NAME
-	if (vma->anon_name)
-		return vma->anon_name->name;
-#endif
-	return NULL;
 }
 
 /*
@@ -33,9 +22,13 @@ static const char *anon_name(const struct vm_area_struct *vma)
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 {
-	const char *const set = anon_name(vma);
+	const char *set = NULL;		/* by prctl(PR_SET_VMA) */
 
 	*name = (struct vma_name) {};
+#ifdef CONFIG_ANON_VMA_NAME
+	if (vma->anon_name)
+		set = vma->anon_name->name;
+#endif
 
 	if (vma->vm_file) {
 		if (set) {

@@ -10,19 +10,16 @@
  * ioctls are added. Each file opened this way holds a reference on this module until
  * it is closed. Files that were opened before are not changed.
  *
- * The module verifies what it relies on: it opens a maps file, and compares that, and
- * the names in its text, with what it expects. If anything differs, it prints one line,
- * changes nothing and does not load.
+ * The module verifies its assumptions about the kernel: it opens a maps file, and
+ * looks at its private data and at the names in its text. If an assumption is wrong, it
+ * prints one line, changes nothing and does not load.
  */
-#undef pr_fmt	/* Kbuild includes a header first. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <generated/utsrelease.h>
-#include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/mm.h>
-#include <linux/mm_types.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
@@ -47,8 +44,7 @@ struct proc_maps_private {
 	struct mm_struct *mm;
 };
 
-/* The kernel's operations of a maps file, and the same with the ioctls added. */
-static const struct file_operations *base_operations __ro_after_init;
+/* The kernel's operations of a maps file, its open method too, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
 
 static bool scan;
@@ -64,31 +60,20 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	const struct seq_file *seq = file->private_data;
 	const struct proc_maps_private *priv = seq->private;
 
-	switch (cmd) {
-	case PROCMAP_QUERY:
+	if (cmd == PROCMAP_QUERY)
 		return procmap_query(priv->mm, (void __user *)arg);
-	case PROCMAP_SCAN:
-		if (scan)
-			return procmap_scan(priv->mm, (void __user *)arg);
-		fallthrough;
-	default:
-		return -ENOTTY;
-	}
+	if (cmd == PROCMAP_SCAN && scan)
+		return procmap_scan(priv->mm, (void __user *)arg);
+	return -ENOTTY;
 }
 
-/**
- * live_open - open a maps file, and give it the ioctls
- * @inode: the inode of the maps file.
- * @file: the file that is being opened.
- *
- * The caller, live_hook(), has taken a reference on this module. The file keeps it;
- * __fput() drops it with the file's operations. May sleep.
- *
- * Return: 0, or a negative errno as of the kernel's own open method.
+/*
+ * Open a maps file, and give it the ioctls. The file keeps the reference on the module
+ * that live_hook() has taken; __fput() drops it.
  */
 static int live_open(struct inode *inode, struct file *file)
 {
-	const int err = base_operations->open(inode, file);
+	const int err = live_operations.open(inode, file);
 
 	if (err)
 		module_put(THIS_MODULE);
@@ -98,9 +83,9 @@ static int live_open(struct inode *inode, struct file *file)
 }
 
 /*
- * Have live_open() called in place of the open method, unless it is live_open() that
- * calls. If the module is going, the file keeps the kernel's operations. ftrace calls
- * this with preemption disabled.
+ * Call live_open() instead of the open method, except when live_open() itself calls it.
+ * If the module is going, the file keeps the kernel's operations. ftrace calls this with
+ * preemption disabled.
  */
 static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 			      struct ftrace_ops *ops, struct ftrace_regs *regs)
@@ -134,34 +119,30 @@ static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
 	seq_putc(seq, '\n');
 }
 
-/**
- * is_named_alike - compare a VMA's name with the kernel's text
- * @file: /proc/self/maps, opened by the kernel's own open method.
- * @vma: the VMA. The caller holds mmap_lock.
- * @buffer: memory for the text, two pages.
- *
- * Return: true if the names are the same.
+/*
+ * Compare a VMA's name with the kernel's text. @buffer has a page. The caller holds
+ * mmap_lock.
  */
 static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
 				  char *buffer)
 {
 	const struct seq_file *opened = file->private_data;
-	struct seq_file text = { .buf = buffer, .size = PAGE_SIZE,
-				 .file = file, .private = opened->private };
-	struct seq_file name = { .buf = buffer + PAGE_SIZE, .size = PAGE_SIZE };
+	struct seq_file seq = { .buf = buffer, .size = PAGE_SIZE,
+				.private = opened->private };
+	size_t text_size, size;
 
-	if (opened->op->show(&text, vma))
-		return false;
-	print_name(&name, vma);
-	return !seq_has_overflowed(&text) && !seq_has_overflowed(&name) &&
-	       text.count > name.count &&
-	       !memcmp(text.buf + text.count - name.count, name.buf, name.count);
+	opened->op->show(&seq, vma);
+	text_size = seq.count;
+	print_name(&seq, vma);
+	size = seq.count - text_size;
+	return !seq_has_overflowed(&seq) && size < text_size &&
+	       !memcmp(buffer + text_size - size, buffer + text_size, size);
 }
 
-/* Are all VMAs of this process named as its text has it? May sleep. */
+/* Compare all names of this process with its text. */
 static bool __init are_named_alike(struct file *file)
 {
-	char *buffer = kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
+	char *buffer = kmalloc(PAGE_SIZE, GFP_KERNEL);
 	struct vm_area_struct *vma;
 	bool alike = buffer;
 
@@ -174,35 +155,18 @@ static bool __init are_named_alike(struct file *file)
 	return alike;
 }
 
-/* Is this the name of a function of the kernel? */
-static bool __init is_function(const void *addr, const char *name)
-{
-	char symbol[KSYM_NAME_LEN];
-
-	snprintf(symbol, sizeof(symbol), "%ps", addr);
-	return !strcmp(symbol, name);
-}
-
-/*
- * Check how the kernel sets up a maps file, and take over its operations. May
- * sleep.
- */
+/* Check how the kernel sets up a maps file, and take over its operations. */
 static int __init check_file(struct file *file)
 {
 	const struct file_operations *operations = file->f_op;
 	const struct seq_file *seq = file->private_data;
 	const struct proc_maps_private *priv = seq->private;
 
-	if (!base_ioctl && (operations->unlocked_ioctl || operations->compat_ioctl)) {
-		pr_err("this kernel has an ioctl on /proc/<pid>/maps already\n");
-		return -EEXIST;
-	}
-	if (base_ioctl && !is_function(operations->unlocked_ioctl, base_ioctl)) {
-		pr_err("ioctls on /proc/<pid>/maps are not by %s\n", base_ioctl);
+	if (!operations->unlocked_ioctl == base_has_ioctl) {
+		pr_err("the ioctls on /proc/<pid>/maps are not those of Debian's kernel\n");
 		return -EOPNOTSUPP;
 	}
-	if (priv->inode != file_inode(file) || priv->task ||
-	    priv->mm != current->mm) {
+	if (priv->inode != file_inode(file) || priv->mm != current->mm) {
 		pr_err("an opened maps file is not set up as expected\n");
 		return -EOPNOTSUPP;
 	}
@@ -211,7 +175,6 @@ static int __init check_file(struct file *file)
 		return -EOPNOTSUPP;
 	}
 
-	base_operations = operations;
 	live_operations = *operations;
 	live_operations.owner = THIS_MODULE;
 	live_operations.unlocked_ioctl = live_ioctl;
@@ -219,7 +182,6 @@ static int __init check_file(struct file *file)
 	return 0;
 }
 
-/* Check all that is relied on. May sleep. */
 static int __init check_base(void)
 {
 	struct file *file;
@@ -248,13 +210,13 @@ static int __init live_init(void)
 	if (err)
 		return err;
 
-	err = ftrace_set_filter_ip(&live_ops, (unsigned long)base_operations->open,
+	err = ftrace_set_filter_ip(&live_ops, (unsigned long)live_operations.open,
 				   0, 0);
 	if (!err)
 		err = register_ftrace_function(&live_ops);
 	if (err) {
 		pr_err("cannot redirect %ps: %d; sysctl kernel.ftrace_enabled is 0, or somebody else redirects it\n",
-		       base_operations->open, err);
+		       live_operations.open, err);
 		ftrace_free_filter(&live_ops);
 	}
 	return err;

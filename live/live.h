@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the module has to know of each base, in linux-VERSION.c, besides the name
- * of a VMA: proc_vma_name().
- */
+/* What differs between bases, in linux-VERSION.c. See also vma_name.h. */
 #ifndef _LIVE_LIVE_H
 #define _LIVE_LIVE_H
 
 #include <linux/ftrace.h>
 
-/*
- * The function that the base calls for ioctls on /proc/<pid>/maps, or NULL if it
- * has none there. Read only when the module is loaded.
- */
-extern const char *const base_ioctl;
+/* True if the base itself has an ioctl on /proc/<pid>/maps. */
+extern const bool base_has_ioctl;
 
 /* Have a traced function go on at @addr, with its arguments. Called by ftrace. */
 void live_redirect(struct ftrace_regs *regs, unsigned long addr);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test how long the live module stays, what becomes of files that are opened
- * before it is loaded, while it is and after that, and that it changes nothing
- * else about them.
+ * Test how long the live module stays, files that are opened before it is loaded, while
+ * it is and after that, and other users of the open method.
  *
  * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_RIVAL_KO
  * that of rival/.
  */
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -21,7 +19,6 @@
 #include "../proc/procmap-scan.h"
 
 #define MODULE		"/sys/module/procmap_query"
-#define NOBODY		65534
 #define TEXT_SIZE	(64u << 10)
 
 /* Seconds for a process to close its file. */
@@ -193,216 +190,6 @@ TEST_F(live, file_opened_under_it_keeps_the_module)
 	EXPECT_EQ(idle, references());
 }
 
-TEST_F(live, file_in_another_process_keeps_the_module)
-{
-	struct child child;
-	int fd, idle;
-
-	ASSERT_EQ(0, load());
-	idle = references();
-	fd = open_maps(0);
-	ASSERT_TRUE(start_child(&child, keep_still, NULL));
-	close(fd);
-	EXPECT_EQ(idle + 1, references());
-	stop_child(&child);
-	EXPECT_EQ(idle, references());
-}
-
-TEST_F(live, file_on_its_way_keeps_the_module)
-{
-	int ends[2], fd, idle;
-
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-	ASSERT_EQ(0, load());
-	idle = references();
-	fd = open_maps(0);
-	ASSERT_TRUE(send_fd(ends[0], fd));
-	close(fd);
-	EXPECT_EQ(idle + 1, references());
-	fd = recv_fd(ends[1]);
-	EXPECT_EQ(0, look_up(fd));
-	close(fd);
-	EXPECT_EQ(idle, references());
-	close(ends[0]);
-	close(ends[1]);
-}
-
-TEST_F(live, comes_again_after_it_went)
-{
-	int i;
-
-	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, load());
-		EXPECT_EQ(0, look_up_new());
-		ASSERT_EQ(0, unload_and_wait());
-		EXPECT_EQ(-ENOTTY, look_up_new());
-		EXPECT_FALSE(is_loaded());
-	}
-}
-
-TEST_F(live, second_load_changes_nothing)
-{
-	ASSERT_EQ(0, load());
-	EXPECT_EQ(-EEXIST, load());
-	EXPECT_EQ(0, look_up_new());
-}
-
-TEST_F(live, process_without_mappings)
-{
-	int fd;
-
-	ASSERT_EQ(0, load());
-	fd = open_maps(2);	/* kthreadd */
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ESRCH, look_up(fd));
-	EXPECT_FALSE(reads(fd));
-	close(fd);
-}
-
-/* What a call returned, and why if it failed. */
-static void log_result(FILE *log, const char *call, long result)
-{
-	fprintf(log, "%s: %ld %d\n", call, result, result < 0 ? errno : 0);
-}
-
-/* All that a file has, in reads of at most that size. */
-static void log_reads(FILE *log, int fd, size_t size)
-{
-	char bytes[8192];
-	ssize_t n;
-
-	fprintf(log, "reads of %zu\n", size);
-	log_result(log, "seek", lseek(fd, 0, SEEK_SET));
-	while ((n = read(fd, bytes, size)) > 0)
-		fwrite(bytes, 1, n, log);
-	log_result(log, "at the end", n);
-}
-
-static void log_file(FILE *log, const char *path)
-{
-	const size_t sizes[] = { 7, 61, 4096, 8192 };
-	struct pollfd poll_fd = { .events = POLLIN | POLLOUT | POLLPRI };
-	char bytes[100] = "";
-	unsigned int i;
-	int fd;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	log_result(log, path, fd < 0 ? -1 : 0);
-	log_result(log, "fd flags", fcntl(fd, F_GETFD));
-	log_result(log, "file flags", fcntl(fd, F_GETFL));
-	for (i = 0; i < ARRAY_SIZE(sizes); i++)
-		log_reads(log, fd, sizes[i]);
-	log_result(log, "pread", pread(fd, bytes, sizeof(bytes) - 1, 100));
-	fprintf(log, "%s\n", bytes);
-	log_result(log, "seek back", lseek(fd, -10, SEEK_CUR));
-	log_result(log, "seek to the end", lseek(fd, 0, SEEK_END));
-	poll_fd.fd = fd;
-	log_result(log, "poll", poll(&poll_fd, 1, 0));
-	fprintf(log, "events %#x\n", poll_fd.revents);
-	log_result(log, "mmap", mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) ==
-				MAP_FAILED ? -1 : 0);
-	log_result(log, "another ioctl", ioctl(fd, _IO('f', 16), 0));
-	close(fd);
-
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	log_result(log, "open to write", fd < 0 ? -1 : 0);
-	log_result(log, "write", write(fd, "", 1));
-	close(fd);
-}
-
-/* The first line of each mapping; the others are counts that may change. */
-static void log_smaps(FILE *log, const char *path)
-{
-	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
-
-	while (file && getline(&line, &size, file) > 0)
-		if (strspn(line, "0123456789abcdef") >= 8)
-			fputs(line, log);
-	free(line);
-	if (file)
-		fclose(file);
-}
-
-/* All that is visible of the mappings of a process, except by query. */
-static char *observe(pid_t pid)
-{
-	char path[64], *text = NULL;
-	size_t size;
-	FILE *log = open_memstream(&text, &size);
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	log_file(log, path);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", pid, pid);
-	log_file(log, path);
-	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
-	log_smaps(log, path);
-	fclose(log);
-	return text;
-}
-
-/* The first line of @one that differs in @other, or "". */
-static char *difference(const char *one, const char *other)
-{
-	const char *line = one;
-
-	for (; *one && *one == *other; one++, other++)
-		if (*one == '\n')
-			line = one + 1;
-	return *one == *other ? strdup("") :
-				strndup(line, strcspn(line, "\n") + 1);
-}
-
-TEST_F(live, all_else_is_as_before)
-{
-	char *before, *under, *after;
-
-	before = observe(self->still.pid);
-	ASSERT_LT(4000u, strlen(before));
-	ASSERT_EQ(0, load());
-	under = observe(self->still.pid);
-	EXPECT_STREQ("", difference(before, under));
-	ASSERT_EQ(0, unload_and_wait());
-	after = observe(self->still.pid);
-	EXPECT_STREQ("", difference(before, after));
-}
-
-/* Open the maps of a process as somebody else; the error that this meets. */
-static int open_as_nobody(const char *proc, pid_t pid)
-{
-	char path[64];
-	int status;
-	pid_t child;
-
-	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
-	child = fork();
-	if (!child) {
-		if (setresgid(NOBODY, NOBODY, NOBODY) ||
-		    setresuid(NOBODY, NOBODY, NOBODY))
-			_exit(255);	/* no errno */
-		_exit(open(path, O_RDONLY) < 0 ? errno : 0);
-	}
-	if (child < 0 || waitpid(child, &status, 0) != child ||
-	    !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
-}
-
-TEST_F(live, access_is_checked_as_before)
-{
-	ASSERT_TRUE(!mount_scratch());
-	ASSERT_EQ(0, mkdir(SCRATCH "/proc", 0755));
-	ASSERT_EQ(0, mount("proc", SCRATCH "/proc", "proc", 0, "hidepid=2"));
-
-	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
-	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
-	ASSERT_EQ(0, load());
-	EXPECT_EQ(EACCES, open_as_nobody("/proc", self->still.pid));
-	EXPECT_EQ(ENOENT, open_as_nobody(SCRATCH "/proc", self->still.pid));
-	EXPECT_EQ(0, look_up_new());
-}
-
 TEST_F(live, ftrace_that_is_off_refuses_it)
 {
 	const char *const enabled = "/proc/sys/kernel/ftrace_enabled";
@@ -496,7 +283,7 @@ TEST_F(live, open_that_sleeps_keeps_the_module)
 /* The workers open, read, query and close without a pause. */
 enum role { BY_PROCESS, BY_THREAD, OF_EXITING, NR_WORKERS };
 
-/* What they share. */
+/* All workers share this. */
 struct work {
 	pid_t target;
 	atomic_bool stop;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Do to the open method of /proc/<pid>/maps what else may be done to it, for the test
- * of the live module:
+ * Other users of the open method of /proc/<pid>/maps, for the test of the live module:
  *
  *	how=livepatch	replace it
  *	how=post	put a kprobe on it that asks ftrace for the same right to change
