@@ -87,6 +87,27 @@ install_packages() {
 		sh "$@"
 }
 
+# Write an apt.conf to the directory $1, with which apt looks at the lines $2 of a
+# sources.list instead, and fetches the lists. $3… are more of it.
+own_apt() {
+	local apt=$1
+	mkdir -p "$apt/lists/partial"
+	: >"$apt/status"
+	printf '%s\n' "$2" >"$apt/sources.list"
+	printf '%s\n' "Dir::Etc::sourcelist \"$apt/sources.list\";" \
+		'Dir::Etc::sourceparts "-";' "Dir::State::lists \"$apt/lists\";" \
+		"Dir::State::status \"$apt/status\";" "Dir::Cache \"$apt\";" \
+		"${@:3}" >"$apt/apt.conf"
+	APT_CONFIG=$apt/apt.conf logged "$BUILD/log/apt" apt-get -q update
+}
+
+# Have compilers build for arm64 from here on: CROSS_COMPILE is for 64 bits.
+use_arm64() {
+	arm64=$("$ROOT/scripts/arm64")
+	export PATH=$arm64/cross/usr/bin:$PATH CROSS_COMPILE=aarch64-linux-gnu-
+	export LD_LIBRARY_PATH=$arm64/cross/usr/lib/x86_64-linux-gnu
+}
+
 # List the releases of Debian's kernels that apt knows, the newest last: those of
 # the packages linux-$1-* with version $2 and flavour $3. The pattern leaves out
 # the debug and unsigned variants; a package of two numbers only depends on the newest.
