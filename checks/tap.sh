@@ -337,11 +337,12 @@ all_programs() {
 #
 #	stock_kernel RELEASE DIRECTORY/PROGRAM…
 stock_kernel() {
-	local release=$1
+	local release=$1 headers=/lib/modules/$1/build
 	shift
+	[[ $release != *-arm64 ]] || headers=$("$ROOT/scripts/arm64" "$release")
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
-	check "procmap_hold for $release" hold_module "/lib/modules/$release/build" "$release"
+	check "procmap_hold for $release" hold_module "$headers" "$release"
 	# Emulated, few samples a second can be unwound.
 	export PROCMAP_TEST_FREQUENCY=99 PROCMAP_TEST_SPIN=30000
 	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
