@@ -9,9 +9,11 @@
 
 const bool base_has_ioctl;
 
-void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
+const unsigned long base_ftrace_flags = FTRACE_OPS_FL_SAVE_REGS;
+
+struct file *notrace live_file(struct ftrace_regs *regs)
 {
-	instruction_pointer_set(ftrace_get_regs(regs), addr);
+	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
 }
 
 /*

@@ -10,9 +10,11 @@
 
 const bool base_has_ioctl = true;
 
-void notrace live_redirect(struct ftrace_regs *regs, unsigned long addr)
+const unsigned long base_ftrace_flags;
+
+struct file *notrace live_file(struct ftrace_regs *regs)
 {
-	ftrace_regs_set_instruction_pointer(regs, addr);
+	return (struct file *)ftrace_regs_get_argument(regs, 1);
 }
 
 /*

@@ -5,10 +5,10 @@
  *	# insmod procmap_query.ko
  *	# rmmod procmap_query
  *
- * By ftrace, live_open() is called in place of the open method of /proc/<pid>/maps. It
- * calls that, and then gives the opened file a copy of its operations to which the
- * ioctls are added. Each file opened this way holds a reference on this module until
- * it is closed. Files that were opened before are not changed.
+ * ftrace calls live_hook() at the beginning of the open method of /proc/<pid>/maps. It
+ * gives the file a copy of the kernel's operations to which the ioctls are added. Each
+ * file opened this way holds a reference on this module until it is closed. Files that
+ * were opened before are not changed.
  *
  * The module verifies its assumptions about the kernel: it opens a maps file, and
  * looks at its private data and at the names in its text. If an assumption is wrong, it
@@ -19,9 +19,9 @@
 #include <generated/utsrelease.h>
 #include <linux/fs.h>
 #include <linux/ftrace.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -44,7 +44,7 @@ struct proc_maps_private {
 	struct mm_struct *mm;
 };
 
-/* The kernel's operations of a maps file, its open method too, with the ioctls added. */
+/* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
 
 static bool scan;
@@ -68,38 +68,22 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 }
 
 /*
- * Open a maps file, and give it the ioctls. The file keeps the reference on the module
- * that live_hook() has taken; __fput() drops it.
- */
-static int live_open(struct inode *inode, struct file *file)
-{
-	const int err = live_operations.open(inode, file);
-
-	if (err)
-		module_put(THIS_MODULE);
-	else
-		replace_fops(file, &live_operations);
-	return err;
-}
-
-/*
- * Call live_open() instead of the open method, except when live_open() itself calls it.
- * If the module is going, the file keeps the kernel's operations. ftrace calls this with
- * preemption disabled.
+ * Give a maps file that is being opened the ioctls. The file keeps the reference on the
+ * module: do_dentry_open() drops it with the file's operations if the open method fails,
+ * and __fput() otherwise. If the module is going, the file keeps the kernel's operations.
  */
 static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 			      struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
-	if (!within_module_core(parent_ip, THIS_MODULE) &&
-	    try_module_get(THIS_MODULE))
-		live_redirect(regs, (unsigned long)live_open);
+	struct file *file = live_file(regs);
+
+	if (try_module_get(THIS_MODULE))
+		replace_fops(file, &live_operations);
 }
 
-/* Some kernels let only a callback with all registers change the instruction pointer. */
 static struct ftrace_ops live_ops = {
 	.func	= live_hook,
-	.flags	= FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT |
-		  FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_SAVE_REGS_IF_SUPPORTED,
+	.flags	= FTRACE_OPS_FL_PERMANENT,
 };
 
 /*
@@ -120,14 +104,14 @@ static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
 }
 
 /*
- * Compare a VMA's name with the kernel's text. @buffer has a page. The caller holds
- * mmap_lock.
+ * Compare a VMA's name with the kernel's text, if both fit into @buffer, which has two
+ * pages. The caller holds mmap_lock.
  */
 static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
 				  char *buffer)
 {
 	const struct seq_file *opened = file->private_data;
-	struct seq_file seq = { .buf = buffer, .size = PAGE_SIZE,
+	struct seq_file seq = { .buf = buffer, .size = 2 * PAGE_SIZE,
 				.private = opened->private };
 	size_t text_size, size;
 
@@ -135,14 +119,15 @@ static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
 	text_size = seq.count;
 	print_name(&seq, vma);
 	size = seq.count - text_size;
-	return !seq_has_overflowed(&seq) && size < text_size &&
-	       !memcmp(buffer + text_size - size, buffer + text_size, size);
+	return seq_has_overflowed(&seq) ||
+	       (size < text_size &&
+		!memcmp(buffer + text_size - size, buffer + text_size, size));
 }
 
 /* Compare all names of this process with its text. */
 static bool __init are_named_alike(struct file *file)
 {
-	char *buffer = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	char *buffer = kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
 	struct vm_area_struct *vma;
 	bool alike = buffer;
 
@@ -159,13 +144,17 @@ static bool __init are_named_alike(struct file *file)
 static int __init check_file(struct file *file)
 {
 	const struct file_operations *operations = file->f_op;
-	const struct seq_file *seq = file->private_data;
-	const struct proc_maps_private *priv = seq->private;
+	const struct proc_maps_private *priv;
 
+	if (file_inode(file)->i_sb->s_magic != PROC_SUPER_MAGIC) {
+		pr_err("there is no procfs on /proc\n");
+		return -EOPNOTSUPP;
+	}
 	if (!operations->unlocked_ioctl == base_has_ioctl) {
 		pr_err("the ioctls on /proc/<pid>/maps are not those of Debian's kernel\n");
 		return -EOPNOTSUPP;
 	}
+	priv = ((struct seq_file *)file->private_data)->private;
 	if (priv->inode != file_inode(file) || priv->mm != current->mm) {
 		pr_err("an opened maps file is not set up as expected\n");
 		return -EOPNOTSUPP;
@@ -210,25 +199,24 @@ static int __init live_init(void)
 	if (err)
 		return err;
 
+	live_ops.flags |= base_ftrace_flags;
 	err = ftrace_set_filter_ip(&live_ops, (unsigned long)live_operations.open,
 				   0, 0);
 	if (!err)
 		err = register_ftrace_function(&live_ops);
 	if (err) {
-		pr_err("cannot redirect %ps: %d; sysctl kernel.ftrace_enabled is 0, or somebody else redirects it\n",
+		pr_err("cannot trace %ps: %d; it takes sysctl kernel.ftrace_enabled=1\n",
 		       live_operations.open, err);
 		ftrace_free_filter(&live_ops);
 	}
 	return err;
 }
 
-/* All files that live_open() opened are closed. */
+/* All files that live_hook() has seen are closed; ftrace waits for its callers. */
 static void __exit live_exit(void)
 {
 	unregister_ftrace_function(&live_ops);
 	ftrace_free_filter(&live_ops);
-	/* A task may be between the module_put() in live_open() and its end. */
-	synchronize_rcu_tasks();
 }
 
 module_init(live_init);

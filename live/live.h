@@ -8,7 +8,10 @@
 /* True if the base itself has an ioctl on /proc/<pid>/maps. */
 extern const bool base_has_ioctl;
 
-/* Have a traced function go on at @addr, with its arguments. Called by ftrace. */
-void live_redirect(struct ftrace_regs *regs, unsigned long addr);
+/* The flags with which ftrace has the arguments of a traced function. */
+extern const unsigned long base_ftrace_flags;
+
+/* The second argument of the traced function, the open method. Called by ftrace. */
+struct file *live_file(struct ftrace_regs *regs);
 
 #endif /* _LIVE_LIVE_H */

@@ -2,11 +2,8 @@
 /*
  * Other users of the open method of /proc/<pid>/maps, for the test of the live module:
  *
- *	how=livepatch	replace it
- *	how=post	put a kprobe on it that asks ftrace for the same right to change
- *			the instruction pointer
- *	how=refuse	put a kprobe on it that changes the instruction pointer without
- *			that right, so that it fails with EPERM
+ *	how=livepatch	replace it by a function that fails with EPERM
+ *	how=kprobe	the same by a kprobe that changes the instruction pointer
  *	how=slow	have what it calls sleep for some seconds, and fail with ESRCH
  */
 #include <linux/delay.h>
@@ -46,11 +43,6 @@ static int be_slow(struct kprobe *probe, struct pt_regs *regs)
 	return 1;
 }
 
-static void come_after(struct kprobe *probe, struct pt_regs *regs,
-		       unsigned long flags)
-{
-}
-
 static struct kprobe probe = { .symbol_name = MAPS_OPEN };
 
 #ifdef CONFIG_LIVEPATCH
@@ -80,9 +72,7 @@ static int __init rival_init(void)
 	if (!strcmp(how, "livepatch"))
 		return enable_livepatch();
 
-	if (!strcmp(how, "post")) {
-		probe.post_handler = come_after;
-	} else if (!strcmp(how, "refuse")) {
+	if (!strcmp(how, "kprobe")) {
 		probe.pre_handler = refuse;
 	} else if (!strcmp(how, "slow")) {
 		probe.pre_handler = be_slow;
