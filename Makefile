@@ -61,8 +61,9 @@ setup:
 setup-run setup-live setup-deb:
 	@scripts/setup $(@:setup-%=%)
 
-run: setup-run
-	@scripts/run
+# On another architecture: make run ARCH=arm64
+run: $(if $(filter arm64,$(ARCH)),setup,setup-run)
+	@scripts/run $(filter arm64,$(ARCH))
 
 run-tree: setup
 	@scripts/run tree
