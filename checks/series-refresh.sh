@@ -1,6 +1,6 @@
 #!/bin/bash
-# The round trip from the series to a tree and back, and another base. All is done
-# in a copy of this project, with a base that has only the files that are patched.
+# The round trip from the series to a tree and back. All is done in a copy of this
+# project, with a base that has only the files that are patched.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -485,54 +485,6 @@ query_is_the_series_without_the_rfc() {
 	[ -e "$tree/fs/proc/procmap_scan.c" ]
 }
 
-toy=${BASE}toy
-
-start_toy() {
-	start_again
-	cp -r "$project/series/$BASE" "$project/series/$toy"
-	sed -i '1s/$/, toy/' "$project/series/$toy"/0001-*.patch
-}
-
-toy_base_has_a_series() {
-	start_toy
-	in_copy env BASE="$toy" make -s series
-	[ "$(find "$copy_build/series/$toy" -name '*.patch' | wc -l)" -eq \
-	  "$(find "$copy_build/series/$BASE" -name '*.patch' | wc -l)" ]
-	grep ', toy$' "$copy_build/series/$toy"/*.patch
-	in_copy env BASE="$toy" scripts/series tree patched
-	in_copy env BASE="$toy" scripts/series refresh
-	[ "$(cd "$project" && git status --porcelain)" = "?? series/$toy/" ]
-}
-
-toy_base_has_a_live_module() {
-	local release
-	start_toy
-	release=$(in_copy env BASE="$toy" scripts/live -l "$(base_fact FLAVOURS |
-		cut -d ' ' -f 1)" | tail -n 1)
-	in_copy env BASE="$toy" scripts/live "$release"
-	modinfo -F vermagic "$copy_build/live/$release/procmap_query.ko" |
-		grep "^$release "
-}
-
-toy_base_is_listed() {
-	start_toy
-	in_copy make -s help BASE="$toy" | grep "build/series/$toy\$"
-	in_copy env -u BASE make -s help | grep "build/series/$(cat "$ROOT/series/default")\$"
-	refuses "no base 'linux-0'.* $BASE .*$toy" in_copy make -s help BASE=linux-0
-	refuses "no base 'linux-0'.* $BASE .*$toy" in_copy env BASE=linux-0 scripts/series
-}
-
-# Versions of kernels stand in series/ only; a comment may have one as an example.
-no_version_in_scripts() {
-	cd "$ROOT"
-	grep -rnE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
-		debian/*.dkms debian/*.conf scripts checks/*.sh bench/bench >"$tmp/found" ||
-		[ $? -eq 1 ]
-	sed -i -E '/^[^:]*:[0-9]+:[[:space:]]*#/d' "$tmp/found"
-	cat "$tmp/found"
-	[ ! -s "$tmp/found" ]
-}
-
 prepare() {
 	small_tree
 	copy_project
@@ -573,8 +525,4 @@ check "refused: messages and paths that a patch cannot hold" \
 check "refused: a file that has changed here too" refuses_a_change_here
 check "refused: fixups that conflict" refuses_fixups_that_conflict
 check "query is the series without the RFC" query_is_the_series_without_the_rfc
-check "another base has a series" toy_base_has_a_series
-check "another base has a live module" toy_base_has_a_live_module
-check "another base is listed, an unknown one refused" toy_base_is_listed
-check "no script names a version" no_version_in_scripts
 done_testing

@@ -123,7 +123,19 @@ selftests_are_in() {
 	[ -z "$(comm -23 "$tmp/here" "$tmp/there" | tee /dev/stderr)" ]
 }
 
+# Versions of kernels stand in series/ only; a comment may have one as an example.
+no_version_in_scripts() {
+	cd "$ROOT"
+	grep -rnE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
+		debian/*.dkms debian/*.conf scripts checks/*.sh bench/bench >"$tmp/found" ||
+		[ $? -eq 1 ]
+	sed -i -E '/^[^:]*:[0-9]+:[[:space:]]*#/d' "$tmp/found"
+	cat "$tmp/found"
+	[ ! -s "$tmp/found" ]
+}
+
 check "shellcheck" shell_scripts
+check "no script names a version" no_version_in_scripts
 check "the selftests are in the series" selftests_are_in series proc
 [ -z "$(base_fact UPROBES)" ] ||
 	check "those of uprobes are in theirs" selftests_are_in uprobes x86
