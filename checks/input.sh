@@ -28,14 +28,6 @@ bad_options_are_refused() {
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 
-# A tree with only the files that the series touch.
-small_tree() {
-	local -a paths
-	mapfile -t paths < <(changed_files)
-	mkdir -p "$1"
-	base_git archive base Makefile "${paths[@]}" | tar -x -C "$1"
-}
-
 series_on() {
 	env BUILD="$tmp/build" KDIR="$1" "$ROOT/scripts/series"
 }

@@ -198,6 +198,13 @@ changed_files() {
 	done | sort -u
 }
 
+# Make a directory with only those of them.
+small_tree() {
+	mkdir -p "$1"
+	# shellcheck disable=SC2046	# one word a file
+	base_git archive base Makefile $(changed_files) | tar -x -C "$1"
+}
+
 # The tree in which commits are tried one after the other, and what is compiled of it.
 each=$WORK/each
 out_each=$WORK/kernel/each-$section
