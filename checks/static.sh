@@ -37,7 +37,7 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in ../../procmap/*.c "$ROOT"/bench/*.c "$CHECKS"/*.c; do
+		for source in ../../procmap/{,test/}*.c "$ROOT"/bench/*.c "$CHECKS"/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"
 		done

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test procmap-top: its samples, their sums, its options and messages.
 
-Usage: procmap_top_test.py [TOOL]; without TOOL it is the program beside this file.
+Usage: procmap_top_test.py [TOOL]; without TOOL it is the program beside this
+file, or beside the link by which it was run.
 
 The truth is what procmap_top_load logs of itself, binutils, and perf. Results are
 TAP 13 on standard output; the exit status is 1 if a test failed. On slow machines,
@@ -477,5 +478,6 @@ class TapResult(common.TapResult):
 
 
 if __name__ == "__main__":
-    TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else f"{HERE}/procmap-top")
+    BESIDE = os.path.dirname(os.path.abspath(__file__))
+    TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else f"{BESIDE}/procmap-top")
     sys.exit(common.run_tests(ProcmapTopTest, TOOL, TapResult))

@@ -3,7 +3,7 @@
 """Test procfs_query: its answers, options, exit status and messages.
 
 Usage: procfs_query_test.py [TOOL]; without TOOL it is $TOOL, or the program
-beside this file.
+in the directory above this file.
 
 The truth is /proc/PID/maps, readelf and the manual. Results are TAP 13 on
 standard output; the exit status is 1 if a test failed.
@@ -38,6 +38,7 @@ sys.path.append("/usr/lib/python3/dist-packages")
 import jsonschema  # noqa: E402, python3-jsonschema
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+SOURCES = os.path.dirname(HERE)
 
 # Seconds after which a test counts as hung.
 LIMIT = 600
@@ -111,7 +112,7 @@ def as_text(raw):
 
 def schema():
     """What validates a JSON document; it has to be a schema itself."""
-    with open(f"{HERE}/procfs_query.schema.json", encoding="ascii") as file:
+    with open(f"{SOURCES}/procfs_query.schema.json", encoding="ascii") as file:
         rules = json.load(file)
     jsonschema.Draft202012Validator.check_schema(rules)
     return jsonschema.Draft202012Validator(rules)
@@ -615,7 +616,7 @@ class ProcfsQueryTest(unittest.TestCase):
         out = self.run_tool("--help", of=None)
         listed = {(short, name, arg.upper()) for short, name, arg in re.findall(
             r"^ +(?:-(\w), )? *--([a-z-]+)(?:=(\S+))?", out, re.M)}
-        with open(f"{HERE}/procfs_query.1", encoding="ascii") as file:
+        with open(f"{SOURCES}/procfs_query.1", encoding="ascii") as file:
             in_manual = {(short, name, arg.upper())
                          for short, name, arg in re.findall(
                              r"^\.It Fl (?:(\w) , )?-([a-z-]+)"
@@ -2350,7 +2351,8 @@ class ProcfsQueryTest(unittest.TestCase):
             printf "%s\n" "${COMPREPLY[@]}"
         '''
         out = subprocess.check_output(["bash", "-c", script, "bash", BASH_COMPLETION,
-                                       f"{HERE}/procfs_query.bash", self.tool, *words])
+                                       f"{SOURCES}/procfs_query.bash", self.tool,
+                                       *words])
         return as_text(out).split()
 
     @unittest.skipUnless(os.path.exists(BASH_COMPLETION), "no bash-completion")
@@ -2455,5 +2457,5 @@ if __name__ == "__main__":
     if sys.argv[1:] and sys.argv[1] in ROLES:
         sys.exit(ROLES[sys.argv[1]](*sys.argv[2:]))
     TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else
-                            os.environ.get("TOOL", f"{HERE}/procfs_query"))
+                            os.environ.get("TOOL", f"{SOURCES}/procfs_query"))
     sys.exit(main())
