@@ -43,10 +43,6 @@ _procfs_query()
 		_filedir
 		return
 		;;
-	--scale)
-		_filedir svg
-		return
-		;;
 	-i | --interval | -n | --name | -b | --bench)
 		return
 		;;

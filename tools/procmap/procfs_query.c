@@ -164,7 +164,6 @@ enum {
 	KEY_WRITABLE,
 	KEY_SHARED,
 	KEY_FILE_BACKED,
-	KEY_SCALE,
 	KEY_DELETED,
 	KEY_BUILD_IDS,
 	KEY_SORT,
@@ -232,15 +231,13 @@ static const struct argp_option argp_options[] = {
 	  .doc = "Print where their results differ, build IDs included" },
 	{ .name = "bench", .key = 'b', .arg = "N",
 	  .doc = "Run each N times, in turns, and print time and system calls" },
-	{ .name = "scale", .key = KEY_SCALE, .arg = "FILE.svg",
-	  .doc = "Measure each with up to 60,000 mappings; gnuplot draws FILE.svg" },
 
 	{ .key = 'h', .doc = "The same as --help", .group = -1 },
 	{}
 };
 
 static const char argp_args_doc[] =
-	"ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--deleted\n--build-ids\n--scale FILE.svg";
+	"ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--deleted\n--build-ids";
 
 static const char argp_doc[] =
 	"Show which mappings of a process cover the given addresses, or list its mappings: with the ioctls PROCMAP_SCAN and PROCMAP_QUERY on /proc/PID/maps if the kernel has them, otherwise from the text of that file.\n"
@@ -444,17 +441,6 @@ static void check_work(const struct options *options)
 
 static void check_options(const struct options *options)
 {
-	if (options->scale) {
-		if (options->pid || is_of_many(options) || options->maps_file ||
-		    options->user || options->unit || options->method ||
-		    options->filters || options->interval || options->build_id ||
-		    options->verbose || options->sort ||
-		    prints_mappings(options) || options->rss || options->sum ||
-		    options->deleted || options->build_ids || options->file ||
-		    options->nr_addrs || options->compare || options->runs)
-			fail("--scale measures its own processes: use it alone or with --json");
-		return;
-	}
 	check_process(options);
 	check_work(options);
 	if (options->sort && !options->file && !options->nr_addrs)
@@ -524,9 +510,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_SORT:
 		options->sort = true;
-		break;
-	case KEY_SCALE:
-		options->scale = arg;
 		break;
 	case 'i':
 		set_interval(options, arg);
@@ -715,19 +698,6 @@ static int work(struct options *options, const struct processes *processes)
 	return status;
 }
 
-static int draw_scale(struct options *options)
-{
-	struct output output;
-	int status;
-
-	begin_output(&output);
-	status = scale(options, output.file);
-	end_output(&output, status >= 0);
-	/* For a message: the processes that are measured are its own. */
-	options->pid = getpid();
-	return status;
-}
-
 /*
  * Whether each line of the input is to be answered before the next one is read:
  * whoever writes them may wait for the answers. What has to have all addresses
@@ -782,9 +752,7 @@ int main(int argc, char **argv)
 		      by_number);
 	look_at_terminal();
 
-	if (options.scale)
-		status = draw_scale(&options);
-	else if (options.interval)
+	if (options.interval)
 		status = watch(&options);
 	else if (streamed)
 		status = answer(&options, &input);

@@ -44,7 +44,6 @@
  * @filters: the flags that a mapping must have.
  * @runs: the number of runs of the benchmark, or 0.
  * @interval: the seconds between two snapshots, or 0.
- * @scale: the file for the plot of the cost, or NULL.
  * @sort: print addresses in rising order.
  * @list: list all mappings.
  * @name: list the mappings with this name, or that match this pattern, or NULL.
@@ -76,7 +75,6 @@ struct options {
 	unsigned int filters;
 	unsigned long runs;
 	double interval;
-	const char *scale;
 	bool sort;
 	bool list;
 	char *name;
@@ -160,7 +158,7 @@ void close_input(struct input *input);
 /* procfs_query_print.c */
 
 /*
- * show(), answer(), watch(), compare(), bench(), scale() and the functions of sums return
+ * show(), answer(), watch(), compare(), bench() and the functions of sums return
  * an exit status or -errno.
  */
 
@@ -329,10 +327,5 @@ int print_comparison(const struct options *options,
 /* procfs_query_bench.c */
 
 int bench(const struct options *options, FILE *out);
-double median_us(const uint64_t *sorted_ns, size_t nr);
-
-/* procfs_query_scale.c */
-
-int scale(const struct options *options, FILE *out);
 
 #endif /* PROCFS_QUERY_H */

@@ -111,7 +111,7 @@ static unsigned long count_syscalls(const struct options *options,
 	return stops;
 }
 
-double median_us(const uint64_t *sorted_ns, size_t nr)
+static double median_us(const uint64_t *sorted_ns, size_t nr)
 {
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
 }

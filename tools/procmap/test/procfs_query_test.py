@@ -30,7 +30,6 @@ import time
 import traceback
 import typing
 import unittest
-import xml.etree.ElementTree
 from subprocess import DEVNULL, PIPE
 
 # Debian's packages, for an interpreter that is not Debian's, too.
@@ -60,7 +59,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[-+]\d\d:\d\d"
 NOT_AN_ADDRESS = "is not a hexadecimal address"
 TOO_LARGE = "is too large: an address has at most 64 bits"
 NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
-NO_IOCTL = "the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench, --scale"
+NO_IOCTL = "the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
 # With --all; a security module may hide processes even from root.
 SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
@@ -2243,100 +2242,6 @@ class ProcfsQueryTest(unittest.TestCase):
                     break
         self.assertNotRegex(self.without_colours(line), CONTROLS)
         self.assertRegex(line, r"/control \?\[2J$")
-
-    def fake_gnuplot(self, what):
-        """Make a gnuplot that copies its input to the file script, then runs what.
-
-        Returns the environment that makes the tool find it.
-        """
-        os.makedirs(f"{self.tmp}/bin", exist_ok=True)
-        self.write("bin/gnuplot", f"#!/bin/sh\ncat >'{self.tmp}/script'\n{what}\n",
-                   0o755)
-        return {"PATH": f"{self.tmp}/bin:{os.environ['PATH']}"}
-
-    @needs_query
-    @needs("gnuplot")
-    def test_scale_draws_what_it_prints(self):
-        picture = f"{self.tmp}/scale.svg"
-        curves = [("lookup", "query"), ("lookup", "text"), ("walk", "query"),
-                  ("walk", "scan"), ("walk", "text")]
-        if not HAS_SCAN:
-            curves.remove(("walk", "scan"))
-        out = self.on_terminal("--scale", picture, "--json",
-                               **self.fake_gnuplot(
-                                   f"{shutil.which('gnuplot')} '{self.tmp}/script' |"
-                                   f" tee '{self.tmp}/drawn'"), of=None)
-        self.assertIn("9 of 9: 60000 mappings", out)
-        printed = re.findall(r'{"vmas": [^}]*}', out)
-        with open(f"{self.tmp}/script", encoding="ascii") as file:
-            self.assertEqual(re.findall(r'{"vmas": [^}]*}', file.read()), printed)
-        points = self.valid(out[out.index('{"scale":'):])["scale"]
-        self.assertEqual(points, [json.loads(point) for point in printed])
-        own = points[0]["vmas"] - 10
-        self.assertEqual([point["vmas"] - own for point in points],
-                         [10, 30, 100, 300, 1000, 3000, 10000, 30000, 60000])
-        keys = [f"{work}_{method}_us" for work, method in curves]
-        for point in points:
-            self.assertEqual(list(point), ["vmas", *keys])
-            self.assertLess(0, min(point[key] for key in keys))
-        with open(picture, "rb") as file, open(f"{self.tmp}/drawn", "rb") as drawn:
-            self.assertEqual(file.read(), drawn.read())
-        svg = xml.etree.ElementTree.parse(picture).getroot()
-        self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
-        titles = {"".join(element.itertext()).strip() for element in svg.iter()}
-        self.assertLessEqual({f"{work} by {method}" for work, method in curves}, titles)
-
-    def measured(self, parent):
-        """The processes that --scale measures, if they have their mappings."""
-        return [pid for pid in running(self.tool)
-                if pid != parent and count_mappings(pid) > 500]
-
-    def stopped_while_measuring(self, child):
-        """Stop --scale while there is a process that it measures, or return False."""
-        if not self.measured(child.pid):
-            return False
-        child.send_signal(signal.SIGSTOP)
-        event = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED)
-        self.assertEqual(event.si_code, os.CLD_STOPPED)
-        if self.measured(child.pid):
-            return True
-        child.send_signal(signal.SIGCONT)
-        return False
-
-    @needs_query
-    def test_scale_leaves_nothing_half_done(self):
-        picture = self.write("picture.svg", "before\n")
-        env = self.fake_gnuplot("")
-        self.write("bin/gnuplot", "#!/bin/sh\nexit 1\n", 0o755)
-        self.refused("gnuplot failed: the plot was not written", "--scale", picture,
-                     env=env, of=None)
-        self.fake_gnuplot("echo '<svg>'; exit 1")
-        self.refused("gnuplot failed: the plot was not written", "--scale", picture,
-                     env=env, of=None)
-        child = subprocess.Popen([self.tool, "--scale", picture], stdin=PIPE,
-                                 stdout=PIPE, stderr=DEVNULL, env=os.environ | env)
-        self.addCleanup(stop, child)
-        self.wait_until(lambda: self.stopped_while_measuring(child))
-        child.kill()
-        self.assertEqual(child.wait(), -signal.SIGKILL)
-        self.wait_until(lambda: not running(self.tool))
-        with open(picture, encoding="ascii") as file:
-            self.assertEqual(file.read(), "before\n")
-        self.assertEqual([name for name in os.listdir(self.tmp)
-                          if name.startswith("picture.svg")], ["picture.svg"])
-
-    def test_scale_says_what_is_missing(self):
-        picture = f"{self.tmp}/missing.svg"
-        self.refused("--scale measures its own processes: use it alone or with --json",
-                     "--scale", picture, "--list")
-        self.refused(f"{self.tmp} is not a regular file: give another", "--scale",
-                     self.tmp, of=None)
-        none = f"{self.tmp}/none/x.svg"
-        self.refused(f"{none}: No such file or directory: give a file that can "
-                     "be written", "--scale", none, of=None)
-        self.refused("gnuplot: No such file or directory: install gnuplot-nox",
-                     "--scale", picture, env={"PATH": "/none"}, of=None)
-        self.assertFalse(os.path.exists(picture))
 
     def completions(self, *words):
         """The completions of the last word of a command line in bash."""
