@@ -4,148 +4,16 @@
  * them, with the ioctls PROCMAP_QUERY and PROCMAP_SCAN or from the text of
  * /proc/PID/maps.
  *
- * libprocmap looks the mappings up, by each of these methods. This program
- * prints, compares and times the results.
+ * This file reads the command line, whose commands are where their work is done, and
+ * has the command work on each process.
  */
 #include "procfs_query.h"
-
-#include <argp.h>
-#include <ctype.h>
-#include <limits.h>
-#include <pwd.h>
-#include <unistd.h>
-
-#define BENCH_RUNS_MAX		1000000
 
 /* A process that executes another program meanwhile is tried at most this often. */
 #define ATTEMPTS_MAX		10
 
-/* Whether there may be several processes, so that each needs a heading. */
-bool is_of_many(const struct options *options)
-{
-	return options->all || options->exe;
-}
-
-const char *method_name(enum procmap_method method)
-{
-	switch (method) {
-	case PROCMAP_ANY_METHOD:
-		return "default";
-	case PROCMAP_BY_SCAN:
-		return "scan";
-	case PROCMAP_BY_QUERY:
-		return "query";
-	default:
-		return "text";
-	}
-}
-
-/*
- * The methods to compare: the ioctl, whether or not the kernel has it; the scan,
- * if the kernel has it; the text, always last. Returns how many.
- */
-size_t methods_to_compare(enum procmap_method methods[NR_METHODS])
-{
-	struct procmap *procmap;
-	size_t nr = 0;
-
-	methods[nr++] = PROCMAP_BY_QUERY;
-	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
-		procmap_close(procmap);
-		methods[nr++] = PROCMAP_BY_SCAN;
-	}
-	methods[nr++] = PROCMAP_BY_TEXT;
-	return nr;
-}
-
-/* The flags of every lookup. */
-unsigned int flags_of(const struct options *options)
-{
-	return options->filters |
-	       (options->deleted || options->build_ids ? PROCMAP_FILE_BACKED :
-							 0) |
-	       (options->build_id || options->compare ? PROCMAP_WANT_BUILD_ID :
-							0);
-}
-
-/* Whether the work is to print mappings, not what addresses have. */
-bool prints_mappings(const struct options *options)
-{
-	return options->list || options->name;
-}
-
-static int next_mapping(struct procmap *procmap, const struct options *options,
-			uint64_t *cursor, const struct procmap_mapping **vma)
-{
-	const unsigned int flags = flags_of(options);
-
-	return options->name ?
-	       procmap_find_name(procmap, options->name, options->match, cursor,
-				 flags, vma) :
-	       procmap_next(procmap, cursor, flags, vma);
-}
-
-int open_mappings(const struct options *options, struct procmap **procmap)
-{
-	return options->maps_file ?
-	       procmap_open_text(options->text, options->text_len, procmap) :
-	       procmap_open_pid(options->pid, options->method, procmap);
-}
-
-static int visit_mappings(struct procmap *procmap, const struct options *options,
-			  visit_fn visit, void *context)
-{
-	const struct procmap_mapping *vma;
-	uint64_t cursor = 0;
-	int err;
-
-	while (!(err = next_mapping(procmap, options, &cursor, &vma)))
-		visit(context, vma->start, vma);
-	return err == -ENOENT ? 0 : err;
-}
-
-static int visit_addresses(struct procmap *procmap,
-			   const struct options *options, visit_fn visit,
-			   void *context)
-{
-	const struct procmap_resolved *resolved;
-	size_t i;
-	int err;
-
-	err = procmap_resolve(procmap, options->addrs, options->nr_addrs,
-			      flags_of(options), &resolved);
-	if (err)
-		return err;
-	for (i = 0; i < options->nr_addrs; i++) {
-		const uint32_t index = resolved->locations[i].mapping;
-
-		visit(context, options->addrs[i],
-		      index == PROCMAP_NOT_MAPPED ? NULL :
-						    resolved->mappings[index]);
-	}
-	procmap_free_resolved(resolved);
-	return 0;
-}
-
-/*
- * Do the requested lookups in one pass: visit each address with the mapping that
- * covers it, or NULL; or, without addresses, each mapping with its start.
- */
-int visit(struct procmap *procmap, const struct options *options,
-	  visit_fn visit_one, void *context)
-{
-	return options->nr_addrs ?
-	       visit_addresses(procmap, options, visit_one, context) :
-	       visit_mappings(procmap, options, visit_one, context);
-}
-
-int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a;
-	const uint64_t y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+/* There are fewer bits in options.given; filters share one. */
+#define NR_OPTIONS_MAX		64
 
 static void print_version(FILE *out, struct argp_state *state)
 {
@@ -158,83 +26,84 @@ static void print_version(FILE *out, struct argp_state *state)
 		library & 0xff);
 }
 
-enum {
-	KEY_EXECUTABLE = 0x100,
-	KEY_READABLE,
-	KEY_WRITABLE,
-	KEY_SHARED,
-	KEY_FILE_BACKED,
-	KEY_DELETED,
-	KEY_BUILD_IDS,
-	KEY_SORT,
-	KEY_UNIT,
+/* The options that are not those of a command. */
+static const struct tool_option other_options[] = {
+	{ .argp = { .name = "executable", .group = GROUP_FILTERS, .doc = "Executable" },
+	  .bit = OPT_FILTER, .flags = PROCMAP_EXECUTABLE },
+	{ .argp = { .name = "readable", .group = GROUP_FILTERS, .doc = "Readable" },
+	  .bit = OPT_FILTER, .flags = PROCMAP_READABLE },
+	{ .argp = { .name = "writable", .group = GROUP_FILTERS, .doc = "Writable" },
+	  .bit = OPT_FILTER, .flags = PROCMAP_WRITABLE },
+	{ .argp = { .name = "shared", .group = GROUP_FILTERS,
+		    .doc = "Shared (s in /proc/PID/maps)" },
+	  .bit = OPT_FILTER, .flags = PROCMAP_SHARED },
+	{ .argp = { .name = "file-backed", .group = GROUP_FILTERS,
+		    .doc = "Mapping of a file" },
+	  .bit = OPT_FILTER, .flags = PROCMAP_FILE_BACKED },
+	{ .argp = { .name = "query", .key = 'Q', .group = GROUP_METHOD,
+		    .doc = "Use PROCMAP_QUERY; fail if the kernel does not have it" },
+	  .bit = OPT_QUERY, .takes = ~(OPT_SCAN | OPT_TEXT),
+	  .method = PROCMAP_BY_QUERY },
+	{ .argp = { .name = "scan", .key = 'S', .group = GROUP_METHOD,
+		    .doc = "Use PROCMAP_SCAN; fail if the kernel does not have it" },
+	  .bit = OPT_SCAN, .takes = ~(OPT_QUERY | OPT_TEXT),
+	  .method = PROCMAP_BY_SCAN },
+	{ .argp = { .name = "text", .key = 'T', .group = GROUP_METHOD,
+		    .doc = "Parse the text of /proc/PID/maps" },
+	  .bit = OPT_TEXT, .takes = ~(OPT_QUERY | OPT_SCAN),
+	  .method = PROCMAP_BY_TEXT },
+	{ .argp = { .name = "build-id", .key = 'B', .group = GROUP_OUTPUT,
+		    .doc = "Print build IDs" },
+	  .bit = OPT_BUILD_ID, .flags = PROCMAP_WANT_BUILD_ID },
+	{ .argp = { .name = "json", .key = 'j', .group = GROUP_OUTPUT,
+		    .doc = "Print JSON" },
+	  .bit = OPT_JSON },
+	{}
 };
 
-static const struct argp_option argp_options[] = {
-	{ .doc = "Processes and work:" },
-	{ .name = "pid", .key = 'p', .arg = "PID",
-	  .doc = "The process, or self" },
-	{ .name = "all", .key = 'a',
-	  .doc = "All processes that you may inspect" },
-	{ .name = "exe", .key = 'e', .arg = "NAME",
-	  .doc = "All processes that run this program, a name or a path" },
-	{ .name = "user", .key = 'u', .arg = "USER",
-	  .doc = "With --all or --exe: only those of this user, a name or an ID" },
-	{ .name = "unit", .key = KEY_UNIT, .arg = "UNIT",
-	  .doc = "With --all or --exe: only those of this unit of systemd" },
-	{ .name = "maps-file", .key = 'm', .arg = "PATH",
-	  .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
-	{ .name = "file", .key = 'f', .arg = "FILE",
-	  .doc = "Read addresses, one a line; # begins a comment; - is answered line by line" },
-	{ .name = "sort", .key = KEY_SORT,
-	  .doc = "Print addresses in rising order, not in the order given" },
-	{ .name = "list", .key = 'l',
-	  .doc = "List all mappings, as in /proc/PID/maps" },
-	{ .name = "name", .key = 'n', .arg = "NAME",
-	  .doc = "List the mappings with this name; with one of *?[ in it, NAME is a pattern" },
-	{ .name = "sum", .key = 's',
-	  .doc = "Add up the sizes of all mappings, by file" },
-	{ .name = "deleted", .key = KEY_DELETED,
-	  .doc = "List the mapped files that were deleted or replaced" },
-	{ .name = "build-ids", .key = KEY_BUILD_IDS,
-	  .doc = "List the build IDs of mapped files, and the processes that map them" },
-	{ .name = "interval", .key = 'i', .arg = "SECONDS",
-	  .doc = "With --list: look again every SECONDS and print the changes" },
+/* A command that goes about the work of another one in its own way comes before it. */
+static const struct tool_option *const tables[] = {
+	watch_options, compare_options, bench_options, show_options, sum_options,
+	deleted_options, ids_options, process_options, other_options,
+};
 
-	{ .doc = "Filters (a mapping has to pass all of them):" },
-	{ .name = "executable", .key = KEY_EXECUTABLE, .doc = "Executable" },
-	{ .name = "readable", .key = KEY_READABLE, .doc = "Readable" },
-	{ .name = "writable", .key = KEY_WRITABLE, .doc = "Writable" },
-	{ .name = "shared", .key = KEY_SHARED,
-	  .doc = "Shared (s in /proc/PID/maps)" },
-	{ .name = "file-backed", .key = KEY_FILE_BACKED,
-	  .doc = "Mapping of a file" },
+#define NR_TABLES		(sizeof(tables) / sizeof(*tables))
 
-	{ .doc = "Method:" },
-	{ .name = "query", .key = 'Q',
-	  .doc = "Use PROCMAP_QUERY; fail if the kernel does not have it" },
-	{ .name = "scan", .key = 'S',
-	  .doc = "Use PROCMAP_SCAN; fail if the kernel does not have it" },
-	{ .name = "text", .key = 'T', .doc = "Parse the text of /proc/PID/maps" },
+/* All options, in the order of the tables, and their entries in --help. */
+static const struct tool_option *all_options[NR_OPTIONS_MAX];
+static size_t nr_options;
 
-	{ .doc = "Output:" },
-	{ .name = "verbose", .key = 'v',
-	  .doc = "With each address, print the line of its mapping too" },
-	{ .name = "build-id", .key = 'B',
-	  .doc = "Print build IDs; with -T they are read from the files" },
-	{ .name = "rss", .key = 'r',
-	  .doc = "With --list or --name: print the resident KiB of each mapping, which is slow" },
-	{ .name = "json", .key = 'j', .doc = "Print JSON" },
-
-	{ .doc = "Comparing and measuring the methods, instead of printing:" },
-	{ .name = "compare", .key = 'c',
-	  .doc = "Print where their results differ, build IDs included" },
-	{ .name = "bench", .key = 'b', .arg = "N",
-	  .doc = "Run each N times, in turns, and print time and system calls" },
-
+static const struct argp_option headings[] = {
+	{ .doc = "Processes and work:", .group = GROUP_WORK },
+	{ .doc = "Filters (a mapping has to pass all of them):", .group = GROUP_FILTERS },
+	{ .doc = "Method:", .group = GROUP_METHOD },
+	{ .doc = "Output:", .group = GROUP_OUTPUT },
+	{ .doc = "Comparing and measuring the methods, instead of printing:",
+	  .group = GROUP_COMPARING },
 	{ .key = 'h', .doc = "The same as --help", .group = -1 },
 	{}
 };
+
+#define NR_HEADINGS		(sizeof(headings) / sizeof(*headings))
+
+static struct argp_option argp_options[NR_OPTIONS_MAX + NR_HEADINGS];
+
+/* An option without a letter has a key that is none. */
+static void collect_options(void)
+{
+	const struct tool_option *option;
+	size_t table;
+
+	for (table = 0; table < NR_TABLES; table++) {
+		for (option = tables[table]; option->bit; option++) {
+			argp_options[nr_options] = option->argp;
+			if (!option->argp.key)
+				argp_options[nr_options].key = 0x100 + nr_options;
+			all_options[nr_options++] = option;
+		}
+	}
+	memcpy(argp_options + nr_options, headings, sizeof(headings));
+}
 
 static const char argp_args_doc[] =
 	"ADDR...\n-f FILE\n--list\n--name NAME\n--sum\n--deleted\n--build-ids";
@@ -266,348 +135,105 @@ static const char argp_doc[] =
 	"  1  nothing was found, or something differs\n"
 	"  2  bad usage, or the process cannot be inspected";
 
-static void set_interval(struct options *options, const char *text)
+/* The names of the options with these bits, as they are typed, for a message. */
+static const char *names_of(unsigned int bits)
 {
-	if (!parse_seconds(text, &options->interval))
-		fail("'%s' is not an interval: give seconds from 0.001 to %d",
-		     quote(text, strlen(text)), SECONDS_MAX);
-}
-
-static void set_pid(struct options *options, const char *text)
-{
-	unsigned long pid = getpid();
-
-	if (strcmp(text, "self") && !parse_number(text, INT_MAX, &pid))
-		fail("'%s' is not a process ID: give a positive number, or self",
-		     quote(text, strlen(text)));
-	options->pid = pid;
-}
-
-/*
- * In names such as [heap] and [anon:*], the first bracket is that of the name, and
- * does not begin a set of characters.
- */
-static void set_name(struct options *options, const char *text)
-{
-	const char *const end = strchr(text, ']');
-	const bool is_bracketed = *text == '[' && end && !end[1];
-
-	if (!*text)
-		fail("'' is not a name: give that of a mapping, or a pattern");
-	options->match = strpbrk(text + is_bracketed, "*?[") ? PROCMAP_GLOB :
-							       PROCMAP_EXACT;
-	free(options->name);
-	if (asprintf(&options->name, "%s%s",
-		     is_bracketed && options->match == PROCMAP_GLOB ? "\\" : "",
-		     text) < 0)
-		need(NULL);
-}
-
-static void set_method(struct options *options, enum procmap_method method)
-{
-	if (options->method != PROCMAP_ANY_METHOD && options->method != method)
-		fail("-Q, -S and -T exclude each other: use one of them");
-	options->method = method;
-}
-
-static void add_address(struct options *options, uint64_t addr)
-{
-	options->addrs = room_for_one(options->addrs, options->nr_addrs,
-				      &options->size_addrs, sizeof(addr));
-	options->addrs[options->nr_addrs++] = addr;
-}
-
-static void read_addresses(struct options *options, struct input *input)
-{
-	uint64_t addr;
-
-	while (next_address(input, &addr))
-		add_address(options, addr);
-}
-
-static void add_argument(struct options *options, const char *text)
-{
-	const char *problem;
-	uint64_t addr;
-
-	problem = parse_address(text, strlen(text), &addr);
-	if (!*text)
-		problem = "is not a hexadecimal address";
-	if (problem)
-		fail("argument '%s' %s", quote(text, strlen(text)), problem);
-	add_address(options, addr);
-}
-
-static void set_user(struct options *options, const char *text)
-{
-	const struct passwd *const user = getpwnam(text);
-	char *end;
-
-	unsigned long uid;
-
-	options->user = text;
-	if (user) {
-		options->uid = user->pw_uid;
-		return;
-	}
-	errno = 0;
-	uid = strtoul(text, &end, 10);
-	options->uid = uid;
-	if (!isdigit((unsigned char)*text) || *end || errno || uid >= UINT32_MAX)
-		fail("'%s' is no user: give a name or a user ID",
-		     quote(text, strlen(text)));
-}
-
-/* As for systemctl(1), a name without a type is that of a service. */
-static void set_unit(struct options *options, const char *text)
-{
-	if (!*text || strchr(text, '/'))
-		fail("'%s' is not a unit: give a name such as ssh.service",
-		     quote(text, strlen(text)));
-	free(options->unit);
-	if (asprintf(&options->unit, "%s%s", text,
-		     strchr(text, '.') ? "" : ".service") < 0)
-		need(NULL);
-}
-
-/* Read it before anything else is done: it may be a FIFO. */
-static void read_maps_file(struct options *options)
-{
-	FILE *const file = fopen(options->maps_file, "re");
-
-	if (file)
-		options->text = read_all(file, &options->text_len);
-	if (!file || ferror(file))
-		fail("%s: %s: give a copy of /proc/PID/maps",
-		     options->maps_file, strerror(errno));
-	fclose(file);
-}
-
-static void check_maps_file(const struct options *options)
-{
-	if (options->maps_file &&
-	    (options->build_id || options->interval || options->compare ||
-	     options->runs || options->deleted || options->build_ids ||
-	     (options->method != PROCMAP_ANY_METHOD &&
-	      options->method != PROCMAP_BY_TEXT)))
-		fail("--maps-file is a text: only addresses, --list, --name and --sum work");
-}
-
-static void check_process(const struct options *options)
-{
-	switch (!!options->pid + options->all + !!options->exe +
-		!!options->maps_file) {
-	case 0:
-		fail("no process given: use -p PID, --all, --exe NAME or --maps-file PATH");
-	case 1:
-		break;
-	default:
-		fail("-p, --all, --exe and --maps-file exclude each other: use one of them");
-	}
-	if ((options->user || options->unit) && !is_of_many(options))
-		fail("--user and --unit select processes: use them with --all or --exe NAME");
-	check_maps_file(options);
-	if (is_of_many(options) && (options->interval || options->runs))
-		fail("--interval and --bench work on one process: use -p PID");
-}
-
-static void check_work(const struct options *options)
-{
-	const struct {
-		bool is_given;
-		const char *name;
-	} works[] = {
-		{ options->nr_addrs, "addresses" },
-		{ options->file, "-f FILE" },
-		{ options->list, "--list" },
-		{ options->name, "--name" },
-		{ options->sum, "--sum" },
-		{ options->deleted, "--deleted" },
-		{ options->build_ids, "--build-ids" },
-	};
-	const char *first = NULL;
+	char *names = NULL, *longer;
 	size_t i;
 
-	for (i = 0; i < sizeof(works) / sizeof(*works); i++) {
-		if (first && works[i].is_given)
-			fail("%s and %s exclude each other: use one of them", first,
-			     works[i].name);
-		if (works[i].is_given)
-			first = works[i].name;
+	for (i = 0; i < nr_options; i++) {
+		const struct argp_option *const argp = &all_options[i]->argp;
+
+		if (~bits & all_options[i]->bit)
+			continue;
+		if (asprintf(&longer, "%s%s%s%s", names ? names : "",
+			     names ? " or " : "",
+			     argp->flags & OPTION_DOC ? "" : "--", argp->name) < 0)
+			need(NULL);
+		names = longer;
 	}
-	if (!first)
-		fail("give addresses, -f FILE, --list, --name, --sum, --deleted or --build-ids");
+	return names;
+}
+
+static void check_option(const struct options *options,
+			 const struct tool_option *option)
+{
+	unsigned int bad = 0;
+
+	if (option->takes)
+		bad = options->given & ~(option->takes | option->bit | OPT_COMMON);
+	/* One of them is enough. */
+	bad &= -bad;
+	if (bad)
+		fail("%s does not work with %s: leave one of them out",
+		     names_of(option->bit), names_of(bad));
+	if (option->needs && !given(options, option->needs))
+		fail("%s works only with %s: add that", names_of(option->bit),
+		     names_of(option->needs));
+}
+
+/* The option that says what to do; NULL if there is none. */
+static const struct tool_option *command_of(const struct options *options)
+{
+	size_t i;
+
+	for (i = 0; i < nr_options; i++) {
+		const struct tool_option *const option = all_options[i];
+
+		if (given(options, option->bit) && (option->work || option->run))
+			return option;
+	}
+	return NULL;
 }
 
 static void check_options(const struct options *options)
 {
-	check_process(options);
-	check_work(options);
-	if (options->sort && !options->file && !options->nr_addrs)
-		fail("--sort is for addresses: use it with them, or with -f FILE");
-	if (options->compare && options->runs)
-		fail("--compare and --bench exclude each other: use one of them");
-	if (options->interval && !options->list)
-		fail("--interval watches all mappings: use it with --list");
-	if (options->interval && (options->compare || options->runs))
-		fail("--interval excludes --compare and --bench: use one of them");
-	if (options->rss && (!prints_mappings(options) || options->interval ||
-			     options->compare || options->runs))
-		fail("--rss is of listed mappings: use it with --list or --name only");
-	if (options->name && options->compare)
-		fail("--name excludes --compare: use --list");
-	if (options->sum && (options->compare || options->runs))
-		fail("--sum excludes --compare and --bench: use --list");
-	if ((options->deleted || options->build_ids) &&
-	    (options->compare || options->runs || options->build_id))
-		fail("--deleted and --build-ids exclude --compare, --bench, -B: use --list");
-	if (options->method && (options->compare || options->runs))
-		fail("--compare and --bench use all methods: leave out -Q, -S and -T");
+	size_t i;
+
+	if (!given(options, OPT_PROCESSES))
+		fail("no process given: use -p PID, --all, --exe NAME or --maps-file PATH");
+	for (i = 0; i < nr_options; i++) {
+		if (given(options, all_options[i]->bit))
+			check_option(options, all_options[i]);
+	}
+	if (!command_of(options))
+		fail("give addresses, -f FILE, --list, --name, --sum, --deleted or --build-ids");
+}
+
+static void take_option(struct options *options, const struct tool_option *option,
+			const char *arg)
+{
+	options->given |= option->bit;
+	options->flags |= option->flags;
+	if (option->method)
+		options->method = option->method;
+	if (option->parse)
+		option->parse(options, arg);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct options *options = state->input;
+	struct options *const options = state->input;
+	size_t i;
 
 	switch (key) {
-	case 'p':
-		set_pid(options, arg);
-		break;
-	case 'f':
-		options->file = arg;
-		break;
-	case 'l':
-		options->list = true;
-		break;
-	case 'a':
-		options->all = true;
-		break;
-	case 'e':
-		if (!*arg)
-			fail("'' is not a program: give its name, or its path");
-		options->exe = arg;
-		break;
-	case 'n':
-		set_name(options, arg);
-		break;
-	case 'u':
-		set_user(options, arg);
-		break;
-	case KEY_UNIT:
-		set_unit(options, arg);
-		break;
-	case 'm':
-		options->maps_file = arg;
-		break;
-	case 's':
-		options->sum = true;
-		break;
-	case KEY_DELETED:
-		options->deleted = true;
-		break;
-	case KEY_BUILD_IDS:
-		options->build_ids = true;
-		break;
-	case KEY_SORT:
-		options->sort = true;
-		break;
-	case 'i':
-		set_interval(options, arg);
-		break;
-	case KEY_EXECUTABLE:
-		options->filters |= PROCMAP_EXECUTABLE;
-		break;
-	case KEY_READABLE:
-		options->filters |= PROCMAP_READABLE;
-		break;
-	case KEY_WRITABLE:
-		options->filters |= PROCMAP_WRITABLE;
-		break;
-	case KEY_SHARED:
-		options->filters |= PROCMAP_SHARED;
-		break;
-	case KEY_FILE_BACKED:
-		options->filters |= PROCMAP_FILE_BACKED;
-		break;
-	case 'Q':
-		set_method(options, PROCMAP_BY_QUERY);
-		break;
-	case 'S':
-		set_method(options, PROCMAP_BY_SCAN);
-		break;
-	case 'T':
-		set_method(options, PROCMAP_BY_TEXT);
-		break;
-	case 'v':
-		options->verbose = true;
-		break;
-	case 'B':
-		options->build_id = true;
-		break;
-	case 'r':
-		options->rss = true;
-		break;
-	case 'j':
-		options->json = true;
-		break;
-	case 'c':
-		options->compare = true;
-		break;
-	case 'b':
-		if (!parse_number(arg, BENCH_RUNS_MAX, &options->runs))
-			fail("'%s' is not a number of runs: give one from 1 to %d",
-			     quote(arg, strlen(arg)), BENCH_RUNS_MAX);
-		break;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		break;
+		return 0;
 	case ARGP_KEY_ARG:
 		add_argument(options, arg);
-		break;
+		return 0;
 	case ARGP_KEY_END:
 		check_options(options);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
+		return 0;
 	}
-	return 0;
-}
-
-/**
- * struct totals - results over all processes
- * @comparison: counts and differences of --compare.
- * @sums: the sums of --sum.
- * @deleted: what is known of files, for --deleted.
- * @ids: the files of --build-ids.
- */
-struct totals {
-	struct comparison comparison;
-	struct sums sums;
-	struct deleted deleted;
-	struct ids ids;
-};
-
-static int work_on(const struct options *options, struct totals *totals,
-		   FILE *out)
-{
-	if (options->compare)
-		return compare(options, &totals->comparison, out);
-	if (options->sum)
-		return add_to_sums(options, &totals->sums);
-	if (options->deleted)
-		return print_deleted(options, &totals->deleted, out);
-	if (options->build_ids)
-		return add_to_ids(options, &totals->ids);
-	return options->runs ? bench(options, out) : show(options, out);
-}
-
-static int print_totals(const struct options *options, struct totals *totals,
-			FILE *out)
-{
-	if (options->compare)
-		return print_comparison(options, &totals->comparison, out);
-	return options->sum ? print_sums(options, &totals->sums, out) :
-			      print_ids(options, &totals->ids, out);
+	for (i = 0; i < nr_options; i++) {
+		if (argp_options[i].key == key) {
+			take_option(options, all_options[i], arg);
+			return 0;
+		}
+	}
+	return ARGP_ERR_UNKNOWN;
 }
 
 /* With --all or --exe, skip processes that exited or that we may not inspect. */
@@ -622,18 +248,19 @@ static bool can_be_skipped(const struct options *options, int err)
 static bool is_to_be_printed(const struct options *options, int status)
 {
 	return status == EXIT_SUCCESS ||
-	       (status > 0 && !(options->name && is_of_many(options)));
+	       (status > 0 && !(given(options, OPT_NAME) && is_of_many(options)));
 }
 
 /* Work on a process, and print the output if all of it is of one program. */
-static int try_to_work_on(const struct options *options, struct totals *totals)
+static int try_to_work_on(const struct options *options,
+			  const struct tool_option *command)
 {
 	struct output output;
 	int attempt, err = -ESTALE;
 
 	for (attempt = 0; attempt < ATTEMPTS_MAX && err == -ESTALE; attempt++) {
 		begin_output(&output);
-		err = work_on(options, totals, output.file);
+		err = command->work(options, output.file);
 		end_output(&output, is_to_be_printed(options, err));
 	}
 	return err;
@@ -663,11 +290,9 @@ static void fail_without_process(const struct options *options)
 	     which);
 }
 
-static int work(struct options *options, const struct processes *processes)
+static int work(struct options *options, const struct tool_option *command,
+		const struct processes *processes)
 {
-	const bool has_totals = options->compare || options->sum ||
-				options->build_ids;
-	struct totals totals = {};
 	struct output output;
 	int status = EXIT_FAILURE;
 	size_t i, nr_inspected = 0, nr_denied = 0;
@@ -676,7 +301,7 @@ static int work(struct options *options, const struct processes *processes)
 		int err;
 
 		options->pid = processes->pids[i];
-		err = try_to_work_on(options, &totals);
+		err = try_to_work_on(options, command);
 		if (err < 0 && !can_be_skipped(options, err))
 			report_trouble(options, err);
 		nr_inspected += err >= 0;
@@ -686,14 +311,13 @@ static int work(struct options *options, const struct processes *processes)
 	}
 	if (!nr_inspected)
 		fail_without_process(options);
-	if (has_totals) {
+	if (command->finish) {
 		if (is_of_many(options))
 			options->pid = 0;
 		begin_output(&output);
-		status = print_totals(options, &totals, output.file);
+		status = command->finish(options, output.file);
 		end_output(&output, true);
 	}
-	free_deleted(&totals.deleted);
 	report_skipped(nr_denied);
 	return status;
 }
@@ -705,8 +329,8 @@ static int work(struct options *options, const struct processes *processes)
  */
 static bool is_streamed(const struct options *options, const struct input *input)
 {
-	return input->is_pipe && !options->sort && !options->compare &&
-	       !options->runs && !is_of_many(options);
+	return input->is_pipe && !is_of_many(options) &&
+	       !given(options, OPT_SORT | OPT_COMPARE | OPT_BENCH);
 }
 
 static int work_on_processes(struct options *options)
@@ -718,7 +342,7 @@ static int work_on_processes(struct options *options)
 		find_processes(options, &processes);
 	else
 		add_process(&processes, options->pid);
-	status = work(options, &processes);
+	status = work(options, command_of(options), &processes);
 	free(processes.pids);
 	return status;
 }
@@ -738,6 +362,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_TROUBLE;
 	argp_program_version_hook = print_version;
+	collect_options();
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	if (options.maps_file)
 		read_maps_file(&options);
@@ -747,13 +372,13 @@ int main(int argc, char **argv)
 		if (!streamed)
 			read_addresses(&options, &input);
 	}
-	if (options.nr_addrs && (options.sort || options.compare))
+	if (options.nr_addrs && given(&options, OPT_SORT | OPT_COMPARE))
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
 	look_at_terminal();
 
-	if (options.interval)
-		status = watch(&options);
+	if (command_of(&options)->run)
+		status = command_of(&options)->run(&options);
 	else if (streamed)
 		status = answer(&options, &input);
 	else

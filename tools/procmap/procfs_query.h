@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include <argp.h>
 #include <err.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -24,15 +25,53 @@
 /* The methods: query, scan, text. */
 #define NR_METHODS			3
 
+/* The options, as bits of options.given; OPT_ADDRESSES are arguments without an option. */
+enum {
+	OPT_ADDRESSES	= 1 << 0,
+	OPT_FILE	= 1 << 1,
+	OPT_LIST	= 1 << 2,
+	OPT_NAME	= 1 << 3,
+	OPT_SUM		= 1 << 4,
+	OPT_DELETED	= 1 << 5,
+	OPT_BUILD_IDS	= 1 << 6,
+	OPT_INTERVAL	= 1 << 7,
+	OPT_COMPARE	= 1 << 8,
+	OPT_BENCH	= 1 << 9,
+	OPT_SORT	= 1 << 10,
+	OPT_VERBOSE	= 1 << 11,
+	OPT_BUILD_ID	= 1 << 12,
+	OPT_RSS		= 1 << 13,
+	OPT_JSON	= 1 << 14,
+	OPT_FILTER	= 1 << 15,
+	OPT_PID		= 1 << 16,
+	OPT_ALL		= 1 << 17,
+	OPT_EXE		= 1 << 18,
+	OPT_MAPS_FILE	= 1 << 19,
+	OPT_USER	= 1 << 20,
+	OPT_UNIT	= 1 << 21,
+	OPT_QUERY	= 1 << 22,
+	OPT_SCAN	= 1 << 23,
+	OPT_TEXT	= 1 << 24,
+};
+
+/* Addresses, given in either way; options for several processes, or for any. */
+#define OPT_EITHER		(OPT_ADDRESSES | OPT_FILE)
+#define OPT_MANY		(OPT_ALL | OPT_EXE | OPT_USER | OPT_UNIT)
+#define OPT_PROCESSES		(OPT_PID | OPT_MANY | OPT_MAPS_FILE)
+#define OPT_METHODS		(OPT_QUERY | OPT_SCAN | OPT_TEXT)
+
+/* All options work with these. */
+#define OPT_COMMON		(OPT_JSON | OPT_FILTER)
+
 /**
  * struct options - the command line
- * @pid: the process; with @all or @exe, the current one, or 0 for the totals; 0
- *	with @maps_file.
- * @all: inspect all processes.
+ * @given: the bits of the options that were given.
+ * @pid: the process; with --all or --exe, the current one, or 0 for the totals; 0
+ *	with --maps-file.
  * @exe: inspect all processes that run this program, or NULL.
- * @user: with @all or @exe, only those of this user, or NULL.
+ * @user: with --all or --exe, only those of this user, or NULL.
  * @uid: the ID of @user.
- * @unit: with @all or @exe, only those of this unit of systemd, or NULL.
+ * @unit: with --all or --exe, only those of this unit of systemd, or NULL.
  * @maps_file: the file that is read instead of a process, or NULL.
  * @text: its content.
  * @text_len: the number of bytes.
@@ -41,25 +80,15 @@
  * @addrs: the addresses, in the order in which they are printed.
  * @nr_addrs: the number of addresses.
  * @size_addrs: the number of addresses that @addrs has room for.
- * @filters: the flags that a mapping must have.
- * @runs: the number of runs of the benchmark, or 0.
- * @interval: the seconds between two snapshots, or 0.
- * @sort: print addresses in rising order.
- * @list: list all mappings.
- * @name: list the mappings with this name, or that match this pattern, or NULL.
+ * @flags: the flags of every lookup.
+ * @runs: the number of runs of the benchmark.
+ * @interval: the seconds between two snapshots.
+ * @name: list the mappings with this name, or that match this pattern.
  * @match: how to compare with @name.
- * @sum: add up the sizes of all mappings, by file.
- * @deleted: list the mapped files that were deleted or replaced.
- * @build_ids: list the build IDs of all mapped files.
- * @compare: compare the results of all methods.
- * @build_id: print build IDs.
- * @rss: print how much of each mapping is resident.
- * @verbose: with each address, print the line of its mapping.
- * @json: print JSON.
  */
 struct options {
+	unsigned int given;
 	pid_t pid;
-	bool all;
 	const char *exe;
 	const char *user;
 	uid_t uid;
@@ -72,32 +101,76 @@ struct options {
 	uint64_t *addrs;
 	size_t nr_addrs;
 	size_t size_addrs;
-	unsigned int filters;
+	unsigned int flags;
 	unsigned long runs;
 	double interval;
-	bool sort;
-	bool list;
 	char *name;
 	enum procmap_match match;
-	bool sum;
-	bool deleted;
-	bool build_ids;
-	bool compare;
-	bool build_id;
-	bool rss;
-	bool verbose;
-	bool json;
 };
 
-/* procfs_query.c */
+/* Whether one of these options was given. */
+static inline bool given(const struct options *options, unsigned int bits)
+{
+	return options->given & bits;
+}
 
-bool is_of_many(const struct options *options);
-bool prints_mappings(const struct options *options);
+/* Whether there may be several processes, so that each needs a heading. */
+static inline bool is_of_many(const struct options *options)
+{
+	return given(options, OPT_ALL | OPT_EXE);
+}
+
+/* The groups of --help. */
+enum {
+	GROUP_WORK = 1,
+	GROUP_FILTERS,
+	GROUP_METHOD,
+	GROUP_OUTPUT,
+	GROUP_COMPARING,
+};
+
+/**
+ * struct tool_option - an option of the command line, or a command
+ * @argp: how it is given, and its line in --help.
+ * @bit: its bit in options.given.
+ * @takes: the options that it works with besides OPT_COMMON; 0: no rule of its own.
+ * @needs: one of these has to be given, too; 0: no rule.
+ * @flags: what it adds to options.flags.
+ * @method: what it makes options.method.
+ * @parse: takes its argument, or NULL.
+ * @work: of a command, work on a process. Returns an exit status or -errno. State for
+ *	all processes is static, and stays until the program exits.
+ * @finish: of a command, print the result for all processes, or NULL. Returns the exit
+ *	status.
+ * @run: of a command without @work, work on the only process, and print on the way.
+ *	Returns an exit status or -errno.
+ */
+struct tool_option {
+	struct argp_option argp;
+	unsigned int bit;
+	unsigned int takes;
+	unsigned int needs;
+	unsigned int flags;
+	enum procmap_method method;
+	void (*parse)(struct options *options, const char *text);
+	int (*work)(const struct options *options, FILE *out);
+	int (*finish)(const struct options *options, FILE *out);
+	int (*run)(const struct options *options);
+};
+
+/* The options of each file; an empty one ends an array. */
+extern const struct tool_option process_options[], show_options[], watch_options[],
+	sum_options[], deleted_options[], ids_options[], compare_options[], bench_options[];
+
+/* procfs_query_lookup.c */
+
 const char *method_name(enum procmap_method method);
 size_t methods_to_compare(enum procmap_method methods[NR_METHODS]);
-unsigned int flags_of(const struct options *options);
 int open_mappings(const struct options *options, struct procmap **procmap);
 int by_number(const void *a, const void *b);
+void permissions(const struct procmap_mapping *vma, char text[5]);
+bool has_file(const struct procmap_mapping *vma);
+uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
 
 typedef void (*visit_fn)(void *context, uint64_t addr,
 			 const struct procmap_mapping *vma);
@@ -122,7 +195,7 @@ void find_processes(const struct options *options, struct processes *processes);
 bool find_uid(pid_t pid, uid_t *uid);
 char *program_of(pid_t pid);
 int by_pid(const void *a, const void *b);
-char *read_all(FILE *file, size_t *len);
+void read_maps_file(struct options *options);
 char *read_proc(pid_t pid, const char *name);
 
 /* procfs_query_trouble.c */
@@ -150,19 +223,15 @@ struct input {
 	char text[4096];
 };
 
-const char *parse_address(const char *text, size_t len, uint64_t *addr);
+void add_argument(struct options *options, const char *text);
 void open_input(struct input *input, const char *path);
 bool next_address(struct input *input, uint64_t *addr);
+void read_addresses(struct options *options, struct input *input);
 void close_input(struct input *input);
 
 /* procfs_query_print.c */
 
-/*
- * show(), answer(), watch(), compare(), bench() and the functions of sums return
- * an exit status or -errno.
- */
-
-int show(const struct options *options, FILE *out);
+/* Returns an exit status or -errno. */
 int answer(const struct options *options, struct input *input);
 
 /* The columns of a build ID, without the blank after it. */
@@ -185,9 +254,6 @@ void print_process(FILE *out, const struct options *options);
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format);
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma);
-void permissions(const struct procmap_mapping *vma, char text[5]);
-bool has_file(const struct procmap_mapping *vma);
-uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
 
 /* procfs_query_json.c */
 
@@ -209,30 +275,6 @@ int read_rss(const struct options *options, struct rss **rss);
 bool find_rss(const struct rss *rss, const struct procmap_mapping *vma,
 	      uint64_t *bytes);
 void free_rss(struct rss *rss);
-
-/* procfs_query_watch.c */
-
-int watch(const struct options *options);
-
-/* procfs_query_sum.c */
-
-/**
- * struct sums - the sizes of mappings, by file
- * @sums: one for each file or other name. add_to_sums() allocates them,
- *	print_sums() frees them.
- * @nr: the number of sums.
- * @tree: the same sums as a tsearch(3) tree.
- * @processes: the number of processes that were added.
- */
-struct sums {
-	struct sum **sums;
-	size_t nr;
-	void *tree;
-	size_t processes;
-};
-
-int add_to_sums(const struct options *options, struct sums *sums);
-int print_sums(const struct options *options, struct sums *sums, FILE *out);
 
 /* procfs_query_files.c */
 
@@ -257,75 +299,5 @@ struct file_visitor {
 int visit_files(const struct options *options,
 		const struct file_visitor *visitor);
 int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
-
-/* procfs_query_deleted.c */
-
-/**
- * struct deleted - the mapped files of all processes so far
- * @files: a tsearch(3) tree. print_deleted() allocates its nodes, free_deleted()
- *	frees them.
- * @walks: the number of walks over the mappings of a process.
- * @has_headings: the line above the first process has been printed.
- */
-struct deleted {
-	void *files;
-	size_t walks;
-	bool has_headings;
-};
-
-int print_deleted(const struct options *options, struct deleted *deleted,
-		  FILE *out);
-void free_deleted(struct deleted *deleted);
-
-/* procfs_query_ids.c */
-
-/**
- * struct ids - the mapped files of all processes so far, and their build IDs
- * @files: the files. add_to_ids() allocates them, print_ids() frees them.
- * @nr: the number of files.
- * @tree: the same files as a tsearch(3) tree.
- * @walks: the number of walks over the mappings of a process.
- */
-struct ids {
-	struct file **files;
-	size_t nr;
-	void *tree;
-	size_t walks;
-};
-
-int add_to_ids(const struct options *options, struct ids *ids);
-int print_ids(const struct options *options, struct ids *ids, FILE *out);
-
-/* procfs_query_compare.c */
-
-/**
- * struct comparison - counts of a comparison
- * @processes: processes that were compared.
- * @changed: processes that kept changing, which no other count includes.
- * @addresses: addresses that were looked up.
- * @mappings: mappings whose fields were compared.
- * @names: mappings with a name.
- * @build_ids: mappings with a build ID.
- * @unreadable: mappings whose file the text method could not read.
- * @differences: differences that were found.
- */
-struct comparison {
-	size_t processes;
-	size_t changed;
-	size_t addresses;
-	size_t mappings;
-	size_t names;
-	size_t build_ids;
-	size_t unreadable;
-	size_t differences;
-};
-
-int compare(const struct options *options, struct comparison *total, FILE *out);
-int print_comparison(const struct options *options,
-		     const struct comparison *total, FILE *out);
-
-/* procfs_query_bench.c */
-
-int bench(const struct options *options, FILE *out);
 
 #endif /* PROCFS_QUERY_H */

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define RUNS_MAX	1000000
+
 /* Those that are compared, and what the library takes by default. */
 #define NR_TIMED	(1 + NR_METHODS)
 
@@ -179,7 +181,7 @@ static void print_timings(FILE *out, const struct options *options,
 			ratio_to_text(options, &timings[i], &timings[nr - 1]));
 }
 
-int bench(const struct options *options, FILE *out)
+static int bench(const struct options *options, FILE *out)
 {
 	enum procmap_method methods[NR_TIMED] = { PROCMAP_ANY_METHOD };
 	const size_t nr_methods = 1 + methods_to_compare(methods + 1);
@@ -206,7 +208,7 @@ int bench(const struct options *options, FILE *out)
 			timings[i].syscalls = count_syscalls(options, methods[i]);
 			found |= timings[i].nr_found;
 		}
-		if (options->json)
+		if (given(options, OPT_JSON))
 			json_timings(out, options, timings, nr_methods);
 		else
 			print_timings(out, options, timings, nr_methods);
@@ -217,3 +219,20 @@ int bench(const struct options *options, FILE *out)
 		free(timings[i].ns);
 	return err;
 }
+
+static void set_runs(struct options *options, const char *text)
+{
+	if (!parse_number(text, RUNS_MAX, &options->runs))
+		fail("'%s' is not a number of runs: give one from 1 to %d",
+		     quote(text, strlen(text)), RUNS_MAX);
+}
+
+const struct tool_option bench_options[] = {
+	{ .argp = { .name = "bench", .key = 'b', .arg = "N", .group = GROUP_COMPARING,
+		    .doc = "Run each N times, in turns, and print time and system calls" },
+	  .bit = OPT_BENCH,
+	  .takes = OPT_PID | OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SORT | OPT_BUILD_ID,
+	  .needs = OPT_EITHER | OPT_LIST | OPT_NAME,
+	  .parse = set_runs, .work = bench },
+	{}
+};

@@ -8,6 +8,31 @@
 #define COMPARE_ATTEMPTS	10
 
 /**
+ * struct comparison - counts of a comparison
+ * @processes: processes that were compared.
+ * @changed: processes that kept changing, which no other count includes.
+ * @addresses: addresses that were looked up.
+ * @mappings: mappings whose fields were compared.
+ * @names: mappings with a name.
+ * @build_ids: mappings with a build ID.
+ * @unreadable: mappings whose file the text method could not read.
+ * @differences: differences that were found.
+ */
+struct comparison {
+	size_t processes;
+	size_t changed;
+	size_t addresses;
+	size_t mappings;
+	size_t names;
+	size_t build_ids;
+	size_t unreadable;
+	size_t differences;
+};
+
+/* The sums over all processes. */
+static struct comparison total;
+
+/**
  * struct attempt - one comparison of a process
  * @count: the counts.
  * @method: the method that is compared with the text.
@@ -46,7 +71,7 @@ static void compare_strings(struct attempt *attempt, uint64_t addr,
 	if (by_method && by_text ? !strcmp(by_method, by_text) :
 				   by_method == by_text)
 		return;
-	if (attempt->options->json) {
+	if (given(attempt->options, OPT_JSON)) {
 		json_open(json, NULL, '{');
 		json_address(json, "address", addr);
 		json_string(json, "field", field);
@@ -180,7 +205,7 @@ static int compare_lists(struct attempt *attempt,
 	struct procmap_snapshot *by_method;
 	int err;
 
-	err = procmap_snapshot_take(procmap, flags_of(options), &by_method);
+	err = procmap_snapshot_take(procmap, options->flags, &by_method);
 	if (err)
 		return err;
 	compare_snapshots(attempt, by_method, by_text);
@@ -192,7 +217,7 @@ static int compare_addresses(struct attempt *attempt,
 			     const struct options *options,
 			     struct procmap *by_method, struct procmap *by_text)
 {
-	const unsigned int flags = flags_of(options);
+	const unsigned int flags = options->flags;
 	const struct procmap_resolved *a = NULL, *b = NULL;
 	uint64_t compared_to = 0;
 	size_t i;
@@ -253,7 +278,7 @@ static int compare_method(struct attempt *attempt, const struct options *options
 	attempt->count = (struct comparison) {
 		.differences = attempt->count.differences,
 	};
-	return options->list ?
+	return given(options, OPT_LIST) ?
 	       compare_lists(attempt, options, subject->by[method], by_text) :
 	       compare_addresses(attempt, options, subject->by[method],
 				 text_of(subject));
@@ -276,7 +301,7 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 	size_t method;
 	int err;
 
-	err = procmap_snapshot_take(text_of(subject), flags_of(options), &before);
+	err = procmap_snapshot_take(text_of(subject), options->flags, &before);
 	if (err)
 		return err;
 	attempt->json = json_to(need(open_memstream(&attempt->lines,
@@ -287,7 +312,8 @@ static int compare_once(struct attempt *attempt, const struct options *options,
 		err = compare_method(attempt, options, subject, method, before);
 	fclose(attempt->json.out);
 	if (!err)
-		err = procmap_snapshot_take(text_of(subject), options->filters,
+		err = procmap_snapshot_take(text_of(subject),
+					    options->flags & ~PROCMAP_WANT_BUILD_ID,
 					    &after);
 	if (!err) {
 		err = procmap_snapshot_compare(before, after, has_changed, NULL);
@@ -349,19 +375,18 @@ static void json_attempt(FILE *out, const struct options *options,
 	json_end(&json);
 }
 
-static void add_to_total(struct comparison *total,
-			 const struct comparison *count)
+static void add_to_total(const struct comparison *count)
 {
-	total->processes++;
-	total->addresses += count->addresses;
-	total->mappings += count->mappings;
-	total->names += count->names;
-	total->build_ids += count->build_ids;
-	total->unreadable += count->unreadable;
-	total->differences += count->differences;
+	total.processes++;
+	total.addresses += count->addresses;
+	total.mappings += count->mappings;
+	total.names += count->names;
+	total.build_ids += count->build_ids;
+	total.unreadable += count->unreadable;
+	total.differences += count->differences;
 }
 
-int compare(const struct options *options, struct comparison *total, FILE *out)
+static int compare(const struct options *options, FILE *out)
 {
 	struct subject subject = {};
 	struct attempt attempt = {};
@@ -379,49 +404,58 @@ int compare(const struct options *options, struct comparison *total, FILE *out)
 	if (err)
 		goto free;
 
-	if (options->json)
+	if (given(options, OPT_JSON))
 		json_attempt(out, options, &attempt);
 	if (attempt.changed) {
 		warnx("the mappings of process %d kept changing in %d comparisons: stop it first",
 		      options->pid, COMPARE_ATTEMPTS);
-		total->changed++;
+		total.changed++;
 		goto free;
 	}
-	if (!options->json && attempt.count.differences) {
+	if (!given(options, OPT_JSON) && attempt.count.differences) {
 		print_process(out, options);
 		fputs(attempt.lines, out);
 	}
-	add_to_total(total, &attempt.count);
+	add_to_total(&attempt.count);
 free:
 	free(attempt.lines);
 	return err;
 }
 
-int print_comparison(const struct options *options,
-		     const struct comparison *total, FILE *out)
+static int print_comparison(const struct options *options, FILE *out)
 {
 	enum procmap_method methods[NR_METHODS];
 
-	if (total->processes && !options->json) {
+	if (total.processes && !given(options, OPT_JSON)) {
 		fprintf(out, "compared by query%s and text\n",
 			methods_to_compare(methods) == NR_METHODS ? ", scan" : "");
 		if (is_of_many(options))
 			fprintf(out, "  processes           %8zu\n",
-				total->processes);
-		if (!options->list)
+				total.processes);
+		if (!given(options, OPT_LIST))
 			fprintf(out, "  addresses           %8zu\n",
-				total->addresses);
+				total.addresses);
 		fprintf(out,
 			"  mappings            %8zu\n"
 			"  names               %8zu\n"
 			"  build IDs           %8zu\n",
-			total->mappings, total->names, total->build_ids);
-		if (total->unreadable)
+			total.mappings, total.names, total.build_ids);
+		if (total.unreadable)
 			fprintf(out, "not compared\n  unreadable files    %8zu\n",
-				total->unreadable);
+				total.unreadable);
 		fprintf(out, "differences           %8zu\n",
-			total->differences);
+			total.differences);
 	}
-	return !total->changed && !total->differences && total->mappings ?
+	return !total.changed && !total.differences && total.mappings ?
 	       EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+const struct tool_option compare_options[] = {
+	{ .argp = { .name = "compare", .key = 'c', .group = GROUP_COMPARING,
+		    .doc = "Print where their results differ, build IDs included" },
+	  .bit = OPT_COMPARE, .takes = OPT_PID | OPT_MANY | OPT_EITHER | OPT_LIST |
+		   OPT_SORT | OPT_BUILD_ID,
+	  .needs = OPT_EITHER | OPT_LIST, .flags = PROCMAP_WANT_BUILD_ID,
+	  .work = compare, .finish = print_comparison },
+	{}
+};

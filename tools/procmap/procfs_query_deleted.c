@@ -49,15 +49,25 @@ struct file {
 };
 
 /**
+ * struct deleted - the mapped files of all processes so far
+ * @files: a tsearch(3) tree.
+ * @walks: the number of walks over the mappings of a process.
+ * @has_headings: the line above the first process has been printed.
+ */
+static struct deleted {
+	void *files;
+	size_t walks;
+	bool has_headings;
+} deleted;
+
+/**
  * struct process - a process that is being looked at
- * @deleted: the files of all processes.
  * @root: its root directory.
  * @files: its files that are not known to be there, each once.
  * @nr: the number of these.
  * @room: the number that @files has room for.
  */
 struct process {
-	struct deleted *deleted;
 	struct root root;
 	struct file **files;
 	size_t nr;
@@ -85,13 +95,13 @@ static struct file *file_of(struct process *process,
 	struct file key = { .root = process->root, .first = *vma };
 	struct file **found, *new;
 
-	found = tfind(&key, &process->deleted->files, by_file);
+	found = tfind(&key, &deleted.files, by_file);
 	if (found)
 		return *found;
 	new = need(malloc(sizeof(*new)));
 	*new = key;
 	new->first.name = need(strdup(vma->name));
-	need(tsearch(new, &process->deleted->files, by_file));
+	need(tsearch(new, &deleted.files, by_file));
 	return new;
 }
 
@@ -128,7 +138,7 @@ static void begin(void *context)
 {
 	struct process *const process = context;
 
-	process->deleted->walks++;
+	deleted.walks++;
 	process->nr = 0;
 }
 
@@ -137,9 +147,9 @@ static bool visit_file(void *context, const struct procmap_mapping *vma)
 	struct process *const process = context;
 	struct file *const file = file_of(process, vma);
 
-	if (file->last_walk == process->deleted->walks)
+	if (file->last_walk == deleted.walks)
 		return false;
-	file->last_walk = process->deleted->walks;
+	file->last_walk = deleted.walks;
 	if (!file->is_known && never_had_path(vma->name))
 		file->is_known = true;
 	if (file->is_known && !file->is_deleted)
@@ -396,14 +406,14 @@ static int print_files(const struct options *options,
 
 	if (!find_owner(&owner, options->pid))
 		return -ESRCH;
-	if (!options->json && !process->deleted->has_headings) {
+	if (!given(options, OPT_JSON) && !deleted.has_headings) {
 		print_headings(out);
-		process->deleted->has_headings = true;
+		deleted.has_headings = true;
 	}
 	for (i = 0; i < process->nr; i++) {
 		if (!process->files[i]->is_deleted)
 			continue;
-		if (options->json)
+		if (given(options, OPT_JSON))
 			json_row(out, options->pid, &owner, process->files[i]);
 		else
 			print_row(out, options->pid, &owner, process->files[i]);
@@ -423,13 +433,9 @@ static bool has_deleted(const struct process *process)
 	return false;
 }
 
-int print_deleted(const struct options *options, struct deleted *deleted,
-		  FILE *out)
+static int print_deleted(const struct options *options, FILE *out)
 {
-	struct process process = {
-		.deleted = deleted,
-		.root = root_of(options->pid),
-	};
+	struct process process = { .root = root_of(options->pid) };
 	const struct file_visitor visitor = {
 		.want = PROCMAP_WANT_DELETED,
 		.begin = begin,
@@ -447,15 +453,10 @@ int print_deleted(const struct options *options, struct deleted *deleted,
 	return ret;
 }
 
-static void free_file(void *node)
-{
-	struct file *const file = node;
-
-	free((char *)file->first.name);
-	free(file);
-}
-
-void free_deleted(struct deleted *deleted)
-{
-	tdestroy(deleted->files, free_file);
-}
+const struct tool_option deleted_options[] = {
+	{ .argp = { .name = "deleted", .group = GROUP_WORK,
+		    .doc = "List the mapped files that were deleted or replaced" },
+	  .bit = OPT_DELETED, .takes = OPT_PID | OPT_MANY | OPT_METHODS,
+	  .flags = PROCMAP_FILE_BACKED, .work = print_deleted },
+	{}
+};

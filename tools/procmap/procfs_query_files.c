@@ -49,7 +49,7 @@ static void visit_mapping(void *context, uint64_t addr,
 static int learn(struct procmap *procmap, const struct options *options,
 		 const struct file_walk *walk)
 {
-	const unsigned int flags = flags_of(options) | walk->visitor->want;
+	const unsigned int flags = options->flags | walk->visitor->want;
 	const struct procmap_mapping *vma;
 	size_t i;
 

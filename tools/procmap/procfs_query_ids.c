@@ -44,10 +44,19 @@ struct id {
 	size_t nr_pids;
 };
 
-struct context {
-	struct ids *ids;
-	pid_t pid;
-};
+/**
+ * struct ids - the mapped files of all processes so far, and their build IDs
+ * @files: the files.
+ * @nr: the number of files.
+ * @tree: the same files as a tsearch(3) tree.
+ * @walks: the number of walks over the mappings of a process.
+ */
+static struct ids {
+	struct file **files;
+	size_t nr;
+	void *tree;
+	size_t walks;
+} ids;
 
 static int by_file(const void *a, const void *b)
 {
@@ -90,12 +99,12 @@ static int by_first_name(const void *a, const void *b)
 	return order ? order : by_build_id(x->files, y->files);
 }
 
-static struct file *file_of(struct ids *ids, const struct procmap_mapping *vma)
+static struct file *file_of(const struct procmap_mapping *vma)
 {
 	const struct file key = { .first = *vma };
 	struct file **found, *new;
 
-	found = tfind(&key, &ids->tree, by_file);
+	found = tfind(&key, &ids.tree, by_file);
 	if (found)
 		return *found;
 	new = need(malloc(sizeof(*new)));
@@ -103,10 +112,9 @@ static struct file *file_of(struct ids *ids, const struct procmap_mapping *vma)
 	new->first.name = NULL;
 	/* That of a file which is unmapped before it is asked for its ID. */
 	new->first.build_id_size = -ENOENT;
-	need(tsearch(new, &ids->tree, by_file));
-	ids->files = need(reallocarray(ids->files, ids->nr + 1,
-				       sizeof(*ids->files)));
-	ids->files[ids->nr++] = new;
+	need(tsearch(new, &ids.tree, by_file));
+	ids.files = need(reallocarray(ids.files, ids.nr + 1, sizeof(*ids.files)));
+	ids.files[ids.nr++] = new;
 	return new;
 }
 
@@ -135,29 +143,28 @@ static void add_pid(struct file *file, pid_t pid)
 
 static void begin(void *context)
 {
-	const struct context *const to = context;
-
-	to->ids->walks++;
+	(void)context;
+	ids.walks++;
 }
 
 static bool visit_file(void *context, const struct procmap_mapping *vma)
 {
-	const struct context *const to = context;
-	struct file *const file = file_of(to->ids, vma);
-	const bool is_first = file->last_walk != to->ids->walks;
+	const struct options *const options = context;
+	struct file *const file = file_of(vma);
+	const bool is_first = file->last_walk != ids.walks;
 
-	file->last_walk = to->ids->walks;
+	file->last_walk = ids.walks;
 	add_name(file, vma->name);
-	add_pid(file, to->pid);
+	add_pid(file, options->pid);
 	return is_first && !file->is_known;
 }
 
 static void learn_file(void *context, const struct procmap_mapping *vma)
 {
-	const struct context *const to = context;
 	const struct file key = { .first = *vma };
-	struct file *const *const found = tfind(&key, &to->ids->tree, by_file);
+	struct file *const *const found = tfind(&key, &ids.tree, by_file);
 
+	(void)context;
 	if (!found)
 		return;
 	(*found)->is_known = true;
@@ -165,17 +172,17 @@ static void learn_file(void *context, const struct procmap_mapping *vma)
 	memcpy((*found)->first.build_id, vma->build_id, sizeof(vma->build_id));
 }
 
-int add_to_ids(const struct options *options, struct ids *ids)
+static int add_to_ids(const struct options *options, FILE *out)
 {
-	struct context context = { .ids = ids, .pid = options->pid };
 	const struct file_visitor visitor = {
 		.want = PROCMAP_WANT_BUILD_ID,
 		.begin = begin,
 		.visit = visit_file,
 		.learn = learn_file,
-		.context = &context,
+		.context = (void *)options,
 	};
 
+	(void)out;
 	return visit_files(options, &visitor);
 }
 
@@ -223,14 +230,14 @@ static void complete_id(struct id *id)
  * Group the files from the first with a build ID on; they are sorted by it. Returns
  * NULL if there is none; the caller frees the result.
  */
-static struct id *group(const struct ids *ids, size_t first, size_t *nr)
+static struct id *group(size_t first, size_t *nr)
 {
 	struct id *groups = NULL;
 	size_t i;
 
 	*nr = 0;
-	for (i = first; i < ids->nr; i++) {
-		struct file **const file = &ids->files[i];
+	for (i = first; i < ids.nr; i++) {
+		struct file **const file = &ids.files[i];
 
 		if (i == first || by_build_id(file - 1, file)) {
 			groups = need(reallocarray(groups, *nr + 1,
@@ -307,7 +314,7 @@ static void print_others(const struct options *options, size_t unreadable,
 {
 	struct json json = { .out = out, .first = true };
 
-	if (options->json) {
+	if (given(options, OPT_JSON)) {
 		fputc('{', out);
 		json_number(&json, "without_build_id", without);
 		json_number(&json, "unreadable", unreadable);
@@ -320,43 +327,24 @@ static void print_others(const struct options *options, size_t unreadable,
 		fprintf(out, "files that cannot be read: %zu\n", unreadable);
 }
 
-static void free_files(struct ids *ids)
-{
-	size_t i, k;
-
-	for (i = 0; i < ids->nr; i++) {
-		struct file *const file = ids->files[i];
-
-		tdelete(file, &ids->tree, by_file);
-		for (k = 0; k < file->nr_names; k++)
-			free(file->names[k]);
-		free(file->names);
-		free(file->pids);
-		free(file);
-	}
-	free(ids->files);
-}
-
-/* Print the build IDs, and free them. */
-int print_ids(const struct options *options, struct ids *ids, FILE *out)
+static int print_ids(const struct options *options, FILE *out)
 {
 	size_t unreadable = 0, without = 0, nr, i;
 	struct id *groups;
 
-	if (ids->nr)
-		qsort(ids->files, ids->nr, sizeof(*ids->files),
-		      by_build_id_and_file);
-	for (i = 0; i < ids->nr && ids->files[i]->first.build_id_size <= 0; i++) {
-		if (ids->files[i]->first.build_id_size)
+	if (ids.nr)
+		qsort(ids.files, ids.nr, sizeof(*ids.files), by_build_id_and_file);
+	for (i = 0; i < ids.nr && ids.files[i]->first.build_id_size <= 0; i++) {
+		if (ids.files[i]->first.build_id_size)
 			unreadable++;
 		else
 			without++;
 	}
-	groups = group(ids, i, &nr);
-	if (nr && !options->json)
+	groups = group(i, &nr);
+	if (nr && !given(options, OPT_JSON))
 		print_headings(out);
 	for (i = 0; i < nr; i++) {
-		if (options->json)
+		if (given(options, OPT_JSON))
 			json_id(&groups[i], out);
 		else
 			print_id(&groups[i], out);
@@ -365,6 +353,13 @@ int print_ids(const struct options *options, struct ids *ids, FILE *out)
 	}
 	print_others(options, unreadable, without, out);
 	free(groups);
-	free_files(ids);
 	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+const struct tool_option ids_options[] = {
+	{ .argp = { .name = "build-ids", .group = GROUP_WORK,
+		    .doc = "List the build IDs of mapped files, and the processes that map them" },
+	  .bit = OPT_BUILD_IDS, .takes = OPT_PID | OPT_MANY | OPT_METHODS,
+	  .flags = PROCMAP_FILE_BACKED, .work = add_to_ids, .finish = print_ids },
+	{}
+};

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 /* Parse an address. Returns NULL, or what is wrong with it. */
-const char *parse_address(const char *text, size_t len, uint64_t *addr)
+static const char *parse_address(const char *text, size_t len, uint64_t *addr)
 {
 	size_t i = 0;
 
@@ -23,6 +23,27 @@ const char *parse_address(const char *text, size_t len, uint64_t *addr)
 						   tolower(c) - 'a' + 10);
 	}
 	return NULL;
+}
+
+static void add_address(struct options *options, uint64_t addr)
+{
+	options->addrs = room_for_one(options->addrs, options->nr_addrs,
+				      &options->size_addrs, sizeof(addr));
+	options->addrs[options->nr_addrs++] = addr;
+}
+
+void add_argument(struct options *options, const char *text)
+{
+	const char *problem;
+	uint64_t addr;
+
+	problem = parse_address(text, strlen(text), &addr);
+	if (!*text)
+		problem = "is not a hexadecimal address";
+	if (problem)
+		fail("argument '%s' %s", quote(text, strlen(text)), problem);
+	add_address(options, addr);
+	options->given |= OPT_ADDRESSES;
 }
 
 void open_input(struct input *input, const char *path)
@@ -99,6 +120,14 @@ bool next_address(struct input *input, uint64_t *addr)
 		fail("%s:%zu: the file has no address: give one per line",
 		     input->name, input->line);
 	return false;
+}
+
+void read_addresses(struct options *options, struct input *input)
+{
+	uint64_t addr;
+
+	while (next_address(input, &addr))
+		add_address(options, addr);
 }
 
 void close_input(struct input *input)

@@ -6,7 +6,7 @@ struct json json_to(FILE *out, const struct options *options)
 {
 	return (struct json) {
 		.out = out,
-		.one_line = is_of_many(options) || options->interval,
+		.one_line = is_of_many(options) || given(options, OPT_INTERVAL),
 	};
 }
 
@@ -101,16 +101,18 @@ void json_vma(struct json *json, const char *key,
 void json_answer(struct json *json, const struct options *options,
 		 uint64_t addr, const struct procmap_mapping *vma)
 {
-	const struct line_format format = { .build_id = options->build_id };
+	const struct line_format format = {
+		.build_id = given(options, OPT_BUILD_ID),
+	};
 	static const struct procmap_mapping none;
 
 	json_address(json, "address", addr);
 	json_bool(json, "mapped", vma);
 	json_offset(json, addr, vma);
 	json_name(json, vma ? vma : &none);
-	if (options->build_id)
+	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma ? vma : &none);
-	if (options->verbose)
+	if (given(options, OPT_VERBOSE))
 		json_vma(json, "vma", vma, &format);
 }
 

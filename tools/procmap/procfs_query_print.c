@@ -11,25 +11,6 @@
  */
 #define NARROW_COLUMN		56
 
-bool has_file(const struct procmap_mapping *vma)
-{
-	return vma->inode || vma->dev_major || vma->dev_minor;
-}
-
-uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
-{
-	return addr - vma->start + vma->offset;
-}
-
-void permissions(const struct procmap_mapping *vma, char text[5])
-{
-	text[0] = vma->flags & PROCMAP_READABLE ? 'r' : '-';
-	text[1] = vma->flags & PROCMAP_WRITABLE ? 'w' : '-';
-	text[2] = vma->flags & PROCMAP_EXECUTABLE ? 'x' : '-';
-	text[3] = vma->flags & PROCMAP_SHARED ? 's' : 'p';
-	text[4] = '\0';
-}
-
 /*
  * Find the column of names in the text. It depends on the size of a pointer in
  * the kernel, so a 32-bit program has to look.
@@ -58,7 +39,8 @@ struct line_format line_format(const struct options *options)
 	return (struct line_format) {
 		.column = name_column(),
 		/* With an address, the line before has it. */
-		.build_id = options->build_id && prints_mappings(options),
+		.build_id = given(options, OPT_BUILD_ID) &&
+			    given(options, OPT_LIST | OPT_NAME),
 	};
 }
 
@@ -176,13 +158,13 @@ static void print_address(const struct printer *printer, uint64_t addr,
 				  file_offset(vma, addr));
 	else
 		column += fprintf(out, "%-18s ", "-");
-	if (printer->options->build_id) {
+	if (given(printer->options, OPT_BUILD_ID)) {
 		print_build_id_column(out, vma);
 		column += BUILD_ID_WIDTH + 1;
 	}
 	print_name(out, vma->name_len ? vma->name : "-", column);
 	fputc('\n', out);
-	if (printer->options->verbose)
+	if (given(printer->options, OPT_VERBOSE))
 		print_line(out, vma, fprintf(out, "  "), &printer->format);
 }
 
@@ -201,20 +183,20 @@ static void print_found(void *context, uint64_t addr,
 
 	if (vma)
 		printer->nr_found++;
-	if (printer->options->json) {
-		if (prints_mappings(printer->options))
+	if (given(printer->options, OPT_JSON)) {
+		if (given(printer->options, OPT_LIST | OPT_NAME))
 			json_vma(&printer->json, NULL, vma,
 				 &printer->format);
 		else
 			print_answer(printer, addr, vma);
-	} else if (prints_mappings(printer->options)) {
+	} else if (given(printer->options, OPT_LIST | OPT_NAME)) {
 		print_line(printer->out, vma, 0, &printer->format);
 	} else {
 		print_address(printer, addr, vma);
 	}
 }
 
-int show(const struct options *options, FILE *out)
+static int show(const struct options *options, FILE *out)
 {
 	struct printer printer = {
 		.out = out,
@@ -228,17 +210,17 @@ int show(const struct options *options, FILE *out)
 	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	if (options->json) {
+	if (given(options, OPT_JSON)) {
 		json_begin(&printer.json, options);
 		json_string(&printer.json, "method",
 			    method_name(procmap_get_method(procmap)));
 		json_open(&printer.json,
-			  prints_mappings(options) ? "vmas" : "addresses", '[');
+			  given(options, OPT_LIST | OPT_NAME) ? "vmas" : "addresses", '[');
 	} else {
 		print_process(out, options);
 	}
 
-	if (options->rss)
+	if (given(options, OPT_RSS))
 		err = read_rss(options, &printer.format.rss);
 	if (!err)
 		err = visit(procmap, options, print_found, &printer);
@@ -246,7 +228,7 @@ int show(const struct options *options, FILE *out)
 	free_rss(printer.format.rss);
 	if (err)
 		return err;
-	if (options->json) {
+	if (given(options, OPT_JSON)) {
 		json_close(&printer.json, ']');
 		json_end(&printer.json);
 	}
@@ -276,7 +258,7 @@ static void print_streamed(struct printer *printer, uint64_t addr,
 
 	begin_output(&output);
 	printer->out = output.file;
-	if (printer->options->json) {
+	if (given(printer->options, OPT_JSON)) {
 		printer->json = json_to(output.file, printer->options);
 		json_begin(&printer->json, printer->options);
 		json_string(&printer->json, "method", method);
@@ -299,7 +281,6 @@ int answer(const struct options *options, struct input *input)
 	const struct procmap_mapping *vma;
 	struct procmap *procmap;
 	const char *method;
-	unsigned int flags;
 	uint64_t addr;
 	int err;
 
@@ -307,9 +288,8 @@ int answer(const struct options *options, struct input *input)
 	if (err)
 		return err;
 	method = method_name(procmap_get_method(procmap));
-	flags = flags_of(options);
 	while (!err && next_address(input, &addr)) {
-		err = find_now(procmap, addr, flags, &vma);
+		err = find_now(procmap, addr, options->flags, &vma);
 		if (!err)
 			print_streamed(&printer, addr, vma, method);
 	}
@@ -318,3 +298,61 @@ int answer(const struct options *options, struct input *input)
 		return err;
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+/*
+ * In names such as [heap] and [anon:*], the first bracket is that of the name, and
+ * does not begin a set of characters.
+ */
+static void set_name(struct options *options, const char *text)
+{
+	const char *const end = strchr(text, ']');
+	const bool is_bracketed = *text == '[' && end && !end[1];
+
+	if (!*text)
+		fail("'' is not a name: give that of a mapping, or a pattern");
+	options->match = strpbrk(text + is_bracketed, "*?[") ? PROCMAP_GLOB :
+							       PROCMAP_EXACT;
+	free(options->name);
+	if (asprintf(&options->name, "%s%s",
+		     is_bracketed && options->match == PROCMAP_GLOB ? "\\" : "",
+		     text) < 0)
+		need(NULL);
+}
+
+static void set_file(struct options *options, const char *text)
+{
+	options->file = text;
+}
+
+#define OPT_SHOW	(OPT_PROCESSES | OPT_METHODS | OPT_BUILD_ID | OPT_BENCH)
+
+const struct tool_option show_options[] = {
+	{ .argp = { .name = "an address", .flags = OPTION_DOC | OPTION_HIDDEN },
+	  .bit = OPT_ADDRESSES,
+	  .takes = OPT_SHOW | OPT_SORT | OPT_VERBOSE | OPT_COMPARE,
+	  .work = show },
+	{ .argp = { .name = "file", .key = 'f', .arg = "FILE", .group = GROUP_WORK,
+		    .doc = "Read addresses, one a line; each line of - is answered at once" },
+	  .bit = OPT_FILE,
+	  .takes = OPT_SHOW | OPT_SORT | OPT_VERBOSE | OPT_COMPARE,
+	  .parse = set_file, .work = show },
+	{ .argp = { .name = "list", .key = 'l', .group = GROUP_WORK,
+		    .doc = "List all mappings, as in /proc/PID/maps" },
+	  .bit = OPT_LIST,
+	  .takes = OPT_SHOW | OPT_RSS | OPT_COMPARE | OPT_INTERVAL,
+	  .work = show },
+	{ .argp = { .name = "name", .key = 'n', .arg = "NAME", .group = GROUP_WORK,
+		    .doc = "List the mappings with this name, or that match a pattern with *?[" },
+	  .bit = OPT_NAME, .takes = OPT_SHOW | OPT_RSS,
+	  .parse = set_name, .work = show },
+	{ .argp = { .name = "sort", .group = GROUP_WORK,
+		    .doc = "Print addresses in rising order, not in the order given" },
+	  .bit = OPT_SORT, .needs = OPT_EITHER },
+	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,
+		    .doc = "With each address, print the line of its mapping too" },
+	  .bit = OPT_VERBOSE, .needs = OPT_EITHER },
+	{ .argp = { .name = "rss", .key = 'r', .group = GROUP_OUTPUT,
+		    .doc = "Print the resident KiB of each mapping, which is slow" },
+	  .bit = OPT_RSS, .needs = OPT_LIST | OPT_NAME },
+	{}
+};

@@ -6,13 +6,14 @@
 #include <dirent.h>
 #include <glob.h>
 #include <limits.h>
+#include <pwd.h>
 #include <unistd.h>
 
 /*
  * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
  * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
  */
-char *read_all(FILE *file, size_t *len)
+static char *read_all(FILE *file, size_t *len)
 {
 	bool is_text = true;
 	char *bytes = NULL;
@@ -32,6 +33,19 @@ char *read_all(FILE *file, size_t *len)
 	if (bytes)
 		bytes[*len] = '\0';
 	return bytes;
+}
+
+/* Read the copy of a maps file before anything else is done: it may be a FIFO. */
+void read_maps_file(struct options *options)
+{
+	FILE *const file = fopen(options->maps_file, "re");
+
+	if (file)
+		options->text = read_all(file, &options->text_len);
+	if (!file || ferror(file))
+		fail("%s: %s: give a copy of /proc/PID/maps",
+		     options->maps_file, strerror(errno));
+	fclose(file);
 }
 
 /*
@@ -171,7 +185,7 @@ int by_pid(const void *a, const void *b)
 static bool is_wanted(pid_t pid, const struct options *options)
 {
 	return (!options->exe || runs(pid, options->exe)) &&
-	       (!options->user || has_user(pid, options->uid)) &&
+	       (!given(options, OPT_USER) || has_user(pid, options->uid)) &&
 	       (!options->unit || is_in_unit(pid, options->unit));
 }
 
@@ -196,3 +210,83 @@ void find_processes(const struct options *options, struct processes *processes)
 		qsort(processes->pids, processes->nr, sizeof(*processes->pids),
 		      by_pid);
 }
+
+static void set_pid(struct options *options, const char *text)
+{
+	unsigned long pid = getpid();
+
+	if (strcmp(text, "self") && !parse_number(text, INT_MAX, &pid))
+		fail("'%s' is not a process ID: give a positive number, or self",
+		     quote(text, strlen(text)));
+	options->pid = pid;
+}
+
+static void set_exe(struct options *options, const char *text)
+{
+	if (!*text)
+		fail("'' is not a program: give its name, or its path");
+	options->exe = text;
+}
+
+static void set_user(struct options *options, const char *text)
+{
+	const struct passwd *const user = getpwnam(text);
+	char *end;
+
+	unsigned long uid;
+
+	options->user = text;
+	if (user) {
+		options->uid = user->pw_uid;
+		return;
+	}
+	errno = 0;
+	uid = strtoul(text, &end, 10);
+	options->uid = uid;
+	if (!isdigit((unsigned char)*text) || *end || errno || uid >= UINT32_MAX)
+		fail("'%s' is no user: give a name or a user ID",
+		     quote(text, strlen(text)));
+}
+
+/* As for systemctl(1), a name without a type is that of a service. */
+static void set_unit(struct options *options, const char *text)
+{
+	if (!*text || strchr(text, '/'))
+		fail("'%s' is not a unit: give a name such as ssh.service",
+		     quote(text, strlen(text)));
+	free(options->unit);
+	if (asprintf(&options->unit, "%s%s", text,
+		     strchr(text, '.') ? "" : ".service") < 0)
+		need(NULL);
+}
+
+static void set_maps_file(struct options *options, const char *text)
+{
+	options->maps_file = text;
+}
+
+const struct tool_option process_options[] = {
+	{ .argp = { .name = "pid", .key = 'p', .arg = "PID", .group = GROUP_WORK,
+		    .doc = "The process, or self" },
+	  .bit = OPT_PID, .takes = ~(OPT_MANY | OPT_MAPS_FILE), .parse = set_pid },
+	{ .argp = { .name = "all", .key = 'a', .group = GROUP_WORK,
+		    .doc = "All processes that you may inspect" },
+	  .bit = OPT_ALL, .takes = ~(OPT_PID | OPT_EXE | OPT_MAPS_FILE) },
+	{ .argp = { .name = "exe", .key = 'e', .arg = "NAME", .group = GROUP_WORK,
+		    .doc = "All processes that run this program, a name or a path" },
+	  .bit = OPT_EXE, .takes = ~(OPT_PID | OPT_ALL | OPT_MAPS_FILE),
+	  .parse = set_exe },
+	{ .argp = { .name = "maps-file", .key = 'm', .arg = "PATH", .group = GROUP_WORK,
+		    .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
+	  .bit = OPT_MAPS_FILE,
+	  .takes = OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SUM | OPT_SORT | OPT_VERBOSE |
+		   OPT_RSS | OPT_TEXT,
+	  .parse = set_maps_file },
+	{ .argp = { .name = "user", .key = 'u', .arg = "USER", .group = GROUP_WORK,
+		    .doc = "Only processes of this user, a name or an ID" },
+	  .bit = OPT_USER, .parse = set_user },
+	{ .argp = { .name = "unit", .arg = "UNIT", .group = GROUP_WORK,
+		    .doc = "Only processes of this unit of systemd" },
+	  .bit = OPT_UNIT, .parse = set_unit },
+	{}
+};

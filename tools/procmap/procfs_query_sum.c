@@ -24,6 +24,20 @@ struct sum {
 	uint64_t writable;
 };
 
+/**
+ * struct sums - the sizes of mappings, by file
+ * @sums: one for each file or other name.
+ * @nr: the number of sums.
+ * @tree: the same sums as a tsearch(3) tree.
+ * @processes: the number of processes that were added.
+ */
+static struct sums {
+	struct sum **sums;
+	size_t nr;
+	void *tree;
+	size_t processes;
+} sums;
+
 static int by_file(const void *a, const void *b)
 {
 	const struct procmap_mapping *const x = &((const struct sum *)a)->first;
@@ -45,28 +59,27 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* Find the sum that a mapping belongs to, or add one. */
-static struct sum *sum_of(struct sums *sums, const struct procmap_mapping *vma)
+static struct sum *sum_of(const struct procmap_mapping *vma)
 {
 	struct sum *const new = need(calloc(1, sizeof(*new)));
 	struct sum *found;
 
 	new->first = *vma;
-	found = *(struct sum **)need(tsearch(new, &sums->tree, by_file));
+	found = *(struct sum **)need(tsearch(new, &sums.tree, by_file));
 	if (found != new) {
 		free(new);
 		return found;
 	}
 	new->first.name = need(strdup(vma->name));
-	sums->sums = need(reallocarray(sums->sums, sums->nr + 1,
-				       sizeof(*sums->sums)));
-	sums->sums[sums->nr++] = new;
+	sums.sums = need(reallocarray(sums.sums, sums.nr + 1, sizeof(*sums.sums)));
+	sums.sums[sums.nr++] = new;
 	return new;
 }
 
-static void add_mapping(const struct options *options, struct sums *sums,
+static void add_mapping(const struct options *options,
 			const struct procmap_mapping *vma)
 {
-	struct sum *const sum = sum_of(sums, vma);
+	struct sum *const sum = sum_of(vma);
 	const uint64_t bytes = vma->end - vma->start;
 
 	if (sum->last_pid != options->pid)
@@ -81,24 +94,25 @@ static void add_mapping(const struct options *options, struct sums *sums,
 }
 
 /* From a snapshot, so that a process is added with all of its mappings or none. */
-int add_to_sums(const struct options *options, struct sums *sums)
+static int add_to_sums(const struct options *options, FILE *out)
 {
 	struct procmap_snapshot *snapshot;
 	struct procmap *procmap;
 	size_t i;
 	int err;
 
+	(void)out;
 	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	err = procmap_snapshot_take(procmap, flags_of(options), &snapshot);
+	err = procmap_snapshot_take(procmap, options->flags, &snapshot);
 	procmap_close(procmap);
 	if (err)
 		return err;
 	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
-		add_mapping(options, sums, procmap_snapshot_at(snapshot, i));
+		add_mapping(options, procmap_snapshot_at(snapshot, i));
 	procmap_snapshot_free(snapshot);
-	sums->processes++;
+	sums.processes++;
 	return 0;
 }
 
@@ -115,7 +129,7 @@ static void json_sum(struct json *json, const char *key, const struct sum *sum,
 	if (sum->first.name) {
 		json_inode(json, &sum->first);
 		json_name(json, &sum->first);
-		if (options->build_id)
+		if (given(options, OPT_BUILD_ID))
 			json_build_id(json, &sum->first);
 	}
 	json_close(json, '}');
@@ -128,8 +142,8 @@ static void print_headings(const struct options *options, FILE *out)
 	snprintf(line, sizeof(line), "%s%8s %11s %11s %11s  %-*sname",
 		 is_of_many(options) ? "processes " : "", "mappings", "KiB",
 		 "executable", "writable",
-		 options->build_id ? BUILD_ID_WIDTH + 1 : 0,
-		 options->build_id ? "build ID" : "");
+		 given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0,
+		 given(options, OPT_BUILD_ID) ? "build ID" : "");
 	print_coloured(out, BOLD, line);
 	fputc('\n', out);
 }
@@ -144,7 +158,7 @@ static void print_sum(const struct options *options, const struct sum *sum,
 	column += fprintf(out, "%8zu %11" PRIu64 " %11" PRIu64 " %11" PRIu64 "  ",
 			  sum->mappings, sum->bytes / 1024,
 			  sum->executable / 1024, sum->writable / 1024);
-	if (options->build_id) {
+	if (given(options, OPT_BUILD_ID)) {
 		print_build_id_column(out, &sum->first);
 		column += BUILD_ID_WIDTH + 1;
 	}
@@ -152,26 +166,24 @@ static void print_sum(const struct options *options, const struct sum *sum,
 	fputc('\n', out);
 }
 
-/* Print the sums, and free them. */
-int print_sums(const struct options *options, struct sums *sums, FILE *out)
+static int print_sums(const struct options *options, FILE *out)
 {
 	struct json json = json_to(out, options);
-	struct sum total = { .processes = sums->processes };
-	const size_t nr = sums->nr;
+	struct sum total = { .processes = sums.processes };
 	size_t i;
 
-	if (nr)
-		qsort(sums->sums, nr, sizeof(*sums->sums), by_bytes);
-	if (options->json) {
+	if (sums.nr)
+		qsort(sums.sums, sums.nr, sizeof(*sums.sums), by_bytes);
+	if (given(options, OPT_JSON)) {
 		json_begin(&json, options);
 		json_open(&json, "sums", '[');
-	} else if (nr) {
+	} else if (sums.nr) {
 		print_headings(options, out);
 	}
-	for (i = 0; i < nr; i++) {
-		struct sum *const sum = sums->sums[i];
+	for (i = 0; i < sums.nr; i++) {
+		const struct sum *const sum = sums.sums[i];
 
-		if (options->json)
+		if (given(options, OPT_JSON))
 			json_sum(&json, NULL, sum, options);
 		else
 			print_sum(options, sum, out);
@@ -179,18 +191,22 @@ int print_sums(const struct options *options, struct sums *sums, FILE *out)
 		total.bytes += sum->bytes;
 		total.executable += sum->executable;
 		total.writable += sum->writable;
-		tdelete(sum, &sums->tree, by_file);
-		free((char *)sum->first.name);
-		free(sum);
 	}
-	free(sums->sums);
-	if (options->json) {
+	if (given(options, OPT_JSON)) {
 		json_close(&json, ']');
 		json_sum(&json, "total", &total, options);
 		json_end(&json);
-	} else if (nr) {
+	} else if (sums.nr) {
 		total.first.name = "total";
 		print_sum(options, &total, out);
 	}
-	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
+	return sums.nr ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+const struct tool_option sum_options[] = {
+	{ .argp = { .name = "sum", .key = 's', .group = GROUP_WORK,
+		    .doc = "Add up the sizes of all mappings, by file" },
+	  .bit = OPT_SUM, .takes = OPT_PROCESSES | OPT_METHODS | OPT_BUILD_ID,
+	  .work = add_to_sums, .finish = print_sums },
+	{}
+};

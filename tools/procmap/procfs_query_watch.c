@@ -46,7 +46,7 @@ static int print_change(void *context, const struct procmap_mapping *was,
 	const struct watcher *const watcher = context;
 	struct json json = json_to(watcher->out, watcher->options);
 
-	if (!watcher->options->json) {
+	if (!given(watcher->options, OPT_JSON)) {
 		if (was)
 			print_sign(watcher, is ? YELLOW : RED, is ? "<" : "-",
 				   was);
@@ -67,7 +67,7 @@ static void print_first(const struct watcher *watcher, size_t nr)
 {
 	struct json json = json_to(watcher->out, watcher->options);
 
-	if (watcher->options->json) {
+	if (given(watcher->options, OPT_JSON)) {
 		json_event(&json, watcher, "first");
 		json_number(&json, "mappings", nr);
 		json_end(&json);
@@ -83,7 +83,7 @@ static void print_executed(const struct watcher *watcher, const char *program,
 	char *escaped;
 	int column;
 
-	if (watcher->options->json) {
+	if (given(watcher->options, OPT_JSON)) {
 		json_event(&json, watcher, "executed");
 		json_number(&json, "mappings", nr);
 		json_program(&json, program);
@@ -103,7 +103,7 @@ static void print_exited(const struct watcher *watcher)
 {
 	struct json json = json_to(watcher->out, watcher->options);
 
-	if (watcher->options->json) {
+	if (given(watcher->options, OPT_JSON)) {
 		json_event(&json, watcher, "exited");
 		json_end(&json);
 	} else {
@@ -154,7 +154,7 @@ static int refresh(struct procmap *procmap, const struct options *options,
 	int ret;
 
 	if (!*snapshot)
-		return procmap_snapshot_take(procmap, flags_of(options),
+		return procmap_snapshot_take(procmap, options->flags,
 					     snapshot);
 	ret = procmap_snapshot_refresh(*snapshot, procmap);
 	return ret < 0 ? ret : 0;
@@ -218,7 +218,7 @@ free:
  * Print changes until the process exits. Two snapshots take turns: what is to be
  * compared with the next look has to stay as it is.
  */
-int watch(const struct options *options)
+static int watch(const struct options *options)
 {
 	struct watcher watcher = {
 		.options = options,
@@ -249,3 +249,19 @@ int watch(const struct options *options)
 	procmap_snapshot_free(now);
 	return err;
 }
+
+static void set_interval(struct options *options, const char *text)
+{
+	if (!parse_seconds(text, &options->interval))
+		fail("'%s' is not an interval: give seconds from 0.001 to %d",
+		     quote(text, strlen(text)), SECONDS_MAX);
+}
+
+const struct tool_option watch_options[] = {
+	{ .argp = { .name = "interval", .key = 'i', .arg = "SECONDS", .group = GROUP_WORK,
+		    .doc = "Look again every SECONDS and print the changes" },
+	  .bit = OPT_INTERVAL,
+	  .takes = OPT_PID | OPT_LIST | OPT_METHODS | OPT_BUILD_ID, .needs = OPT_LIST,
+	  .parse = set_interval, .run = watch },
+	{}
+};

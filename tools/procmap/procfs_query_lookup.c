@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: look mappings up as the command line says, and their properties. */
+#include "procfs_query.h"
+
+const char *method_name(enum procmap_method method)
+{
+	switch (method) {
+	case PROCMAP_ANY_METHOD:
+		return "default";
+	case PROCMAP_BY_SCAN:
+		return "scan";
+	case PROCMAP_BY_QUERY:
+		return "query";
+	default:
+		return "text";
+	}
+}
+
+/*
+ * The methods to compare: the ioctl, whether or not the kernel has it; the scan,
+ * if the kernel has it; the text, always last. Returns how many.
+ */
+size_t methods_to_compare(enum procmap_method methods[NR_METHODS])
+{
+	struct procmap *procmap;
+	size_t nr = 0;
+
+	methods[nr++] = PROCMAP_BY_QUERY;
+	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
+		procmap_close(procmap);
+		methods[nr++] = PROCMAP_BY_SCAN;
+	}
+	methods[nr++] = PROCMAP_BY_TEXT;
+	return nr;
+}
+
+int open_mappings(const struct options *options, struct procmap **procmap)
+{
+	return options->maps_file ?
+	       procmap_open_text(options->text, options->text_len, procmap) :
+	       procmap_open_pid(options->pid, options->method, procmap);
+}
+
+static int next_mapping(struct procmap *procmap, const struct options *options,
+			uint64_t *cursor, const struct procmap_mapping **vma)
+{
+	return options->name ?
+	       procmap_find_name(procmap, options->name, options->match, cursor,
+				 options->flags, vma) :
+	       procmap_next(procmap, cursor, options->flags, vma);
+}
+
+static int visit_mappings(struct procmap *procmap, const struct options *options,
+			  visit_fn visit, void *context)
+{
+	const struct procmap_mapping *vma;
+	uint64_t cursor = 0;
+	int err;
+
+	while (!(err = next_mapping(procmap, options, &cursor, &vma)))
+		visit(context, vma->start, vma);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int visit_addresses(struct procmap *procmap,
+			   const struct options *options, visit_fn visit,
+			   void *context)
+{
+	const struct procmap_resolved *resolved;
+	size_t i;
+	int err;
+
+	err = procmap_resolve(procmap, options->addrs, options->nr_addrs,
+			      options->flags, &resolved);
+	if (err)
+		return err;
+	for (i = 0; i < options->nr_addrs; i++) {
+		const uint32_t index = resolved->locations[i].mapping;
+
+		visit(context, options->addrs[i],
+		      index == PROCMAP_NOT_MAPPED ? NULL :
+						    resolved->mappings[index]);
+	}
+	procmap_free_resolved(resolved);
+	return 0;
+}
+
+/*
+ * Do the requested lookups in one pass: visit each address with the mapping that
+ * covers it, or NULL; or, without addresses, each mapping with its start.
+ */
+int visit(struct procmap *procmap, const struct options *options,
+	  visit_fn visit_one, void *context)
+{
+	return options->nr_addrs ?
+	       visit_addresses(procmap, options, visit_one, context) :
+	       visit_mappings(procmap, options, visit_one, context);
+}
+
+int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a;
+	const uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+bool has_file(const struct procmap_mapping *vma)
+{
+	return vma->inode || vma->dev_major || vma->dev_minor;
+}
+
+uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
+{
+	return addr - vma->start + vma->offset;
+}
+
+void permissions(const struct procmap_mapping *vma, char text[5])
+{
+	text[0] = vma->flags & PROCMAP_READABLE ? 'r' : '-';
+	text[1] = vma->flags & PROCMAP_WRITABLE ? 'w' : '-';
+	text[2] = vma->flags & PROCMAP_EXECUTABLE ? 'x' : '-';
+	text[3] = vma->flags & PROCMAP_SHARED ? 's' : 'p';
+	text[4] = '\0';
+}
