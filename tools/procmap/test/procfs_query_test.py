@@ -761,6 +761,22 @@ class ProcfsQueryTest(unittest.TestCase):
             self.refused(f"no permission to inspect process {self.plain}: {message}",
                          "--list", preexec_fn=cause)
 
+    def test_standard_files_may_be_closed(self):
+        bad = "Bad file descriptor"
+        code = f"{self.code.start:x}"
+        for closed, args, expected in (
+                (">&-", (code,), (2, "", f"procfs_query: standard output: {bad}: the "
+                                  "result is incomplete\n")),
+                ("<&-", ("-f", "-"), (2, "", f"procfs_query: standard input:1: {bad}: "
+                                      "give a file with one address per line\n")),
+                ("2>&-", ("-f", "none"), (2, "", "")),
+                ("<&- 2>&-", (code,), (0, self.run_tool(code), ""))):
+            self.last_run = ["sh", "-c", f'exec "$@" {closed}', "sh",
+                             *self.argv(args, self.plain)]
+            done = subprocess.run(self.last_run, check=False, stdout=PIPE, stderr=PIPE,
+                                  text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), expected)
+
     def test_self_is_the_tool(self):
         for method in METHODS:
             out = self.run_tool(method, "--list", "--executable", "--file-backed",
