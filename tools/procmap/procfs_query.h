@@ -178,6 +178,15 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context);
 
+/* procfs_query_proc.c */
+
+void fail_without_files(int err);
+void fail_without_proc(int err);
+char *read_all(FILE *file, size_t *len);
+char *read_proc(pid_t pid, const char *name);
+char *program_of(pid_t pid);
+bool find_uid(pid_t pid, uid_t *uid);
+
 /* procfs_query_processes.c */
 
 /**
@@ -192,11 +201,8 @@ struct processes {
 
 void add_process(struct processes *processes, pid_t pid);
 void find_processes(const struct options *options, struct processes *processes);
-bool find_uid(pid_t pid, uid_t *uid);
-char *program_of(pid_t pid);
 int by_pid(const void *a, const void *b);
 void read_maps_file(struct options *options);
-char *read_proc(pid_t pid, const char *name);
 
 /* procfs_query_trouble.c */
 

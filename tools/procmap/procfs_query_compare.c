@@ -120,6 +120,8 @@ static void compare_build_ids(struct attempt *attempt, uint64_t addr,
 {
 	char a[BUILD_ID_TEXT_SIZE], b[BUILD_ID_TEXT_SIZE];
 
+	fail_without_files(by_text->build_id_size);
+	fail_without_files(by_method->build_id_size);
 	if (by_text->build_id_size < 0) {
 		attempt->count.unreadable++;
 		return;

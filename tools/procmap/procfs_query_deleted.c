@@ -200,13 +200,17 @@ struct owner {
 /* Returns whether the process is still there. */
 static bool find_user(struct owner *owner, pid_t pid)
 {
-	const bool is_there = find_uid(pid, &owner->uid);
-	const struct passwd *const entry = is_there ? getpwuid(owner->uid) :
-						      NULL;
+	const struct passwd *entry;
 
+	if (!find_uid(pid, &owner->uid))
+		return false;
+	errno = 0;
+	entry = getpwuid(owner->uid);
 	if (entry)
 		owner->user = need(strdup(entry->pw_name));
-	return is_there;
+	else
+		fail_without_files(-errno);
+	return true;
 }
 
 /* Units of these types have processes of their own; slices have not. */

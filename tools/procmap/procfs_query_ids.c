@@ -167,6 +167,7 @@ static void learn_file(void *context, const struct procmap_mapping *vma)
 	(void)context;
 	if (!found)
 		return;
+	fail_without_files(vma->build_id_size);
 	(*found)->is_known = true;
 	(*found)->first.build_id_size = vma->build_id_size;
 	memcpy((*found)->first.build_id, vma->build_id, sizeof(vma->build_id));

@@ -24,6 +24,7 @@ void json_build_id(struct json *json, const struct procmap_mapping *vma)
 		json_hex(json, "build_id", vma->build_id, vma->build_id_size);
 	else
 		json_null(json, "build_id");
+	fail_without_files(vma->build_id_size);
 	if (vma->build_id_size < 0)
 		json_bool(json, "build_id_unreadable", true);
 }

@@ -66,6 +66,7 @@ void print_process(FILE *out, const struct options *options)
 /* "-" means that there is none, "?" that the file cannot be read. */
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 {
+	fail_without_files(vma->build_id_size);
 	if (vma->build_id_size > 0) {
 		print_hex(out, vma->build_id, vma->build_id_size);
 		fprintf(out, "%*s",

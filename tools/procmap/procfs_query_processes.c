@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: which processes to inspect, and what runs in them. */
+/* procfs_query: which processes to inspect. */
 #include "procfs_query.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <glob.h>
 #include <limits.h>
 #include <pwd.h>
 #include <unistd.h>
-
-/*
- * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
- * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
- */
-static char *read_all(FILE *file, size_t *len)
-{
-	bool is_text = true;
-	char *bytes = NULL;
-	size_t size = 0;
-
-	for (*len = 0; is_text && !feof(file) && !ferror(file);) {
-		size_t more;
-
-		if (*len + 1 >= size) {
-			size = size * 2 + 64 * 1024;
-			bytes = need(realloc(bytes, size));
-		}
-		more = fread(bytes + *len, 1, size - 1 - *len, file);
-		is_text = !memchr(bytes + *len, '\0', more);
-		*len += more;
-	}
-	if (bytes)
-		bytes[*len] = '\0';
-	return bytes;
-}
 
 /* Read the copy of a maps file before anything else is done: it may be a FIFO. */
 void read_maps_file(struct options *options)
@@ -46,73 +19,6 @@ void read_maps_file(struct options *options)
 		fail("%s: %s: give a copy of /proc/PID/maps",
 		     options->maps_file, strerror(errno));
 	fclose(file);
-}
-
-/*
- * Read a file of a process. The caller frees it. Returns NULL, with errno, if that
- * fails.
- */
-char *read_proc(pid_t pid, const char *name)
-{
-	char *text = NULL, *path;
-	FILE *file;
-	size_t len;
-
-	if (asprintf(&path, "/proc/%d/%s", pid, name) < 0)
-		need(NULL);
-	file = fopen(path, "re");
-	free(path);
-	if (!file)
-		return NULL;
-	text = read_all(file, &len);
-	if (ferror(file)) {
-		const int err = errno;
-
-		free(text);
-		text = NULL;
-		fclose(file);
-		errno = err;
-		return NULL;
-	}
-	fclose(file);
-	return text;
-}
-
-/* The process's main thread may have exited: its other threads have the program. */
-static ssize_t read_link_of_thread(pid_t pid, char *program)
-{
-	char pattern[sizeof("/proc//task/*/exe") + 3 * sizeof(pid)];
-	ssize_t len = -1;
-	glob_t links;
-	size_t i;
-
-	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/exe", pid);
-	if (glob(pattern, GLOB_NOSORT, NULL, &links))
-		return -1;
-	for (i = 0; i < links.gl_pathc && len < 0; i++)
-		len = readlink(links.gl_pathv[i], program, PATH_MAX - 1);
-	globfree(&links);
-	return len;
-}
-
-/* The path of the program that a process runs, or NULL; the caller frees it. */
-char *program_of(pid_t pid)
-{
-	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
-	char *const program = need(malloc(PATH_MAX));
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, program, PATH_MAX - 1);
-	if (len < 0 && errno == ENOENT)
-		len = read_link_of_thread(pid, program);
-	if (len < 0) {
-		free(program);
-		return NULL;
-	}
-	program[len] = '\0';
-	cut_deleted(program);
-	return program;
 }
 
 /* A name with a slash is a path. */
@@ -129,21 +35,6 @@ static bool runs(pid_t pid, const char *name)
 	}
 	free(program);
 	return is_match;
-}
-
-/*
- * Find the effective user ID, which ps(1) and pgrep(1) take, too. The directory in /proc
- * is root's if the process is not dumpable. Returns false if the process is gone.
- */
-bool find_uid(pid_t pid, uid_t *uid)
-{
-	char *const status = read_proc(pid, "status");
-	const char *const line = status ? strstr(status, "\nUid:\t") : NULL;
-	const bool is_there = line &&
-			      sscanf(line, "\nUid:\t%*u\t%u", uid) == 1;
-
-	free(status);
-	return is_there;
 }
 
 static bool has_user(pid_t pid, uid_t uid)
@@ -196,8 +87,9 @@ void find_processes(const struct options *options, struct processes *processes)
 	DIR *proc;
 
 	proc = opendir("/proc");
+	fail_without_proc(proc ? 0 : -errno);
 	if (!proc)
-		fail("/proc: %s: mount it", strerror(errno));
+		fail("/proc: %s: mount another one there", strerror(errno));
 	while ((entry = readdir(proc))) {
 		const pid_t pid = isdigit((unsigned char)*entry->d_name) ?
 				  atoi(entry->d_name) : 0;
@@ -230,11 +122,13 @@ static void set_exe(struct options *options, const char *text)
 
 static void set_user(struct options *options, const char *text)
 {
-	const struct passwd *const user = getpwnam(text);
+	const struct passwd *user;
+	unsigned long uid;
 	char *end;
 
-	unsigned long uid;
-
+	errno = 0;
+	user = getpwnam(text);
+	fail_without_files(-errno);
 	options->user = text;
 	if (user) {
 		options->uid = user->pw_uid;

@@ -55,6 +55,7 @@ void report_trouble(const struct options *options, int err)
 	if (options->maps_file && (err == -EBADMSG || err == -EINVAL))
 		fail("%s: the text cannot be parsed: give a copy of /proc/PID/maps",
 		     options->maps_file);
+	fail_without_proc(err);
 	switch (-err) {
 	case ENOENT:
 		fail("there is no process %d: see ps(1)", pid);

@@ -19,6 +19,7 @@ import os
 import pty
 import pwd
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -760,6 +761,41 @@ class ProcfsQueryTest(unittest.TestCase):
         for cause, message in causes.items():
             self.refused(f"no permission to inspect process {self.plain}: {message}",
                          "--list", preexec_fn=cause)
+
+    def test_too_many_open_files_are_told(self):
+        target = self.start(self.cat).pid
+        message = "procfs_query: too many open files: raise the limit with ulimit -n\n"
+        for args in (("-l",), ("-l", "-B", "-T"), ("-l", "-r"), ("-s",), ("--deleted",),
+                     ("--build-ids", "-T"), ("-l", "-B", "-T", "-j"),
+                     *((("-l", "-c"),) if HAS_QUERY else ()),
+                     ("-e", self.cat, "-u", "root", "-s")):
+            argv = self.argv(args, None if "-e" in args else target)
+            results = []
+            # Below 4, the tool cannot be loaded.
+            for limit in range(4, 16):
+                limits = limit, limit
+                self.last_run = argv
+                done = subprocess.run(argv, check=False, stdout=PIPE, stderr=PIPE,
+                                      text=True, preexec_fn=lambda to=limits:
+                                      resource.setrlimit(resource.RLIMIT_NOFILE, to))
+                results.append((done.returncode, done.stdout, done.stderr))
+            self.assertEqual(results[0], (2, "", message))
+            self.assertIn(results[-1][0], (0, 1))
+            self.assertEqual(set(results), {results[0], results[-1]})
+
+    @needs_root
+    def test_without_proc_it_says_to_mount_it(self):
+        libc = ctypes.CDLL(None)
+        newns, private, detach = 0x20000, 0x44000, 2
+
+        def unmount():
+            assert not libc.unshare(newns)
+            assert not libc.mount(None, b"/", None, ctypes.c_ulong(private), None)
+            assert not libc.umount2(b"/proc", detach)
+
+        for args in ("-p", "1"), ("-p", "self"), ("--all",), ("-e", "cat"):
+            self.refused("/proc is not mounted: use mount -t proc none /proc", *args,
+                         "--list", of=None, preexec_fn=unmount)
 
     def test_standard_files_may_be_closed(self):
         bad = "Bad file descriptor"

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/* procfs_query: read what /proc has about processes. */
+#include "procfs_query.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Exit if it is this program that has too many open files. */
+void fail_without_files(int err)
+{
+	if (err == -EMFILE)
+		fail("too many open files: raise the limit with ulimit -n");
+	if (err == -ENFILE)
+		fail("too many open files in the system: raise fs.file-max");
+}
+
+/* Exit if an error is not about the process that was looked at when it occurred. */
+void fail_without_proc(int err)
+{
+	struct stat self;
+
+	fail_without_files(err);
+	if (lstat("/proc/self", &self))
+		fail("/proc is not mounted: use mount -t proc none /proc");
+}
+
+/*
+ * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
+ * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
+ */
+char *read_all(FILE *file, size_t *len)
+{
+	bool is_text = true;
+	char *bytes = NULL;
+	size_t size = 0;
+
+	for (*len = 0; is_text && !feof(file) && !ferror(file);) {
+		size_t more;
+
+		if (*len + 1 >= size) {
+			size = size * 2 + 64 * 1024;
+			bytes = need(realloc(bytes, size));
+		}
+		more = fread(bytes + *len, 1, size - 1 - *len, file);
+		is_text = !memchr(bytes + *len, '\0', more);
+		*len += more;
+	}
+	if (bytes)
+		bytes[*len] = '\0';
+	return bytes;
+}
+
+/*
+ * Read a file of a process. The caller frees it. Returns NULL, with errno, if that
+ * fails.
+ */
+char *read_proc(pid_t pid, const char *name)
+{
+	char *text = NULL, *path;
+	FILE *file;
+	size_t len;
+
+	if (asprintf(&path, "/proc/%d/%s", pid, name) < 0)
+		need(NULL);
+	file = fopen(path, "re");
+	free(path);
+	if (!file) {
+		fail_without_proc(-errno);
+		return NULL;
+	}
+	text = read_all(file, &len);
+	if (ferror(file)) {
+		const int err = errno;
+
+		free(text);
+		text = NULL;
+		fclose(file);
+		errno = err;
+		return NULL;
+	}
+	fclose(file);
+	return text;
+}
+
+/* The process's main thread may have exited: its other threads have the program. */
+static ssize_t read_link_of_thread(pid_t pid, char *program)
+{
+	char pattern[sizeof("/proc//task/*/exe") + 3 * sizeof(pid)];
+	ssize_t len = -1;
+	glob_t links;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/exe", pid);
+	if (glob(pattern, GLOB_NOSORT, NULL, &links))
+		return -1;
+	for (i = 0; i < links.gl_pathc && len < 0; i++)
+		len = readlink(links.gl_pathv[i], program, PATH_MAX - 1);
+	globfree(&links);
+	return len;
+}
+
+/* The path of the program that a process runs, or NULL; the caller frees it. */
+char *program_of(pid_t pid)
+{
+	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
+	char *const program = need(malloc(PATH_MAX));
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	len = readlink(link, program, PATH_MAX - 1);
+	if (len < 0 && errno == ENOENT)
+		len = read_link_of_thread(pid, program);
+	if (len < 0) {
+		free(program);
+		return NULL;
+	}
+	program[len] = '\0';
+	cut_deleted(program);
+	return program;
+}
+
+/*
+ * Find the effective user ID, which ps(1) and pgrep(1) take, too. The directory in /proc
+ * is root's if the process is not dumpable. Returns false if the process is gone.
+ */
+bool find_uid(pid_t pid, uid_t *uid)
+{
+	char *const status = read_proc(pid, "status");
+	const char *const line = status ? strstr(status, "\nUid:\t") : NULL;
+	const bool is_there = line &&
+			      sscanf(line, "\nUid:\t%*u\t%u", uid) == 1;
+
+	free(status);
+	return is_there;
+}
