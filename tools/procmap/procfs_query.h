@@ -182,6 +182,7 @@ int visit(struct procmap *procmap, const struct options *options,
 
 void fail_without_files(int err);
 void fail_without_proc(int err);
+pid_t own_pid(void);
 char *read_all(FILE *file, size_t *len);
 char *read_proc(pid_t pid, const char *name);
 char *program_of(pid_t pid);

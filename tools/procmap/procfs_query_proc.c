@@ -27,6 +27,17 @@ void fail_without_proc(int err)
 }
 
 /*
+ * The ID that this process has in /proc, which may be that of another PID namespace.
+ * Returns 0 if it has none there.
+ */
+pid_t own_pid(void)
+{
+	char pid[3 * sizeof(pid_t)] = "";
+
+	return readlink("/proc/self", pid, sizeof(pid) - 1) < 0 ? 0 : atoi(pid);
+}
+
+/*
  * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
  * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
  */

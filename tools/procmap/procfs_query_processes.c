@@ -83,6 +83,7 @@ static bool is_wanted(pid_t pid, const struct options *options)
 /* Like pgrep(1), skip the calling process. */
 void find_processes(const struct options *options, struct processes *processes)
 {
+	const pid_t own = own_pid();
 	struct dirent *entry;
 	DIR *proc;
 
@@ -94,7 +95,7 @@ void find_processes(const struct options *options, struct processes *processes)
 		const pid_t pid = isdigit((unsigned char)*entry->d_name) ?
 				  atoi(entry->d_name) : 0;
 
-		if (pid && pid != getpid() && is_wanted(pid, options))
+		if (pid && pid != own && is_wanted(pid, options))
 			add_process(processes, pid);
 	}
 	closedir(proc);
@@ -105,11 +106,18 @@ void find_processes(const struct options *options, struct processes *processes)
 
 static void set_pid(struct options *options, const char *text)
 {
-	unsigned long pid = getpid();
+	unsigned long pid;
 
-	if (strcmp(text, "self") && !parse_number(text, INT_MAX, &pid))
+	if (!strcmp(text, "self")) {
+		pid = own_pid();
+		if (!pid) {
+			fail_without_proc(-errno);
+			fail("/proc is of a PID namespace without this process: mount another one");
+		}
+	} else if (!parse_number(text, INT_MAX, &pid)) {
 		fail("'%s' is not a process ID: give a positive number, or self",
 		     quote(text, strlen(text)));
+	}
 	options->pid = pid;
 }
 

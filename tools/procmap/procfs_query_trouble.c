@@ -7,7 +7,7 @@
 
 static bool has_capability(unsigned int nr)
 {
-	char *const status = read_proc(getpid(), "status");
+	char *const status = read_proc(own_pid(), "status");
 	const char *const line = status ? strstr(status, "\nCapEff:\t") : NULL;
 	uint64_t effective = 0;
 
@@ -19,7 +19,7 @@ static bool has_capability(unsigned int nr)
 
 static bool is_in_user_namespace(void)
 {
-	char *const map = read_proc(getpid(), "uid_map");
+	char *const map = read_proc(own_pid(), "uid_map");
 	unsigned int inside, outside, nr;
 	bool is_initial;
 

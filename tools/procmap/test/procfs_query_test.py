@@ -797,6 +797,15 @@ class ProcfsQueryTest(unittest.TestCase):
             self.refused("/proc is not mounted: use mount -t proc none /proc", *args,
                          "--list", of=None, preexec_fn=unmount)
 
+    @needs_root
+    @needs("unshare")
+    def test_self_is_that_of_proc_in_another_pid_namespace(self):
+        out = subprocess.check_output(["unshare", "--pid", "--fork", self.tool, "-p",
+                                       "self", "-l", "-j"], text=True)
+        found = self.valid(out)
+        self.assertNotEqual(found["pid"], 1)
+        self.assertIn(self.tool, {vma["name"] for vma in found["vmas"]})
+
     def test_standard_files_may_be_closed(self):
         bad = "Bad file descriptor"
         code = f"{self.code.start:x}"
