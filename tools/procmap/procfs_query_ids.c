@@ -293,19 +293,48 @@ static void print_headings(FILE *out)
 	fputc('\n', out);
 }
 
+/*
+ * Print as many processes as fit into the rest of the line, and the number of the others.
+ * Whatever is not a terminal gets all of them.
+ */
+static void print_pids(const struct id *id, size_t column, FILE *out)
+{
+	const size_t width = terminal_width();
+	size_t room = NAME_WIDTH_MIN, i;
+	char pid[32], rest[32];
+
+	if (width > column + room)
+		room = width - column;
+	for (i = 0; i < id->nr_pids; i++) {
+		size_t len;
+
+		len = snprintf(pid, sizeof(pid), "%s%d", i ? "," : "", id->pids[i]);
+		if (i + 1 < id->nr_pids)
+			snprintf(rest, sizeof(rest), " +%zu", id->nr_pids - i - 1);
+		else
+			*rest = '\0';
+		if (width && i && len + strlen(rest) > room)
+			break;
+		fputs(pid, out);
+		room -= len < room ? len : room;
+	}
+	if (i < id->nr_pids)
+		fprintf(out, " +%zu", id->nr_pids - i);
+}
+
 static void print_id(const struct id *id, FILE *out)
 {
-	size_t i;
+	size_t column = BUILD_ID_WIDTH + 1, i;
 
 	print_build_id_column(out, &id->files[0]->first);
-	fprintf(out, "%9zu  ", id->nr_pids);
+	column += fprintf(out, "%9zu  ", id->nr_pids);
 	for (i = 0; i < id->nr_names; i++) {
 		if (i)
-			fputs(", ", out);
-		print_whole_name(out, id->names[i]);
+			column += fprintf(out, ", ");
+		column += print_whole_name(out, id->names[i]);
 	}
-	for (i = 0; i < id->nr_pids; i++)
-		fprintf(out, "%s%d", i ? "," : "  ", id->pids[i]);
+	column += fprintf(out, "  ");
+	print_pids(id, column, out);
 	fputc('\n', out);
 }
 

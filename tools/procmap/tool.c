@@ -180,16 +180,16 @@ static size_t width_of(const char *name)
 	return sum;
 }
 
-/* Print a name: as it is, unless on a terminal. */
-void print_whole_name(FILE *out, const char *name)
+/* Print a name: as it is, unless on a terminal, whose columns are returned. */
+size_t print_whole_name(FILE *out, const char *name)
 {
 	mbstate_t state = {};
+	size_t width, sum = 0;
 	wchar_t wide;
-	size_t width;
 
 	if (!terminal.width) {
 		fputs(name, out);
-		return;
+		return 0;
 	}
 	while (*name) {
 		const size_t len = next_character(name, &state, &wide, &width);
@@ -199,7 +199,9 @@ void print_whole_name(FILE *out, const char *name)
 		else
 			fwrite(name, 1, len, out);
 		name += len;
+		sum += width;
 	}
+	return sum;
 }
 
 /*

@@ -2100,6 +2100,28 @@ class ProcfsQueryTest(unittest.TestCase):
             paths = [line[1] for line in found.values()]
             self.assertEqual(paths, sorted(paths))
 
+    @needs("readelf")
+    def test_build_ids_have_as_many_processes_as_fit_the_terminal(self):
+        program = self.program_with_build_id("many", "ee" * 20)
+        pids = sorted(self.start(program).pid for _ in range(30))
+        pids = [str(pid) for pid in pids]
+        head = f"{'ee' * 20}        30  {program}  "
+        self.assertIn(head + ",".join(pids) + "\n", self.run_tool("-e", "many",
+                                                                  "--build-ids", of=None))
+        for width in len(head) + 1, len(head) + 40, 1000:
+            out = self.without_colours(self.on_terminal(
+                "-e", "many", "--build-ids", of=None, COLUMNS=str(width)))
+            line, = (line for line in lines_of(out) if line.startswith(head))
+            shown, _, rest = line[len(head):].partition(" +")
+            nr = len(shown.split(","))
+            self.assertEqual(shown, ",".join(pids[:nr]))
+            self.assertEqual(nr + int(rest or 0), 30)
+            if width == 1000:
+                continue
+            self.assertLessEqual(len(line), max(width, len(head) + 20))
+            self.assertGreater(len(line) + len(pids[0]) + 1,
+                               max(width, len(head) + 20))
+
     @needs_root
     @not_in_chroot
     @needs("readelf")
