@@ -61,7 +61,10 @@ static const struct tool_option other_options[] = {
 	{}
 };
 
-/* A command that goes about the work of another one in its own way comes before it. */
+/*
+ * --interval, --compare and --bench come before the commands that they are given with:
+ * the first command does the work.
+ */
 static const struct tool_option *const tables[] = {
 	watch_options, compare_options, bench_options, show_options, sum_options,
 	deleted_options, ids_options, process_options, other_options,
@@ -156,7 +159,7 @@ static void check_option(const struct options *options,
 
 	if (option->takes)
 		bad = options->given & ~(option->takes | option->bit | OPT_COMMON);
-	/* One of them is enough. */
+	/* The message names one of them. */
 	bad &= -bad;
 	if (bad)
 		fail("%s does not work with %s: leave one of them out",
@@ -166,7 +169,7 @@ static void check_option(const struct options *options,
 		     names_of(option->needs));
 }
 
-/* The option that says what to do; NULL if there is none. */
+/* Return the first command that was given, or NULL. */
 static const struct tool_option *command_of(const struct options *options)
 {
 	size_t i;
@@ -238,7 +241,7 @@ static bool can_be_skipped(const struct options *options, int err)
 				       err == -ESTALE);
 }
 
-/* With --all or --exe, a process without the name that is looked for is left out. */
+/* With --all or --exe, processes without the given name are left out. */
 static bool is_to_be_printed(const struct options *options, int status)
 {
 	return status == EXIT_SUCCESS ||
@@ -317,9 +320,9 @@ static int work(struct options *options, const struct tool_option *command,
 }
 
 /*
- * Whether each line of the input is to be answered before the next one is read:
- * whoever writes them may wait for the answers. What has to have all addresses
- * first, or more than one process, reads all lines first.
+ * A program that writes to a pipe may wait for the answer to each line, so answer it
+ * before reading the next one. Sorting, --compare, --bench and several processes need
+ * all addresses first.
  */
 static bool is_streamed(const struct options *options, const struct input *input)
 {

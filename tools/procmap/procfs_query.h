@@ -84,7 +84,7 @@ enum {
  * @runs: the number of runs of the benchmark.
  * @interval: the seconds between two snapshots.
  * @name: list the mappings with this name, or that match this pattern.
- * @match: how to compare with @name.
+ * @match: @name is a name or a pattern.
  */
 struct options {
 	unsigned int given;
@@ -108,13 +108,13 @@ struct options {
 	enum procmap_match match;
 };
 
-/* Whether one of these options was given. */
+/* Returns true if one of these options was given. */
 static inline bool given(const struct options *options, unsigned int bits)
 {
 	return options->given & bits;
 }
 
-/* Whether there may be several processes, so that each needs a heading. */
+/* Returns true if there may be several processes, so that each needs a heading. */
 static inline bool is_of_many(const struct options *options)
 {
 	return given(options, OPT_ALL | OPT_EXE);
@@ -131,12 +131,12 @@ enum {
 
 /**
  * struct tool_option - an option of the command line, or a command
- * @argp: how it is given, and its line in --help.
+ * @argp: its name, key and argument, and its line in --help.
  * @bit: its bit in options.given.
  * @takes: the options that it works with besides OPT_COMMON; 0: no rule of its own.
  * @needs: one of these has to be given, too; 0: no rule.
- * @flags: what it adds to options.flags.
- * @method: what it makes options.method.
+ * @flags: bits to add to options.flags.
+ * @method: the value for options.method, or PROCMAP_ANY_METHOD.
  * @parse: takes its argument, or NULL.
  * @work: of a command, work on a process. Returns an exit status or -errno. State for
  *	all processes is static, and stays until the program exits.
@@ -216,7 +216,7 @@ void report_skipped(size_t nr);
  * struct input - a file with addresses
  * @name: its name, for messages.
  * @file: the stream.
- * @is_pipe: whoever writes it may wait for the answers.
+ * @is_pipe: the writer may wait for the answers.
  * @has_address: an address was found.
  * @line: the number of lines that were read.
  * @text: the line that was read last.
@@ -245,8 +245,8 @@ int answer(const struct options *options, struct input *input);
 #define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
 
 /**
- * struct line_format - what is in the line of a mapping
- * @column: where names begin, if there is nothing else than in the text.
+ * struct line_format - the columns in the line of a mapping
+ * @column: the column of names in lines without other columns than the text has.
  * @rss: the resident part of each mapping is before the build ID, or NULL.
  * @build_id: the build ID is before the name.
  */
@@ -286,13 +286,13 @@ void free_rss(struct rss *rss);
 /* procfs_query_files.c */
 
 /**
- * struct file_visitor - what to do with the mapped files of a process
- * @want: the flags for what the library has to find out about a new file.
+ * struct file_visitor - functions that are called for the mapped files of a process
+ * @want: the flags that make the library examine a new file.
  * @begin: called before the first mapping; again if the process executes another
  *	program, whose mappings are visited then.
  * @visit: called for each mapping; returns whether its file is new.
- * @learn: called for mappings of new files, after all were visited, with what is
- *	wanted. Meanwhile, another file may have been mapped instead.
+ * @learn: called for mappings of new files, after all were visited, with the result
+ *	of @want. Meanwhile, another file may have been mapped instead.
  * @context: passed to these functions.
  */
 struct file_visitor {

@@ -10,7 +10,7 @@
 
 #define RUNS_MAX	1000000
 
-/* Those that are compared, and what the library takes by default. */
+/* The methods, and the default of the library. */
 #define NR_TIMED	(1 + NR_METHODS)
 
 /**
@@ -118,7 +118,7 @@ static double median_us(const uint64_t *sorted_ns, size_t nr)
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
 }
 
-/* How many times as long the text takes. */
+/* The time that the text takes, as a multiple of that of a method. */
 static double ratio_to_text(const struct options *options,
 			    const struct timing *timing,
 			    const struct timing *text)

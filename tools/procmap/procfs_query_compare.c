@@ -38,7 +38,7 @@ static struct comparison total;
  * @method: the method that is compared with the text.
  * @changed: the process changed its mappings meanwhile.
  * @options: the command line.
- * @json: where to write differences.
+ * @json: the stream of differences.
  * @lines: the differences that were written; compare() frees them.
  * @lines_size: the number of bytes in @lines.
  */

@@ -110,7 +110,10 @@ static bool begins_with(const char *name, const char *prefix)
 	return !strncmp(name, prefix, strlen(prefix));
 }
 
-/* Is this memory that the kernel keeps in a file which never was in a directory? */
+/*
+ * The kernel keeps some memory in files which never were in a directory. They look
+ * deleted, but no restart brings them back.
+ */
 static bool never_had_path(const char *name)
 {
 	static const char *const names[] = {

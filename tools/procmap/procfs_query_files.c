@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procfs_query: visit the mapped files of processes, and find out what takes a
- * system call for each file only of those that are new.
+ * procfs_query: visit the mapped files of processes. Build IDs and deletion take a
+ * system call for each file, so they are looked up only for files that are new.
  */
 #include "procfs_query.h"
 
 /**
  * struct file_walk - a walk over the mappings of a process
- * @visitor: what to do with each file.
- * @starts: where the mappings begin whose file is not known yet, in rising order.
+ * @visitor: the functions to call.
+ * @starts: the first addresses of mappings whose file is not known yet, rising.
  * @nr: the number of these.
  * @room: the number that @starts has room for.
  */

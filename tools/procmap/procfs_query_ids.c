@@ -110,7 +110,7 @@ static struct file *file_of(const struct procmap_mapping *vma)
 	new = need(malloc(sizeof(*new)));
 	*new = key;
 	new->first.name = NULL;
-	/* That of a file which is unmapped before it is asked for its ID. */
+	/* A file may be unmapped before its ID is read. */
 	new->first.build_id_size = -ENOENT;
 	need(tsearch(new, &ids.tree, by_file));
 	ids.files = need(reallocarray(ids.files, ids.nr + 1, sizeof(*ids.files)));
@@ -118,7 +118,7 @@ static struct file *file_of(const struct procmap_mapping *vma)
 	return new;
 }
 
-/* The last name is the most likely one. */
+/* Processes are often alike, so the last name is the most likely one. */
 static void add_name(struct file *file, const char *name)
 {
 	size_t i;
@@ -294,8 +294,8 @@ static void print_headings(FILE *out)
 }
 
 /*
- * Print as many processes as fit into the rest of the line, and the number of the others.
- * Whatever is not a terminal gets all of them.
+ * Print as many processes as fit into the rest of the line, and the number of the others:
+ * thousands may map a file. Pipes and files get all of them.
  */
 static void print_pids(const struct id *id, size_t column, FILE *out)
 {

@@ -6,8 +6,8 @@
 #include "procfs_query.h"
 
 /*
- * Where names begin on a terminal too narrow for the column of the text, and where
- * other columns than those of the text begin.
+ * Names begin in this column on a terminal too narrow for the column of the text, and
+ * so do columns that the text does not have.
  */
 #define NARROW_COLUMN		56
 
@@ -129,7 +129,7 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
  * struct printer - the state of printing mappings
  * @out: the stream.
  * @options: the command line.
- * @format: what is in the line of a mapping.
+ * @format: the columns in the line of a mapping.
  * @json: the state of JSON.
  * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */

@@ -6,7 +6,7 @@
  * struct resident - the resident part of a mapping
  * @start: the first address of the mapping.
  * @end: the first address past it.
- * @bytes: how much of it is resident.
+ * @bytes: the size of its resident part.
  */
 struct resident {
 	uint64_t start;
@@ -32,7 +32,7 @@ static void add_resident(struct rss *rss, const struct resident *resident)
 	rss->of[rss->nr++] = *resident;
 }
 
-/* The text may be large, so no sscanf(3): it looks for the end of it each time. */
+/* sscanf(3) looks for the end of the text each time, which takes long in a large one. */
 static struct rss *parse_smaps(const char *text)
 {
 	static const char field[] = "Rss:";

@@ -9,7 +9,7 @@
 /**
  * struct watcher - the state of printing changes
  * @options: the command line.
- * @format: what is in the line of a mapping.
+ * @format: the columns in the line of a mapping.
  * @out: the stream.
  * @when: the time of this look.
  */
@@ -173,7 +173,7 @@ static int follow(struct procmap *procmap, const struct options *options,
 		return err;
 	free(*program);
 	*program = program_of(options->pid);
-	/* That of another program cannot be refreshed. */
+	/* A snapshot of another program cannot be refreshed. */
 	procmap_snapshot_free(*now);
 	*now = NULL;
 	return refresh(procmap, options, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What programs on libprocmap share: memory, numbers, and text on standard output. On a
+ * Shared by programs on libprocmap: memory, numbers, and text on standard output. On a
  * terminal, use colours, shorten names to fit the line, and print no control characters.
  */
 #include "tool.h"
@@ -79,7 +79,7 @@ const char *quote(const char *text, size_t len)
 	return quoted;
 }
 
-/* Cut off what the kernel has appended to the path of a deleted file. */
+/* Cut off the remark of the kernel after the path of a deleted file. */
 void cut_deleted(char *path)
 {
 	const size_t len = strlen(path);
@@ -136,8 +136,8 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 }
 
 /*
- * What a terminal obeys, what changes the order in which it shows the rest, what ends a
- * line, and what is not seen.
+ * Characters that a terminal obeys, that change the order in which it shows others, that
+ * end a line, or that are not seen could make one name look like another.
  */
 bool is_control(uint32_t c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What programs on libprocmap share. */
+/* Shared by programs on libprocmap. */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -11,7 +11,7 @@
 
 #define EXIT_TROUBLE		2
 
-/* What the kernel appends to the path of a file that was deleted. */
+/* The kernel appends this to the path of a file that was deleted. */
 #define DELETED			" (deleted)"
 
 /* The longest duration. */
@@ -31,7 +31,7 @@ void cut_deleted(char *path);
 /**
  * struct output - output that is held back until all of it is known to be good
  * @file: the stream to write to.
- * @bytes: what was written; end_output() frees it.
+ * @bytes: the output so far; end_output() frees it.
  * @len: the number of bytes.
  */
 struct output {

@@ -52,7 +52,7 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 COMPILER = shutil.which("cc")
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
-# What a terminal obeys, or what changes the order in which it shows characters.
+# Characters that a terminal obeys, or that change the order of others.
 CONTROLS = "[\0-\t\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 # ISO 8601, with milliseconds and zone.
@@ -67,7 +67,7 @@ NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
 
 
 def has_ioctl(command):
-    """Whether the kernel has this ioctl: a size of 0 fails with another error."""
+    """Return whether the kernel has this ioctl: a size of 0 fails with another error."""
     with open("/proc/self/maps", "rb") as file:
         try:
             fcntl.ioctl(file, command, bytes(command >> 16 & 0x3fff))
@@ -90,7 +90,7 @@ needs_root = unittest.skipUnless(os.geteuid() == 0, "not root")
 
 
 def is_in_chroot():
-    """Whether names in another mount namespace begin above the root of this process."""
+    """Return whether names in other mount namespaces begin above the root."""
     try:
         return not os.path.samestat(os.stat("/proc/1/root/"), os.stat("/"))
     except PermissionError:
@@ -110,7 +110,7 @@ def as_text(raw):
 
 
 def schema():
-    """What validates a JSON document; it has to be a schema itself."""
+    """Return the validator of JSON documents; the schema has to be valid itself."""
     with open(f"{SOURCES}/procfs_query.schema.json", encoding="ascii") as file:
         rules = json.load(file)
     jsonschema.Draft202012Validator.check_schema(rules)
@@ -232,7 +232,7 @@ def lookups(pid):
 
 
 class Sum:
-    """What --sum prints of the mappings of one file, or of all."""
+    """The line of --sum for the mappings of one file, or of all."""
 
     def __init__(self, vma=None):
         self.vma = vma
@@ -423,40 +423,25 @@ def be_actor(program):
             os.execv(program, [program])
 
 
-# What be_mapper() does with a file after mapping it, and whether it is deleted then.
+# The fates of files that be_mapper() maps, and whether the file is deleted then; the
+# tests of the library have more of them.
 FATES = {
     "kept": False,
     "kept (deleted)": False,
-    "overwritten": False,
-    "renamed": False,
     "replaced": True,
     "replaced (deleted)": True,
-    "replaced twice": True,
-    "deleted": True,
     "deleted new\nline": True,
-    "created again": True,
 }
 
 
 def meet_fate(path, fate, content):
-    """Let a file meet its fate, as an upgrade by dpkg or an editor would."""
-    def write(name):
-        with open(name, "wb") as file:
-            file.write(content)
-
+    """Let a file meet its fate, as an upgrade by dpkg would."""
     if fate.startswith("replaced"):
-        for _ in range(2 if "twice" in fate else 1):
-            write(f"{path}.new")
-            os.rename(f"{path}.new", path)
-    elif fate == "overwritten":
-        with open(path, "r+b") as file:
+        with open(f"{path}.new", "wb") as file:
             file.write(content)
-    elif fate == "renamed":
-        os.rename(path, f"{path} to")
-    elif not fate.startswith("kept"):
+        os.rename(f"{path}.new", path)
+    elif fate.startswith("deleted"):
         os.unlink(path)
-        if fate == "created again":
-            write(path)
 
 
 def be_mapper(top, library):
@@ -597,7 +582,7 @@ ERRORS = (
      (NO_COPY,)),
 )
 
-# What does not work with each option.
+# Options that do not work with each option.
 REFUSED_TOGETHER = {
     "--interval=1": "--all --exe=cat --maps-file=x --name=x --compare --bench=2 --rss",
     "--compare": "--maps-file=x --name=x --bench=2 --rss --query --scan --text",
@@ -1921,7 +1906,7 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @staticmethod
     def build_ids_by_readelf(*pids):
-        """What readelf says of mapped files: the rows by ID, and files without one."""
+        """Return the rows of --build-ids by readelf, and the files without an ID."""
         rows, without = {}, set()
         for pid in pids:
             for vma in filter(Vma.has_file, maps(pid)):
@@ -1970,7 +1955,7 @@ class ProcfsQueryTest(unittest.TestCase):
         return path
 
     def build_id_lines(self, *args):
-        """What --build-ids prints of each build ID of all processes."""
+        """Run --build-ids; return the number, paths and processes of each ID."""
         heading, *lines = lines_of(self.run_tool("--all", "--build-ids", *args,
                                                  of=None))
         self.assertRegex(heading, "^build ID +processes  paths  PIDs$")
