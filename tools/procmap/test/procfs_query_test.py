@@ -582,6 +582,38 @@ ERRORS = (
      (NO_COPY,)),
 )
 
+
+def named(pattern):
+    return lambda vma: re.fullmatch(pattern, vma.name)
+
+
+# Each is a test: its name; what is listed; and, with each method, in text and in JSON,
+# which mappings of the process it has. There is at least one, or the status is 1.
+LISTS = (
+    ("list_is_that_of_the_text", "plain --list", lambda vma: True),
+    ("list_of_odd_mappings_is_that_of_the_text", "odd --list", lambda vma: True),
+    *((f"filter_{name[2:].replace('-', '_')}", f"odd --list {name}", has)
+      for name, has in FILTERS.items()),
+    ("filters_are_all_applied", "odd --list --readable --writable --file-backed",
+     lambda vma: "rw" in vma.permissions and vma.has_file()),
+    ("empty_list_is_exit_status_1", "plain --list --shared --executable", None),
+    ("name_is_a_path", "plain --name {tmp}/cat", named(".*/cat")),
+    ("name_passes_filters", "plain -n {tmp}/cat --executable",
+     lambda vma: "x" in vma.permissions and vma.name.endswith("/cat")),
+    ("name_has_brackets", "plain --name [stack]", named(r"\[stack\]")),
+    ("pattern_has_brackets", "plain --name '[st*]'", named(r"\[st.*\]")),
+    ("pattern_has_sets", "plain --name '*[/][c]a[t]'", named(".*/cat")),
+    ("pattern_matches_slashes", "odd --name '*/odd/*'", named(".*/odd/.*")),
+    ("pattern_has_ranges", "odd --name '*/id-of-[0-9]*'", named(".*/id-of-[0-9].*")),
+    ("name_is_without_deleted", "odd -n {tmp}/odd/deleted",
+     named(r".*/deleted \(deleted\)")),
+    ("pattern_is_without_deleted", "odd -n '*/deleted'", named(r".*/deleted \(deleted\)")),
+    ("name_is_that_of_a_memfd", "odd -n 'a memfd'", named(r"/memfd:a memfd \(deleted\)")),
+    ("name_is_complete", "plain --name cat", None),
+    ("pattern_is_complete", "plain --name '*cat?'", None),
+    ("name_has_no_blank_at_its_end", "plain --name '{tmp}/cat '", None),
+)
+
 # Options that do not work with each option.
 REFUSED_TOGETHER = {
     "--interval=1": "--all --exe=cat --maps-file=x --name=x --compare --bench=2 --rss",
@@ -835,17 +867,9 @@ class ProcfsQueryTest(unittest.TestCase):
 
     @needs_root
     def test_without_proc_it_says_to_mount_it(self):
-        libc = ctypes.CDLL(None)
-        newns, private, detach = 0x20000, 0x44000, 2
-
-        def unmount():
-            assert not libc.unshare(newns)
-            assert not libc.mount(None, b"/", None, ctypes.c_ulong(private), None)
-            assert not libc.umount2(b"/proc", detach)
-
         for args in ("-p", "1"), ("-p", "self"), ("--all",), ("-e", "cat"):
             self.refused("/proc is not mounted: use mount -t proc none /proc", *args,
-                         "--list", of=None, preexec_fn=unmount)
+                         "--list", of=None, **self.with_files({"/proc": None}))
 
     @needs_root
     @needs("unshare")
@@ -1042,52 +1066,11 @@ class ProcfsQueryTest(unittest.TestCase):
         self.prints([f"{code.start:#018x} {code.offset:#018x} {code.name}",
                      f"  {code.line}", f"{1:#018x} not mapped"], "-v", f"{code.start:x}", "1")
 
-    def test_lists_as_the_text(self):
-        for pid in self.plain, self.odd:
-            self.prints(map_lines(pid), "--list", of=pid)
-
-    def test_filters_list(self):
-        several = ("--readable", "--writable", "--file-backed")
-        for filters in *((name,) for name in FILTERS), several:
-            expected = filtered(self.odd, *filters)
-            self.assertTrue(expected)
-            self.prints(expected, "--list", *filters, of="odd")
-
     def test_filters_addresses(self):
         code, data = self.code, self.data
         self.prints([f"{code.start:#018x} {code.offset:#018x} {self.cat}",
                      f"{data.start:#018x} not mapped"],
                     "--executable", f"{code.start:x}", f"{data.start:x}")
-
-    def test_empty_list_is_exit_status_1(self):
-        self.prints([], "--list", "--shared", "--executable", status=1)
-
-    @needs("readelf")
-    def test_name_finds_a_name_or_a_pattern(self):
-        lines = {pid: [(vma.name, vma.line) for vma in maps(pid)]
-                 for pid in (self.plain, self.odd)}
-        for pid, name, pattern in (
-                (self.plain, self.cat, re.escape(self.cat)),
-                (self.plain, "[stack]", None), (self.plain, "[st*]", r"\[st.*\]"),
-                (self.plain, "*[/][c]a[t]", ".*/cat"), (self.odd, "*/odd/*", ".*/odd/.*"),
-                (self.odd, "*/id-of-[0-9]*", ".*/id-of-[0-9].*"),
-                (self.odd, f"{self.tmp}/odd/deleted", ".*/deleted \\(deleted\\)"),
-                (self.odd, "*/deleted", ".*/deleted \\(deleted\\)"),
-                (self.odd, "a memfd", "/memfd:a memfd \\(deleted\\)")):
-            expected = [line for found, line in lines[pid]
-                        if (re.fullmatch(pattern, found) if pattern else found == name)]
-            self.assertTrue(expected, name)
-            self.prints(expected, "--name", name, of=pid)
-        code = self.code
-        self.prints([code.line_with(f"{build_id_of(self.cat)} ")], "-n", self.cat, "-B",
-                    "--executable")
-        found = self.run_json("--name", self.cat, "--executable", "-T")
-        self.assertEqual(found["vmas"], [code.json("-T")])
-        for name in os.path.basename(self.cat), "*cat?", f"{self.cat} ":
-            self.prints([], "--name", name, status=1)
-            self.assertEqual(self.run_json("--name", name, status=1)["vmas"], [])
-        self.refused("'' is not a name: give that of a mapping, or a pattern",
-                     "--name", "")
 
     def test_name_in_all_processes(self):
         expected = {pid: [f"{pid}: {program_of(pid)}",
@@ -1106,12 +1089,6 @@ class ProcfsQueryTest(unittest.TestCase):
             for name in ("with space ", r"new\012line", "b\udcffyte", '"quote\\back',
                          "deleted (deleted)"):
                 self.assertIn(f" {self.tmp}/odd/{name}\n", out)
-
-    def test_name_longer_than_path_max(self):
-        for method in METHODS:
-            out = self.run_tool(method, "--list", of="odd")
-            self.assertTrue(any(len(line) > 4200 and "/long-x" in line
-                                for line in lines_of(out)))
 
     @needs("readelf")
     def test_build_ids_are_those_of_readelf(self):
@@ -1173,21 +1150,15 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertRegex(out, r"(?m)^  build IDs +0$")
             self.assertRegex(out, r"(?m)^  unreadable files +1$")
 
-    def test_json_is_what_the_text_says(self):
+    def test_json_of_addresses_is_what_the_text_says(self):
         vmas = maps(self.odd)
         starts = self.write("starts", "\n".join(["1"] + [f"{vma.start:x}"
                                                          for vma in vmas]))
-        self.assertTrue(any("\\012" in vma.name for vma in vmas))
-        self.assertTrue(any("name_hex" in vma.json_name() for vma in vmas))
         for method, name in METHODS.items():
-            head = {"pid": self.odd, "method": name}
-            self.assertEqual(self.run_json(method, "--list", of="odd"),
-                             head | {"vmas": [vma.json(method) for vma in vmas]})
-            self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"),
-                             head | {"addresses": [{"address": "0x1", "mapped": False,
-                                                    "offset": None, "name": None,
-                                                    "vma": None}]
-                                     + [vma.json_lookup(method) for vma in vmas]})
+            self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"), {
+                "pid": self.odd, "method": name, "addresses": [
+                    {"address": "0x1", "mapped": False, "offset": None, "name": None,
+                     "vma": None}, *(vma.json_lookup(method) for vma in vmas)]})
 
     @needs("readelf")
     def test_json_has_build_ids(self):
@@ -1201,8 +1172,8 @@ class ProcfsQueryTest(unittest.TestCase):
         """Start a process that acts on command, and the tool to watch it."""
         actor = self.start(sys.executable, __file__, "--actor", program or self.cat)
         watcher = subprocess.Popen(self.argv(("--list", "-i", "0.05", *args),
-                                             actor.pid), stdin=PIPE, stdout=stdout, stderr=DEVNULL,
-                                   env=os.environ | env)
+                                             actor.pid), stdin=PIPE, stdout=stdout,
+                                   stderr=DEVNULL, env=os.environ | env)
         self.addCleanup(stop, watcher)
         return actor, watcher, (as_text(line) for line in watcher.stdout or ())
 
@@ -1547,62 +1518,52 @@ class ProcfsQueryTest(unittest.TestCase):
         # Processes come and go.
         self.wait_until(is_same_number)
 
+    def finds(self, expected, *args, **options):
+        """Run the tool, which has to find exactly these processes."""
+        found = by_process(self.run_tool(*args, "-l", "--executable", of=None, **options))
+        self.assertEqual(list(found), sorted(expected))
+
     @needs_root
     def test_user_selects_processes(self):
         target = self.start(self.cat, user=12345, group=12345, extra_groups=[]).pid
-        for option in ("--user", "12345"), ("-u12345",):
-            self.assertEqual(list(by_process(self.run_tool("--all", *option, "--list",
-                                                           of=None))), [target])
         nobody = self.start(self.cat, **NOBODY).pid
-        for program, expected in (self.cat, [nobody]), ("no such program", []):
-            args = "--exe", program, "--user", "nobody", "--list", "--executable"
-            if expected:
-                self.assertEqual(list(by_process(self.run_tool(*args, of=None))),
-                                 expected)
-            else:
-                self.refused(f"found no process running {program} of user nobody "
-                             f"{NOT_FOUND}", *args, of=None)
-        found = by_process(self.run_tool("--all", "--user", "root", "--list",
-                                         "--executable", of=None))
-        self.assertIn(self.plain, found)
-        self.assertNotIn(nobody, found)
-        for bad in "", "no-such-user", "12x", "4294967295", "-1":
-            self.refused(f"'{bad}' is no user: give a name or a user ID", "--all",
-                         "--list", "--user", bad, of=None)
+        self.finds([target], "--all", "--user", "12345")
+        self.finds([target], "--all", "-u12345")
+        self.finds([nobody], "--exe", self.cat, "--user", "nobody")
+        self.finds([self.plain], "--exe", self.cat, "--user", "root")
+        self.refused("found no process running no such program of user nobody "
+                     f"{NOT_FOUND}", "-e", "no such program", "-u", "nobody", "-l",
+                     of=None)
 
-    def with_groups(self, groups):
-        """In the tool, the test's own processes have these control groups."""
-        paths = [(self.write(f"cgroup-{pid}", content).encode(),
-                  f"/proc/{pid}/cgroup".encode()) for pid, content in groups.items()]
+    def with_files(self, files):
+        """For subprocess: these files have other contents, or are unmounted if None."""
+        paths = [(path.encode(), None if content is None else self.write(
+            f"as{path.replace('/', '-')}", content).encode())
+            for path, content in files.items()]
         libc = ctypes.CDLL(None)
-        newns, bind, private = 0x20000, 0x1000, 0x44000
+        newns, bind, private, detach = 0x20000, 0x1000, 0x44000, 2
 
         def mount():
             assert not libc.unshare(newns)
             assert not libc.mount(None, b"/", None, ctypes.c_ulong(private), None)
-            for path, at in paths:
-                assert not libc.mount(path, at, None, ctypes.c_ulong(bind), None)
+            for at, path in paths:
+                assert not (libc.mount(path, at, None, ctypes.c_ulong(bind), None)
+                            if path else libc.umount2(at, detach))
         return {"preexec_fn": mount}
 
     @needs_root
     def test_unit_selects_processes(self):
-        units = self.with_groups({
-            self.plain: "0::/test.slice/procmap@1.service\n",
-            self.odd: "3:cpu:/\n0::/test.slice/procmap@2.service/below\n"})
+        units = self.with_files({
+            f"/proc/{self.plain}/cgroup": "0::/test.slice/procmap@1.service\n",
+            f"/proc/{self.odd}/cgroup":
+            "3:cpu:/\n0::/test.slice/procmap@2.service/below\n"})
         for unit, expected in (("procmap@1.service", [self.plain]),
                                ("procmap@1", [self.plain]), ("procmap@2", [self.odd]),
-                               ("test.slice", [self.plain, self.odd]),
-                               ("map@1", []), ("procmap@", []), ("below", [])):
-            args = "--all", "--unit", unit, "--list", "--executable"
-            if expected:
-                found = by_process(self.run_tool(*args, of=None, **units))
-                self.assertEqual(sorted(found), sorted(expected))
-            else:
-                self.refused(f"found no process in unit {unit}.service {NOT_FOUND}",
-                             *args, of=None, **units)
-        for bad in "", "a/b":
-            self.refused(f"'{bad}' is not a unit: give a name such as ssh.service",
-                         "--all", "--list", "--unit", bad, of=None)
+                               ("test.slice", [self.plain, self.odd])):
+            self.finds(expected, "--all", "--unit", unit, **units)
+        for unit in "map@1", "procmap@", "below":
+            self.refused(f"found no process in unit {unit}.service {NOT_FOUND}",
+                         "--all", "--unit", unit, "-l", of=None, **units)
 
     def test_maps_file_is_read_as_the_process(self):
         for pid in self.plain, self.odd:
@@ -1664,19 +1625,14 @@ class ProcfsQueryTest(unittest.TestCase):
         name = f"unique {os.path.basename(self.tmp)}"
         path = shutil.copy(self.cat, f"{self.tmp}/{name}")
         target = self.start(path).pid
-        self.assertEqual(self.run_tool("--exe", name, "--list", "--executable",
-                                       of=None).split("\n")[0], f"{target}: {path}")
+        self.finds([target], "--exe", name)
+        self.refused(f"found no process running unique {NOT_FOUND}", "-e", "unique",
+                     "--list", of=None)
         os.unlink(path)
         out = self.run_tool("-e", path, "--list", of=None)
         self.assertEqual(lines_of(out), [f"{target}: {path}"] + map_lines(target))
         self.run_tool("-e", name, "--list", "--shared", "--executable", status=1,
                       of=None)
-        self.refused(f"found no process running unique {NOT_FOUND}", "-e", "unique",
-                     "--list", of=None)
-        self.refused(f"found no process running ./cat {NOT_FOUND}", "-e", "./cat",
-                     "--list", of=None)
-        self.refused("'' is not a program: give its name, or its path", "-e", "",
-                     "--list", of=None)
 
     def test_program_cannot_forge_a_heading(self):
         path = f"{self.tmp}/forged\n1: /sbin/init"
@@ -1819,12 +1775,6 @@ class ProcfsQueryTest(unittest.TestCase):
                                   [*self.deleted_by_test(top), kept])
             self.assertNotIn(outside.pid, found)
 
-    def with_fake(self, name, content, pid):
-        """The command line of --deleted if this file in /proc has this content."""
-        script = 'mount --bind "$0" "/proc/$1" && shift && exec "$@"'
-        return ["unshare", "--mount", "sh", "-c", script, self.write(name, content),
-                f"{pid}/{name}", self.tool, "--deleted", "-p", str(pid)]
-
     @needs_root
     @needs("unshare")
     def test_deleted_knows_memory_without_path_by_its_name(self):
@@ -1836,18 +1786,15 @@ class ProcfsQueryTest(unittest.TestCase):
         names = [f"{name} (deleted)" for name in files + memory] + ["/dmabuf:name"]
         text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-xp 00000000 00:01 {i + 1} "
                        f"{name}\n" for i, name in enumerate(names))
-        self.last_run = self.with_fake("maps", text, self.plain) + ["-T", "--json"]
-        out = subprocess.check_output(self.last_run, text=True)
-        self.assertEqual([json.loads(line)["file"] for line in lines_of(out)],
-                         list(files))
+        self.assertEqual(self.deleted_files("-T", of=self.plain, **self.with_files(
+            {f"/proc/{self.plain}/maps": text})), {self.plain: list(files)})
 
     def deleted_row(self, pid, cgroup):
         """The row of the only file, and its object, with this cgroup."""
-        self.last_run = self.with_fake("cgroup", cgroup, pid)
-        heading, row = lines_of(subprocess.check_output(self.last_run, text=True))
+        options = {"of": pid, **self.with_files({f"/proc/{pid}/cgroup": cgroup})}
+        heading, row = lines_of(self.run_tool("--deleted", **options))
         self.assertRegex(heading, "^ +pid user +unit or container +program +file$")
-        out = subprocess.check_output([*self.last_run, "--json"], text=True)
-        return row, self.valid(out)
+        return row, self.run_json("--deleted", **options)
 
     @needs_root
     @not_in_chroot
@@ -2217,6 +2164,23 @@ def test_of_error(name, message, command_line, values):
     setattr(ProcfsQueryTest, f"test_{name}", test)
 
 
+def test_of_list(name, command_line, has):
+    """Make a test of a line of LISTS."""
+    def test(self):
+        of, *args = shlex.split(command_line.format(tmp=self.tmp))
+        vmas = [vma for vma in maps(getattr(self, of)) if has and has(vma)]
+        self.assertEqual(bool(vmas), bool(has))
+        status = 0 if vmas else 1
+        self.prints([vma.line for vma in vmas], *args, of=of, status=status)
+        for method, name in METHODS.items():
+            self.assertEqual(self.run_json(method, *args, of=of, status=status), {
+                "pid": getattr(self, of), "method": name,
+                "vmas": [vma.json(method) for vma in vmas]})
+    setattr(ProcfsQueryTest, f"test_{name}", test)
+
+
+for case in LISTS:
+    test_of_list(*case)
 for error in ERRORS:
     test_of_error(*error)
 
