@@ -16,6 +16,6 @@ tool_queries() {
 
 export PROCMAP_TEST_MAPPINGS=6000
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
-stock_kernel "$release" "${tests[@]}" lib64/procmap-test
+stock_kernel "$release" "${tests[@]}"
 check "the tool queries" tool_queries
 done_testing

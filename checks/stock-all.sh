@@ -1,6 +1,6 @@
 #!/bin/bash
 # stock-all: the newest and the oldest of Debian's kernels of each flavour, and the
-# peer, with 60,000 VMAs; and the module's lifetimes.
+# peer, with 60,000 VMAs; the module's lifetimes; and on arm64 the library, too.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -16,4 +16,13 @@ kernel_is_built debug
 check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 lifetimes 64 "stock:$(newest_release)" "$(newest_release)" 1000
 lifetimes 64 debug "$(debug_release)" 1000
+
+check "the programs are built for arm64" "$ROOT/scripts/programs" arm64
+use_arm64
+programs=$BUILD/programs-arm64
+for version in '' "$(base_fact PEER | sed 's/-.*/-/')"; do
+	release=$(cat "$("$ROOT/scripts/stock" "${version}cloud-arm64")/release")
+	stock_kernel "$release" lib64/procmap-test
+	lifetimes 64 "stock:$release" "$release" 30
+done
 done_testing

@@ -319,6 +319,15 @@ hold_module() {
 	printf '%s\n' "$BUILD/hold/$2/procmap_hold.ko"
 }
 
+# Print the directory of the headers of a release.
+headers_of() {
+	case $1 in
+	*-arm64) "$ROOT/scripts/arm64" "$1" ;;
+	*-amd64) printf '%s\n' "/lib/modules/$1/build" ;;
+	*) printf '%s\n' "$WORK/kernel/debug" ;;
+	esac
+}
+
 # The newest of Debian's kernels, of the flavour that boots fastest.
 newest_release() {
 	"$ROOT/scripts/live" -l "$(flavour)" | tail -n 1
@@ -344,12 +353,11 @@ all_programs() {
 #
 #	stock_kernel RELEASE DIRECTORY/PROGRAM…
 stock_kernel() {
-	local release=$1 headers=/lib/modules/$1/build
+	local release=$1
 	shift
-	[[ $release != *-arm64 ]] || headers=$("$ROOT/scripts/arm64" "$release")
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
-	check "procmap_hold for $release" hold_module "$headers" "$release"
+	check "procmap_hold for $release" hold_module "$(headers_of "$release")" "$release"
 	# Emulated, few samples a second can be unwound.
 	export PROCMAP_TEST_FREQUENCY=99 PROCMAP_TEST_SPIN=30000
 	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
@@ -360,10 +368,8 @@ stock_kernel() {
 # The module's own test, in bits $1: it is loaded and unloaded $4 times under load, on
 # the kernel $2 of release $3.
 lifetimes() {
-	local headers=/lib/modules/$3/build
-	[ "$2" != debug ] || headers=$WORK/kernel/debug
 	check "procmap_rival for $3" \
-		test_module "$ROOT/live/test/rival" "$headers" "rival/$3"
+		test_module "$ROOT/live/test/rival" "$(headers_of "$3")" "rival/$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
 		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
 		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" -- "live/procmap-query-live-$1"
