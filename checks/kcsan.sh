@@ -28,6 +28,7 @@ report_of() {
 race_of_the_ioctls_is_found() {
 	expect 125 report_of passes
 	expect 0 report_of mas_walk
+	expect 0 report_of d_path
 }
 
 kernel_is_built kcsan
