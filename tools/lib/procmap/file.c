@@ -21,28 +21,31 @@
 
 /*
  * On btrfs and overlayfs, stat(2) returns another device or inode than the maps
- * file shows. So map the file and look it up in our own maps file.
+ * file shows. So map the file and look it up in our own maps file. Returns 0, or
+ * -ESTALE if it is another file.
  */
-static bool is_seen_as(const struct procmap *procmap, int fd,
-		       const struct procmap_mapping *mapping)
+static int check_seen_as(const struct procmap *procmap, int fd,
+			 const struct procmap_mapping *mapping)
 {
 	const enum procmap_method method = procmap->method == PROCMAP_BY_TEXT ?
 					   PROCMAP_BY_TEXT : PROCMAP_ANY_METHOD;
 	const struct procmap_mapping *mapped;
 	struct procmap *self;
-	bool same = false;
 	void *page;
+	int err;
 
 	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
-		return false;
-	if (!procmap_open_self(method, &self)) {
-		same = !procmap_find(self, (uintptr_t)page, 0, &mapped) &&
-		       same_file(mapped, mapping);
+		return -errno;
+	err = procmap_open_self(method, &self);
+	if (!err) {
+		err = procmap_find(self, (uintptr_t)page, 0, &mapped);
+		if (!err && !same_file(mapped, mapping))
+			err = -ESTALE;
 		procmap_close(self);
 	}
 	munmap(page, 1);
-	return same;
+	return err;
 }
 
 static bool is_stat_of(const struct stat *stat,
@@ -53,14 +56,15 @@ static bool is_stat_of(const struct stat *stat,
 	       minor(stat->st_dev) == mapping->dev_minor;
 }
 
-static bool is_file_of(const struct procmap *procmap, int fd,
-		       const struct procmap_mapping *mapping)
+/* Returns 0, or -ESTALE if it is another file. */
+static int check_file_of(const struct procmap *procmap, int fd,
+			 const struct procmap_mapping *mapping)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat))
-		return false;
-	return is_stat_of(&stat, mapping) || is_seen_as(procmap, fd, mapping);
+		return -errno;
+	return is_stat_of(&stat, mapping) ? 0 : check_seen_as(procmap, fd, mapping);
 }
 
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */
@@ -89,13 +93,16 @@ static int open_below(const struct procmap *procmap, const char *path)
 static int open_path(struct procmap *procmap, const char *path,
 		     const struct procmap_mapping *mapping)
 {
-	int fd = open_below(procmap, path);
+	const int fd = open_below(procmap, path);
+	int err;
 
-	if (fd >= 0 && !is_file_of(procmap, fd, mapping)) {
-		close(fd);
-		fd = -ESTALE;
-	}
-	return fd;
+	if (fd < 0)
+		return fd;
+	err = check_file_of(procmap, fd, mapping);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 /* If it @is_new, the mapping was found a moment ago: it need not be compared. */
