@@ -1536,19 +1536,20 @@ class ProcfsQueryTest(unittest.TestCase):
                      of=None)
 
     def with_files(self, files):
-        """For subprocess: these files have other contents, or are unmounted if None."""
-        paths = [(path.encode(), None if content is None else self.write(
+        """For subprocess: these files have other contents, or are empty directories if
+        None."""
+        empty = tempfile.mkdtemp(dir=self.tmp)
+        paths = [(path.encode(), empty.encode() if content is None else self.write(
             f"as{path.replace('/', '-')}", content).encode())
             for path, content in files.items()]
         libc = ctypes.CDLL(None)
-        newns, bind, private, detach = 0x20000, 0x1000, 0x44000, 2
+        newns, bind, private = 0x20000, 0x1000, 0x44000
 
         def mount():
             assert not libc.unshare(newns)
             assert not libc.mount(None, b"/", None, ctypes.c_ulong(private), None)
             for at, path in paths:
-                assert not (libc.mount(path, at, None, ctypes.c_ulong(bind), None)
-                            if path else libc.umount2(at, detach))
+                assert not libc.mount(path, at, None, ctypes.c_ulong(bind), None)
         return {"preexec_fn": mount}
 
     @needs_root
