@@ -770,7 +770,7 @@ static struct forks {
 	atomic_uint nr;
 } *forks;
 
-/* Fork children that exit at once. */
+/* Fork children that exit at once; now and then one that a slow kernel can walk. */
 static int fork_on(int control)
 {
 	pid_t pid;
@@ -778,8 +778,10 @@ static int fork_on(int control)
 	(void)control;
 	for (;;) {
 		pid = fork();
-		if (!pid)
+		if (!pid) {
+			usleep(forks->nr % 32 ? 0 : 200000);
 			_exit(0);
+		}
 		if (pid < 0)
 			return 1;
 		forks->newborn = pid;
