@@ -33,7 +33,8 @@ user_space_is_warning_free() {
 		for bits in 64 32; do
 			for source in proc/procmap-*.c \
 				"$ROOT"/live/test/*.c "$ROOT"/tools/testing/selftests/x86/*.c; do
-				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc -I x86 "$source" ||
+				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc \
+					-I "$ROOT/tools/testing/selftests/x86" "$source" ||
 					echo "$source: error:"
 			done
 		done
