@@ -145,7 +145,10 @@ uprobes_module_of() {
 # show of seq_operations, name of vm_operations_struct, and read_iter of file_operations.
 indirect_calls() {
 	objdump -dr --no-show-raw-insn "$1" | awk '
-		/^[0-9a-f]+ <.*>:$/ { name = substr($2, 2, length($2) - 3) }
+		/^[0-9a-f]+ <.*>:$/ {
+			name = substr($2, 2, length($2) - 3)
+			sub(/\..*/, "", name)	# a clone of the function
+		}
 		/__x86_indirect_thunk|(call|jmp) +\*/ { print name }'
 }
 
