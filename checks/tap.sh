@@ -319,6 +319,13 @@ hold_module() {
 	printf '%s\n' "$BUILD/hold/$2/procmap_hold.ko"
 }
 
+# Build the module that uses the open method beside the live module, for a release, and
+# print its path.
+rival_module() {
+	test_module "$ROOT/live/test/rival" "$(headers_of "$1")" "rival/$1"
+	printf '%s\n' "$BUILD/rival/$1/procmap_rival.ko"
+}
+
 # Print the directory of the headers of a release.
 headers_of() {
 	case $1 in
@@ -368,8 +375,7 @@ stock_kernel() {
 # The module's own test, in bits $1: it is loaded and unloaded $4 times under load, on
 # the kernel $2 of release $3.
 lifetimes() {
-	check "procmap_rival for $3" \
-		test_module "$ROOT/live/test/rival" "$(headers_of "$3")" "rival/$3"
+	check "procmap_rival for $3" rival_module "$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
 		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
 		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" -- "live/procmap-query-live-$1"

@@ -25,15 +25,24 @@
 
 static int ko = -1;
 
+static inline int load_module(int fd, const char *parameters)
+{
+	return syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
+}
+
 static inline int load(void)
 {
-	return syscall(SYS_finit_module, ko, LIVE_PARAMETERS, 0) ? -errno : 0;
+	return load_module(ko, LIVE_PARAMETERS);
+}
+
+static inline int unload_module(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
 }
 
 static inline int unload(void)
 {
-	return syscall(SYS_delete_module, LIVE_MODULE, O_NONBLOCK) ?
-		       -errno : 0;
+	return unload_module(LIVE_MODULE);
 }
 
 static inline int read_number(const char *path)

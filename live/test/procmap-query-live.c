@@ -11,74 +11,18 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <time.h>
 
 #include "../kselftest_harness.h"
 #include "../proc/procmap-query.h"
 #include "../proc/procmap-race.h"
 #include "../proc/procmap-scan.h"
 
-#define MODULE		"/sys/module/procmap_query"
+#define LIVE_MODULE	"procmap_query"
+#define LIVE_KO		"PROCMAP_QUERY_KO"
+#define LIVE_PARAMETERS	"scan=1"
+#include "live-module.h"
+
 #define TEXT_SIZE	(64u << 10)
-
-/* Seconds for a process to close its file. */
-#define UNLOAD_MAX	30
-
-static int load_file(const char *variable, const char *parameters)
-{
-	const char *path = getenv(variable);
-	int fd, err;
-
-	if (!path)
-		ksft_exit_skip("%s is not set\n", variable);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	err = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
-	close(fd);
-	return err;
-}
-
-static int load(void)
-{
-	return load_file("PROCMAP_QUERY_KO", "scan=1");
-}
-
-static int unload_module(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-}
-
-static int unload(void)
-{
-	return unload_module("procmap_query");
-}
-
-/* Try again while the module is in use: a process may be about to close a file. */
-static int unload_and_wait(void)
-{
-	const time_t end = time(NULL) + UNLOAD_MAX;
-	int err;
-
-	while ((err = unload()) == -EAGAIN && time(NULL) < end)
-		sched_yield();
-	return err;
-}
-
-static bool is_loaded(void)
-{
-	return !access(MODULE, F_OK);
-}
-
-static int references(void)
-{
-	FILE *file = fopen(MODULE "/refcnt", "re");
-	int number = -1;
-
-	if (file && fscanf(file, "%d", &number) != 1)
-		number = -1;
-	if (file)
-		fclose(file);
-	return number;
-}
 
 /*
  * Scan and query the mapping at an address. Without the module, no kernel has the
@@ -145,8 +89,6 @@ FIXTURE(live)
 
 FIXTURE_SETUP(live)
 {
-	if (geteuid())
-		SKIP(return, "only root can load a module");
 	ASSERT_FALSE(is_loaded());
 	ASSERT_TRUE(start_child(&self->still, keep_still, NULL));
 }
@@ -208,16 +150,23 @@ TEST_F(live, ftrace_that_is_off_refuses_it)
 
 static int load_rival(const char *how)
 {
+	const char *const path = getenv("PROCMAP_RIVAL_KO");
 	char parameters[32];
+	int fd, err;
 
+	if (!path)
+		ksft_exit_skip("PROCMAP_RIVAL_KO is not set\n");
 	snprintf(parameters, sizeof(parameters), "how=%s", how);
-	return load_file("PROCMAP_RIVAL_KO", parameters);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = load_module(fd, parameters);
+	close(fd);
+	return err;
 }
 
 /* Livepatch lets the module go a moment after the patch is disabled. */
 static int unload_rival(void)
 {
-	const time_t end = time(NULL) + UNLOAD_MAX;
+	const time_t end = time(NULL) + TRANSITION_MAX;
 	int err;
 
 	do {
