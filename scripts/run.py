@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""In the guest of scripts/run: resolve addresses by query and by text, and compare.
+
+run.py TOOL prints where the results differ, and the time of both in microseconds.
+"""
+import json
+import mmap
+import os
+import platform
+import subprocess
+import sys
+import time
+
+RUNS = 50
+MODULES = "ssl sqlite3 ctypes decimal lzma bz2 zlib curses readline socket".split()
+
+
+def file_mappings():
+    """The (start, end) of each mapping of a file."""
+    with open("/proc/self/maps") as maps:
+        lines = [line.split() for line in maps]
+    return [tuple(int(x, 16) for x in line[0].split("-"))
+            for line in lines if len(line) > 5 and line[5][0] == "/"]
+
+
+def load_modules():
+    for name in MODULES:
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+
+
+def be_target(nr_mappings):
+    """Map at least so many, print addresses, and map and unmap a page while asked to."""
+    load_modules()
+    kept = [mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | (i % 2 and mmap.PROT_WRITE))
+            for i in range(nr_mappings)]
+    mappings = file_mappings()
+    with open("/proc/self/maps") as maps:
+        nr = len(maps.readlines())
+    addresses = []
+    for i in range(300):
+        start, end = mappings[i % len(mappings)]
+        addresses.append(f"{start + i * 7919 % (end - start):x}")
+    print(nr, *addresses, flush=True)
+    for line in sys.stdin:
+        print(*map_and_unmap(float(line)), flush=True)
+    del kept
+
+
+def map_and_unmap(seconds):
+    """The median and the 99th percentile, in microseconds, of mapping and unmapping."""
+    times = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        begin = time.perf_counter_ns()
+        mmap.mmap(-1, mmap.PAGESIZE).close()
+        times.append((time.perf_counter_ns() - begin) / 1000)
+    times.sort()
+    return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+class Target:
+    """A process to look at."""
+
+    def __init__(self, nr_mappings):
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "target", str(nr_mappings)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        nr, *self.addresses = self.process.stdout.readline().split()
+        self.nr_mappings = int(nr)
+
+    def command(self, *arguments):
+        return [TOOL, "-p", str(self.process.pid), *arguments]
+
+    def bench(self, what, *arguments):
+        """Print a row: the medians of the query and of the text, and their ratio."""
+        output = subprocess.run(self.command("--bench", str(RUNS), "--json", *arguments),
+                                check=True, stdout=subprocess.PIPE).stdout
+        times = json.loads(output)["bench"]
+        print_row(what, times["query"]["median_us"], times["text"]["median_us"])
+
+    def wait_beside(self, method=None):
+        """How long this process takes to map and unmap beside endless lookups."""
+        if method:
+            yes = subprocess.Popen(["yes", self.addresses[-1]], stdout=subprocess.PIPE)
+            reader = subprocess.Popen(self.command(method, "-f", "-"), stdin=yes.stdout,
+                                      stdout=subprocess.DEVNULL)
+            yes.stdout.close()
+        self.process.stdin.write("2\n")
+        self.process.stdin.flush()
+        times = [float(x) for x in self.process.stdout.readline().split()]
+        if method:
+            reader.kill()
+            reader.wait()
+            yes.wait()
+        return times
+
+
+def print_row(what, query, text):
+    print(f"{what:<48}{query:>10.1f}{text:>10.1f}{text / query:>8.1f}", flush=True)
+
+
+def main():
+    python = Target(0)
+    large = Target(2000 - python.nr_mappings)
+    print(f"Linux {platform.release()}, Python {platform.python_version()}\n", flush=True)
+    subprocess.run(python.command("-B", "--compare", *python.addresses), check=True)
+
+    print(f"\n{'microseconds':<48}{'query':>10}{'text':>10}{'ratio':>8}")
+    python.bench(f"one address, {python.nr_mappings} mappings", python.addresses[0])
+    python.bench("ten addresses", *python.addresses[:10])
+    stack = large.addresses[::10]
+    large.bench(f"a stack of 30 frames, {large.nr_mappings} mappings", *stack)
+    large.bench("  with build IDs", "-B", *stack)
+    python.bench(f"all {python.nr_mappings} mappings", "--list")
+
+    print("\nthat process maps and unmaps a page beside endless lookups", flush=True)
+    alone = large.wait_beside()
+    query = large.wait_beside("--query")
+    text = large.wait_beside("--text")
+    for i, which in enumerate(("median", "99th percentile")):
+        print_row(f"  {which} (alone {alone[i]:.1f})", query[i], text[i])
+    for target in (python, large):
+        target.process.stdin.close()
+        target.process.wait()
+
+
+if sys.argv[1] == "target":
+    be_target(int(sys.argv[2]))
+else:
+    TOOL = os.path.realpath(sys.argv[1])
+    main()
