@@ -62,12 +62,12 @@ static const struct tool_option other_options[] = {
 };
 
 /*
- * --interval, --compare and --bench come before the commands that they are given with:
- * the first command does the work.
+ * --interval and --bench come before the commands that they are given with: the first
+ * command does the work.
  */
 static const struct tool_option *const tables[] = {
-	watch_options, compare_options, bench_options, show_options, sum_options,
-	deleted_options, ids_options, process_options, other_options,
+	watch_options, bench_options, show_options, sum_options, deleted_options,
+	ids_options, process_options, other_options,
 };
 
 #define NR_TABLES		(sizeof(tables) / sizeof(*tables))
@@ -81,8 +81,7 @@ static const struct argp_option headings[] = {
 	{ .doc = "Filters (a mapping has to pass all of them):", .group = GROUP_FILTERS },
 	{ .doc = "Method:", .group = GROUP_METHOD },
 	{ .doc = "Output:", .group = GROUP_OUTPUT },
-	{ .doc = "Comparing and measuring the methods, instead of printing:",
-	  .group = GROUP_COMPARING },
+	{ .doc = "Measuring the methods, instead of printing:", .group = GROUP_MEASURING },
 	{ .key = 'h', .doc = "The same as --help", .group = -1 },
 	{}
 };
@@ -124,12 +123,11 @@ static const char argp_doc[] =
 	"  procfs_query --all --sum -B             which files are mapped, and how much\n"
 	"  procfs_query --all --deleted            what to restart after an upgrade\n"
 	"  procfs_query --all --build-ids          which builds of libraries are in use\n"
-	"  procfs_query -p 1 --list --compare      do all methods agree?\n"
 	"  procfs_query -p 1 --list --bench 100    which method is fastest?\n"
 	"\n"
 	"Exit status:\n"
-	"  0  something was found, and with --compare nothing differs\n"
-	"  1  nothing was found, or something differs\n"
+	"  0  something was found\n"
+	"  1  nothing was found\n"
 	"  2  bad usage, or the process cannot be inspected";
 
 /* The names of the options with these bits, as they are typed, for a message. */
@@ -321,13 +319,13 @@ static int work(struct options *options, const struct tool_option *command,
 
 /*
  * A program that writes to a pipe may wait for the answer to each line, so answer it
- * before reading the next one. Sorting, --compare, --bench and several processes need
- * all addresses first.
+ * before reading the next one. Sorting, --bench and several processes need all
+ * addresses first.
  */
 static bool is_streamed(const struct options *options, const struct input *input)
 {
 	return input->is_pipe && !is_of_many(options) &&
-	       !given(options, OPT_SORT | OPT_COMPARE | OPT_BENCH);
+	       !given(options, OPT_SORT | OPT_BENCH);
 }
 
 static int work_on_processes(struct options *options)
@@ -369,7 +367,7 @@ int main(int argc, char **argv)
 		if (!streamed)
 			read_addresses(&options, &input);
 	}
-	if (options.nr_addrs && given(&options, OPT_SORT | OPT_COMPARE))
+	if (options.nr_addrs && given(&options, OPT_SORT))
 		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
 		      by_number);
 	look_at_terminal();

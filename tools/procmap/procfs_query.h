@@ -22,9 +22,6 @@
 #include "json.h"
 #include "tool.h"
 
-/* The methods: query, scan, text. */
-#define NR_METHODS			3
-
 /* The options, as bits of options.given; OPT_ADDRESSES are arguments without an option. */
 enum {
 	OPT_ADDRESSES	= 1 << 0,
@@ -35,23 +32,22 @@ enum {
 	OPT_DELETED	= 1 << 5,
 	OPT_BUILD_IDS	= 1 << 6,
 	OPT_INTERVAL	= 1 << 7,
-	OPT_COMPARE	= 1 << 8,
-	OPT_BENCH	= 1 << 9,
-	OPT_SORT	= 1 << 10,
-	OPT_VERBOSE	= 1 << 11,
-	OPT_BUILD_ID	= 1 << 12,
-	OPT_RSS		= 1 << 13,
-	OPT_JSON	= 1 << 14,
-	OPT_FILTER	= 1 << 15,
-	OPT_PID		= 1 << 16,
-	OPT_ALL		= 1 << 17,
-	OPT_EXE		= 1 << 18,
-	OPT_MAPS_FILE	= 1 << 19,
-	OPT_USER	= 1 << 20,
-	OPT_UNIT	= 1 << 21,
-	OPT_QUERY	= 1 << 22,
-	OPT_SCAN	= 1 << 23,
-	OPT_TEXT	= 1 << 24,
+	OPT_BENCH	= 1 << 8,
+	OPT_SORT	= 1 << 9,
+	OPT_VERBOSE	= 1 << 10,
+	OPT_BUILD_ID	= 1 << 11,
+	OPT_RSS		= 1 << 12,
+	OPT_JSON	= 1 << 13,
+	OPT_FILTER	= 1 << 14,
+	OPT_PID		= 1 << 15,
+	OPT_ALL		= 1 << 16,
+	OPT_EXE		= 1 << 17,
+	OPT_MAPS_FILE	= 1 << 18,
+	OPT_USER	= 1 << 19,
+	OPT_UNIT	= 1 << 20,
+	OPT_QUERY	= 1 << 21,
+	OPT_SCAN	= 1 << 22,
+	OPT_TEXT	= 1 << 23,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -126,7 +122,7 @@ enum {
 	GROUP_FILTERS,
 	GROUP_METHOD,
 	GROUP_OUTPUT,
-	GROUP_COMPARING,
+	GROUP_MEASURING,
 };
 
 /**
@@ -160,12 +156,11 @@ struct tool_option {
 
 /* The options of each file; an empty one ends an array. */
 extern const struct tool_option process_options[], show_options[], watch_options[],
-	sum_options[], deleted_options[], ids_options[], compare_options[], bench_options[];
+	sum_options[], deleted_options[], ids_options[], bench_options[];
 
 /* procfs_query_lookup.c */
 
 const char *method_name(enum procmap_method method);
-size_t methods_to_compare(enum procmap_method methods[NR_METHODS]);
 int open_mappings(const struct options *options, struct procmap **procmap);
 int by_number(const void *a, const void *b);
 void permissions(const struct procmap_mapping *vma, char text[5]);

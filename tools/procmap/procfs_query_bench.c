@@ -10,7 +10,8 @@
 
 #define RUNS_MAX	1000000
 
-/* The methods, and the default of the library. */
+/* The methods: query, scan, text; and with the default of the library. */
+#define NR_METHODS	3
 #define NR_TIMED	(1 + NR_METHODS)
 
 /**
@@ -181,10 +182,28 @@ static void print_timings(FILE *out, const struct options *options,
 			ratio_to_text(options, &timings[i], &timings[nr - 1]));
 }
 
+/*
+ * The methods to measure: the ioctl, whether or not the kernel has it; the scan,
+ * if the kernel has it; the text, always last. Returns how many.
+ */
+static size_t methods_to_measure(enum procmap_method methods[NR_METHODS])
+{
+	struct procmap *procmap;
+	size_t nr = 0;
+
+	methods[nr++] = PROCMAP_BY_QUERY;
+	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
+		procmap_close(procmap);
+		methods[nr++] = PROCMAP_BY_SCAN;
+	}
+	methods[nr++] = PROCMAP_BY_TEXT;
+	return nr;
+}
+
 static int bench(const struct options *options, FILE *out)
 {
 	enum procmap_method methods[NR_TIMED] = { PROCMAP_ANY_METHOD };
-	const size_t nr_methods = 1 + methods_to_compare(methods + 1);
+	const size_t nr_methods = 1 + methods_to_measure(methods + 1);
 	struct timing timings[NR_TIMED] = {};
 	bool found = false;
 	unsigned long nr;
@@ -228,7 +247,7 @@ static void set_runs(struct options *options, const char *text)
 }
 
 const struct tool_option bench_options[] = {
-	{ .argp = { .name = "bench", .key = 'b', .arg = "N", .group = GROUP_COMPARING,
+	{ .argp = { .name = "bench", .key = 'b', .arg = "N", .group = GROUP_MEASURING,
 		    .doc = "Run each N times, in turns, and print time and system calls" },
 	  .bit = OPT_BENCH,
 	  .takes = OPT_PID | OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SORT | OPT_BUILD_ID,

@@ -16,24 +16,6 @@ const char *method_name(enum procmap_method method)
 	}
 }
 
-/*
- * The methods to compare: the ioctl, whether or not the kernel has it; the scan,
- * if the kernel has it; the text, always last. Returns how many.
- */
-size_t methods_to_compare(enum procmap_method methods[NR_METHODS])
-{
-	struct procmap *procmap;
-	size_t nr = 0;
-
-	methods[nr++] = PROCMAP_BY_QUERY;
-	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
-		procmap_close(procmap);
-		methods[nr++] = PROCMAP_BY_SCAN;
-	}
-	methods[nr++] = PROCMAP_BY_TEXT;
-	return nr;
-}
-
 int open_mappings(const struct options *options, struct procmap **procmap)
 {
 	return options->maps_file ?

@@ -70,7 +70,7 @@ void report_trouble(const struct options *options, int err)
 		fail("process %d executes one program after the other: stop it first",
 		     pid);
 	case ENOTTY:
-		fail("the kernel lacks the ioctl: leave out -Q, -S, --compare, --bench");
+		fail("the kernel lacks the ioctl: leave out -Q, -S and --bench");
 	case EBADMSG:
 		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
 	case EPROTO:

@@ -63,7 +63,6 @@ NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
 NOT_FOUND = "that you may inspect: see ps(1), or run as root"
 # With --all; a security module may hide processes even from root.
 SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
-NOT_COMPARED = "kept changing in 10 comparisons: stop it first"
 
 
 def has_ioctl(command):
@@ -541,8 +540,6 @@ ERRORS = (
      "-p {plain} --rss {0}", ("--sum", "--deleted", "--build-ids")),
     ("interval_needs_list", "--interval works only with --list: add that",
      "-p {plain} --interval=1", ("",)),
-    ("compare_needs_lookups", "--compare works only with an address or --file or --list: "
-     "add that", "-p {plain} --compare", ("",)),
     ("bench_needs_lookups", "--bench works only with an address or --file or --list or "
      "--name: add that", "-p {plain} --bench=2", ("",)),
     ("address_has_to_be_hexadecimal", "argument '{0}' {not_an_address}",
@@ -616,16 +613,15 @@ LISTS = (
 
 # Options that do not work with each option.
 REFUSED_TOGETHER = {
-    "--interval=1": "--all --exe=cat --maps-file=x --name=x --compare --bench=2 --rss",
-    "--compare": "--maps-file=x --name=x --bench=2 --rss --query --scan --text",
+    "--interval=1": "--all --exe=cat --maps-file=x --name=x --bench=2 --rss",
     "--bench=2": "--all --exe=cat --maps-file=x --rss --query --scan --text",
     "0x1": "--file=x --list --name=x --sum --deleted --build-ids --rss --interval=1",
     "--file=x": "--list --name=x --sum --deleted --build-ids --rss --interval=1",
     "--list": "--name=x --sum --deleted --build-ids --sort --verbose",
     "--name=x": "--sum --deleted --build-ids --sort --verbose",
-    "--sum": "--deleted --build-ids --interval=1 --compare --bench=2",
-    "--deleted": "--build-ids --interval=1 --compare --bench=2 --build-id --maps-file=x",
-    "--build-ids": "--interval=1 --compare --bench=2 --build-id --maps-file=x",
+    "--sum": "--deleted --build-ids --interval=1 --bench=2",
+    "--deleted": "--build-ids --interval=1 --bench=2 --build-id --maps-file=x",
+    "--build-ids": "--interval=1 --bench=2 --build-id --maps-file=x",
     "--pid=1": "--all --exe=cat --maps-file=x --user=root --unit=ssh",
     "--all": "--exe=cat --maps-file=x",
     "--exe=cat": "--maps-file=x",
@@ -849,7 +845,6 @@ class ProcfsQueryTest(unittest.TestCase):
         message = "procfs_query: too many open files: raise the limit with ulimit -n\n"
         for args in (("-l",), ("-l", "-B", "-T"), ("-l", "-r"), ("-s",), ("--deleted",),
                      ("--build-ids", "-T"), ("-l", "-B", "-T", "-j"),
-                     *((("-l", "-c"),) if HAS_QUERY else ()),
                      ("-e", self.cat, "-u", "root", "-s")):
             argv = self.argv(args, None if "-e" in args else target)
             results = []
@@ -919,9 +914,9 @@ class ProcfsQueryTest(unittest.TestCase):
         self.refused(f"process {self.plain} {NO_MAPPINGS}", "--list", "-Q", lie="gone")
 
     def test_without_the_ioctl_it_cannot_be_asked_for(self):
-        for option in "-Q", "-S", "--compare", "--bench=2":
-            self.refused("the kernel lacks the ioctl: leave out -Q, -S, --compare, "
-                         "--bench", "--list", option, lie="none" if HAS_QUERY else None)
+        for option in "-Q", "-S", "--bench=2":
+            self.refused("the kernel lacks the ioctl: leave out -Q, -S and --bench",
+                         "--list", option, lie="none" if HAS_QUERY else None)
 
     def test_options_that_do_not_work_together_are_refused(self):
         for first, others in REFUSED_TOGETHER.items():
@@ -1145,10 +1140,6 @@ class ProcfsQueryTest(unittest.TestCase):
         found, = self.run_json(*work, of=target, **NOBODY)["addresses"]
         self.assertIsNone(found["build_id"])
         self.assertIs(found["build_id_unreadable"], True)
-        if HAS_QUERY:
-            out = self.run_tool("--compare", start_of_code, **NOBODY, of=target)
-            self.assertRegex(out, r"(?m)^  build IDs +0$")
-            self.assertRegex(out, r"(?m)^  unreadable files +1$")
 
     def test_json_of_addresses_is_what_the_text_says(self):
         vmas = maps(self.odd)
@@ -1293,90 +1284,6 @@ class ProcfsQueryTest(unittest.TestCase):
             self.ends_with(actor, watcher, lines)
 
     @needs_query
-    def test_compare_finds_no_difference(self):
-        scan = ", scan" if HAS_SCAN else ""
-        for pid in self.plain, self.odd:
-            out = lines_of(self.run_tool("--list", "--compare", of=pid))
-            names = sum(bool(vma.name) for vma in maps(pid))
-            self.assertEqual(out[:3], [f"compared by query{scan} and text",
-                                       f"  mappings            {len(maps(pid)):8}",
-                                       f"  names               {names:8}"])
-            self.assertRegex(out[3], "^  build IDs +[1-9][0-9]*$")
-            self.assertEqual(out[-1], f"differences           {0:8}")
-
-    @needs_query
-    def test_compare_counts_addresses(self):
-        code = self.code.start
-        out = self.run_tool("--compare", f"{code:x}", f"{code + 1:x}", "1", "2", "3")
-        for line in "  addresses +5", "  mappings +1", "  names +1":
-            self.assertRegex(out, f"(?m)^{line}$")
-        out = self.run_tool("--compare", "1", "2", status=1)
-        self.assertRegex(out, "(?m)^  mappings +0$")
-
-    @needs_query
-    def test_compare_reports_each_field(self):
-        start_of_code = f"{self.code.start:x}"
-        wrong, right = f"?{self.cat[1:]}", self.cat
-        out = self.run_tool("--compare", start_of_code, lie="fields", status=1)
-        found = [line for line in lines_of(out) if line.startswith("0x")]
-        head = f"{self.code.start:#018x}: "
-        self.assertEqual([re.fullmatch(f"{head}(.+): query .+, text .+", line)[1]
-                          for line in found],
-                         ["end", "permissions", "offset", "device major",
-                          "device minor", "inode", "name", "build ID"])
-        self.assertIn(f"{head}permissions: query rwxp, text r-xp", found)
-        self.assertIn(f"{head}name: query {wrong}, text {right}", found)
-        self.assertRegex(out, r"(?m)^differences +8$")
-
-        found = self.run_json("--compare", start_of_code, lie="fields",
-                              status=1)["compare"]
-        self.assertIs(found["changed"], False)
-        self.assertEqual(len(found["differences"]), 8)
-        self.assertIn({"address": f"0x{start_of_code}", "field": "name", "query": wrong,
-                       "text": right}, found["differences"])
-
-    def differences(self, lie, *args):
-        out = self.run_tool("--compare", *args, lie=lie, status=1)
-        return [line for line in lines_of(out) if line.startswith("0x")]
-
-    @needs_query
-    def test_compare_reports_missing_mappings(self):
-        missing = [f"{vma.start:#018x}: mapping: query not mapped, text mapped"
-                   for vma in maps(self.plain) if "x" in vma.permissions]
-        self.assertEqual(self.differences("hole", "--list", "--executable"), missing)
-        self.assertIn(self.differences("hole", f"{self.code.start:x}"),
-                      [[line] for line in missing])
-
-    @needs_query
-    def test_compare_reports_mappings_too_many(self):
-        for args, address in ((("--list",), "0xffffffffffff0000"),
-                              (("ffffffffffff1234",), "0xffffffffffff1234")):
-            self.assertEqual(self.differences("extra", *args),
-                             [f"{address}: mapping: query mapped, text not mapped"])
-
-    @needs_scan
-    def test_compare_reports_what_a_scan_says(self):
-        # The mapping behind one that ends too late is cut there.
-        found = self.differences("scan", "--list")
-        fields = {line.split(": ")[1] for line in found}
-        self.assertIn("end", fields)
-        self.assertLessEqual(fields, {"end", "start", "offset"})
-        for line in found:
-            self.assertRegex(
-                line, "^0x[0-9a-f]{16}: [a-z]+: scan 0x[0-9a-f]+, text 0x[0-9a-f]+$")
-
-    @needs_query
-    def test_compare_tells_of_a_process_that_changes(self):
-        message = re.compile(r"^procfs_query: the mappings of process [0-9]+ " +
-                             NOT_COMPARED + r"\n$")
-        self.assertEqual(self.run_tool("--compare", "--list", of="self", lie="change",
-                                       status=1, message=message), "")
-        found = self.run_json("--compare", "--list", of="self", lie="change",
-                              status=1, message=message)
-        self.assertIs(found["compare"]["changed"], True)
-        self.assertEqual(found["compare"]["differences"], [])
-
-    @needs_query
     def test_with_the_ioctl_it_is_used(self):
         found = self.run_json("--list", "-Q")
         self.assertEqual(found["method"], "query")
@@ -1469,10 +1376,8 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
                          [vma.start for vma in maps(self.plain)
                           if "x" in vma.permissions])
-        for work in ("--sum", "-B"), ("--compare", "--list"):
-            if work[0] == "--sum" or HAS_QUERY:
-                self.assertEqual(len(self.run_json_lines("-e", self.cat, *work,
-                                                         of=None)), 1)
+        self.assertEqual(len(self.run_json_lines("-e", self.cat, "--sum", "-B",
+                                                 of=None)), 1)
 
     def test_schema_covers_each_member(self):
         """Without any of its members, or with another one, an object is invalid."""
@@ -1999,18 +1904,6 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertEqual(self.run_json(*args, status=1),
                              {"without_build_id": 0, "unreadable": 0})
 
-    @needs_query
-    def test_compare_of_several_processes(self):
-        target = self.start(self.cat).pid
-        out = self.run_tool("--exe", self.cat, "--compare", "--list", of=None)
-        mappings = len(maps(self.plain)) + len(maps(target))
-        for line in "  processes +2", f"  mappings +{mappings}", "differences +0":
-            self.assertRegex(out, f"(?m)^{line}$")
-        out = self.run_tool("--exe", self.cat, "--compare", f"{self.code.start:x}",
-                            lie="fields", status=1, of=None)
-        self.assertIn(f"{self.plain}: {self.cat}\n", out)
-        self.assertRegex(out, r"(?m)^differences +[1-9][0-9]*$")
-
     def on_terminal(self, *args, of="plain", status=0, **env):
         """Run the tool on a terminal of 80 columns; return the output."""
         master, slave = pty.openpty()
@@ -2081,10 +1974,8 @@ class ProcfsQueryTest(unittest.TestCase):
                 ("odd", ["--list"], "/b?yte\n", {"LC_ALL": "C"}),
                 ("odd", [code], control, {}), ("odd", ["-v", code], control, {}),
                 (gone, ["--deleted"], r"/gone ?[2J\012?", {}),
-                (gone, ["--build-ids"], r"/gone ?[2J\012?", {}),
-                *([("odd", ["--compare", code], control, self.lies("fields"))]
-                  if HAS_QUERY and COMPILER else [])):
-            out = self.on_terminal(*work, of=of, status="LIE" in env,
+                (gone, ["--build-ids"], r"/gone ?[2J\012?", {})):
+            out = self.on_terminal(*work, of=of,
                                    **{"COLUMNS": "300", "LC_ALL": "C.UTF-8"} | env)
             self.assertNotRegex(self.without_colours(out), CONTROLS)
             self.assertIn(shown, out)
