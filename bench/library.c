@@ -636,6 +636,7 @@ static void report_mmap(struct table_bench *bench)
 	const pid_t pid = bench->next / TABLE_VMAS % TABLE_PIDS + 1;
 	const unsigned int program = pid % TABLE_PROGRAMS;
 	const struct procmap_mmap event = {
+		.size = sizeof(event),
 		.addr = table_addr(vma),
 		.len = PAGE,
 		.pgoff = vma % 4 * PAGE,
@@ -681,7 +682,7 @@ static const struct procmap_mapping *find_question(struct table_bench *bench, si
 	if (procmap_table_find(bench->table, bench->questions[i].pid, bench->time,
 			       bench->questions[i].addr, &found))
 		errx(2, "a mapping is not in the table");
-	return &found->mapping;
+	return found->mapping;
 }
 
 static void find_in_table(void *context)
@@ -724,7 +725,7 @@ static void measure_table(void)
 		report_mmaps(&bench);
 	check_table(&bench);
 	report("bytes per process of a table", "table", TABLE_VMAS,
-	       (double)procmap_table_stats(bench.table)->bytes / TABLE_PIDS);
+	       (double)procmap_table_get_stats(bench.table)->bytes / TABLE_PIDS);
 	report("find in a table", "table", TABLE_VMAS,
 	       cost_of_run(find_in_table, &bench) / NR_ADDRS);
 	report("an mmap event for a table", "table", TABLE_VMAS,

@@ -442,6 +442,7 @@ static void parse_sample(const struct sample_head *head, struct event *event)
 static void parse_mmap(const struct mmap2_record *record, struct event *event)
 {
 	event->mmap = (struct procmap_mmap) {
+		.size = sizeof(event->mmap),
 		.addr = record->addr,
 		.len = record->len,
 		.pgoff = record->pgoff,

@@ -457,7 +457,7 @@ static bool read_binary(struct unwinder *unwinder, struct binary *binary, int fd
 static void open_binary(struct unwinder *unwinder, struct binary *binary,
 			const struct procmap_table_mapping *found)
 {
-	const struct procmap_mapping *const mapping = &found->mapping;
+	const struct procmap_mapping *const mapping = found->mapping;
 
 	const uint64_t time = unwinder->event->time;
 
@@ -475,7 +475,7 @@ static void open_binary(struct unwinder *unwinder, struct binary *binary,
 static struct binary *find_binary(struct unwinder *unwinder,
 				  const struct procmap_table_mapping *found)
 {
-	struct binary key = identity_of(&found->mapping);
+	struct binary key = identity_of(found->mapping);
 	struct binary *binary, **known;
 
 	known = tfind(&key, &unwinder->binaries, by_file);
@@ -652,7 +652,7 @@ static const struct procmap_table_mapping *find_mapping(struct unwinder *unwinde
 
 	if (procmap_table_find(unwinder->table, unwinder->event->pid,
 			       unwinder->event->time, addr, &found) ||
-	    ~found->mapping.flags & PROCMAP_EXECUTABLE)
+	    ~found->mapping->flags & PROCMAP_EXECUTABLE)
 		return NULL;
 	unwinder->program = *found->process_user ?:
 			    new_program(unwinder, found->process_user);
@@ -816,7 +816,7 @@ static bool get_frame(struct unwinder *unwinder, uint64_t pc, unsigned int befor
 {
 	const struct procmap_table_mapping *const found = find_mapping(unwinder,
 								       pc - before);
-	const struct procmap_mapping *const mapping = found ? &found->mapping : NULL;
+	const struct procmap_mapping *const mapping = found ? found->mapping : NULL;
 	Dwfl_Module *module = NULL;
 	struct binary *binary;
 	uint64_t bias;

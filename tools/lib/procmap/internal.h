@@ -151,6 +151,13 @@ struct procmap {
 	unsigned int programs;
 };
 
+/*
+ * Copy a structure of the caller's, which begins with its size, to one of @size bytes.
+ * Fields that it does not have are zero; all are if it is NULL. Returns 0, or -EINVAL if
+ * it has fields that are not known and not zero.
+ */
+hidden int take_struct(void *to, size_t size, const void *from);
+
 static inline bool has_file(const struct procmap_mapping *mapping)
 {
 	return mapping->inode || mapping->dev_major || mapping->dev_minor;

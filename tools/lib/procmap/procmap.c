@@ -49,6 +49,24 @@ int name_reserve(struct name_buffer *name, size_t size)
 	return 0;
 }
 
+int take_struct(void *to, size_t size, const void *from)
+{
+	const unsigned char *const bytes = from;
+	size_t given = 0, i;
+
+	memset(to, 0, size);
+	if (!from)
+		return 0;
+	memcpy(&given, from, sizeof(given));
+	if (given < sizeof(given))
+		return -EINVAL;
+	for (i = size; i < given; i++)
+		if (bytes[i])
+			return -EINVAL;
+	memcpy(to, from, given < size ? given : size);
+	return 0;
+}
+
 int reopen(int fd)
 {
 	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];

@@ -36,8 +36,7 @@ enum procmap_table_flags {
 
 /**
  * struct procmap_table_options - what a table may keep, and where it reads
- * @size: sizeof(struct procmap_table_options), so that fields can be added. Those that
- *	the library does not know have to be zero.
+ * @size: sizeof(struct procmap_table_options).
  * @flags: any of &enum procmap_table_flags.
  * @method: how processes are read.
  * @window: how much older than the latest event another one may be, on the caller's
@@ -82,6 +81,7 @@ struct procmap_table_options {
  * The fields are those of PERF_RECORD_MMAP2. What was mapped there before no longer
  * is, as far as the new mapping overlaps it.
  *
+ * @size: sizeof(struct procmap_mmap).
  * @addr: first address.
  * @len: size in bytes.
  * @pgoff: file offset of @addr, in bytes.
@@ -95,6 +95,7 @@ struct procmap_table_options {
  * @build_id: the build ID, if the event has it.
  */
 struct procmap_mmap {
+	size_t size;
 	uint64_t addr;
 	uint64_t len;
 	uint64_t pgoff;
@@ -112,7 +113,7 @@ struct procmap_mmap {
  * struct procmap_table_mapping - what an address belonged to
  *
  * It belongs to the table, and is valid until the next call with that table, other
- * than procmap_table_stats().
+ * than procmap_table_get_stats().
  *
  * @mapping: the mapping, as of that time: what other mappings took of it before is
  *	left out.
@@ -127,7 +128,7 @@ struct procmap_mmap {
  *	after execve(2), and in another process.
  */
 struct procmap_table_mapping {
-	struct procmap_mapping mapping;
+	const struct procmap_mapping *mapping;
 	uint64_t from;
 	uint64_t until;
 	void **user;
@@ -164,7 +165,7 @@ struct procmap_table_stats {
 
 /**
  * procmap_table_new() - get a table
- * @options: what it may keep, and where it reads. It is copied.
+ * @options: what it may keep, and where it reads, which is copied; NULL for the defaults.
  * @table: set to the table. Free it with procmap_table_free().
  *
  * Return: 0, -EINVAL or -ENOMEM.
@@ -300,16 +301,16 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
  * @time: when.
  * @addrs: the addresses.
  * @nr_addrs: number of addresses.
- * @mappings: an array of as many structures, each set to what procmap_table_find()
- *	returns for that address; all zero, so that the end of the mapping is 0, if
- *	nothing is. Names and user pointers are valid until the next call.
+ * @mappings: set to an array of as many pointers, each to what procmap_table_find()
+ *	returns for that address, or NULL. The array belongs to the table, and is valid
+ *	as long as what is in it.
  *
  * Return: 0, also if no address is mapped; or another error of procmap_table_find()
  * if that is returned for all of them.
  */
 int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 			  const uint64_t *addrs, size_t nr_addrs,
-			  struct procmap_table_mapping *mappings);
+			  const struct procmap_table_mapping *const **mappings);
 
 /**
  * procmap_table_verify() - compare an answer with the process
@@ -341,14 +342,14 @@ int procmap_table_get_comm(struct procmap_table *table, pid_t pid, uint64_t time
 			   char comm[PROCMAP_COMM_SIZE]);
 
 /**
- * procmap_table_stats() - what a table has done, and what it has
+ * procmap_table_get_stats() - what a table has done, and what it has
  * @table: the table.
  *
  * Return: the numbers, which change with the table and are valid as long as it is;
  * NULL if @table is.
  */
 const struct procmap_table_stats *
-procmap_table_stats(const struct procmap_table *table);
+procmap_table_get_stats(const struct procmap_table *table);
 
 #ifdef __cplusplus
 }

@@ -241,6 +241,21 @@ struct process {
 };
 
 /**
+ * struct stack - what the addresses of a stack belonged to
+ * @frames: for each address. Owned.
+ * @found: for each address, &frame.found or NULL. Owned.
+ * @nr: number of addresses that there is room for.
+ */
+struct stack {
+	struct frame {
+		struct procmap_table_mapping found;
+		struct procmap_mapping mapping;
+	} *frames;
+	const struct procmap_table_mapping **found;
+	size_t nr;
+};
+
+/**
  * struct procmap_table - see procmap_table.h
  * @options: the caller's options, with the defaults.
  * @stats: see there.
@@ -258,6 +273,8 @@ struct process {
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
  * @is_going: the table is being freed.
  * @found: what procmap_table_find() returned.
+ * @mapping: the mapping of @found.
+ * @stack: what procmap_table_resolve() returned.
  * @found_record: the record of that, or NULL. Owned.
  */
 struct procmap_table {
@@ -276,6 +293,8 @@ struct procmap_table {
 	struct process *oldest;
 	bool is_going;
 	struct procmap_table_mapping found;
+	struct procmap_mapping mapping;
+	struct stack stack;
 	struct record *found_record;
 };
 
@@ -1763,7 +1782,7 @@ static void drop_found(struct procmap_table *table)
 static void answer(struct procmap_table *table, struct record *record, uint64_t start,
 		   uint64_t end)
 {
-	struct procmap_mapping *const mapping = &table->found.mapping;
+	struct procmap_mapping *const mapping = &table->mapping;
 
 	*mapping = record->file->mapping;
 	mapping->start = start;
@@ -1773,6 +1792,7 @@ static void answer(struct procmap_table *table, struct record *record, uint64_t 
 		mapping->offset += start - record->start;
 	mapping->page_size = record->page_size;
 	mapping->flags = record->flags;
+	table->found.mapping = mapping;
 	table->found.user = &record->user;
 }
 
@@ -1956,11 +1976,52 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 	return 0;
 }
 
+static void free_stack(struct procmap_table *table)
+{
+	struct stack *const stack = &table->stack;
+
+	release(table, stack->frames, stack->nr * sizeof(*stack->frames));
+	release(table, stack->found, stack->nr * sizeof(*stack->found));
+	*stack = (struct stack) { .nr = 0 };
+}
+
+static int reserve_stack(struct procmap_table *table, size_t nr)
+{
+	struct stack *const stack = &table->stack;
+
+	if (nr <= stack->nr)
+		return 0;
+	if (nr > SIZE_MAX / sizeof(*stack->frames))
+		return -ENOMEM;
+	free_stack(table);
+	stack->nr = nr;
+	stack->frames = allocate(table, nr * sizeof(*stack->frames));
+	stack->found = allocate(table, nr * sizeof(*stack->found));
+	if (stack->frames && stack->found)
+		return 0;
+	free_stack(table);
+	return -ENOMEM;
+}
+
+/* Keep what was found for an address of the stack, if anything was. */
+static void keep_found(struct procmap_table *table, size_t i, bool is_found)
+{
+	struct frame *const frame = &table->stack.frames[i];
+
+	table->stack.found[i] = NULL;
+	if (!is_found)
+		return;
+	frame->found = table->found;
+	frame->mapping = table->mapping;
+	frame->found.mapping = &frame->mapping;
+	table->stack.found[i] = &frame->found;
+}
+
 int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 			  const uint64_t *addrs, size_t nr_addrs,
-			  struct procmap_table_mapping *mappings)
+			  const struct procmap_table_mapping *const **mappings)
 {
-	const struct procmap_table_mapping none = { .from = 0 }, *mapping;
+	const struct procmap_table_mapping *mapping;
 	const struct process *process;
 	int err = 0, first = 0;
 	bool is_known = false, is_found = false;
@@ -1969,11 +2030,14 @@ int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 
 	if (!table || pid <= 0 || !addrs || !mappings || !nr_addrs)
 		return -EINVAL;
+	err = reserve_stack(table, nr_addrs);
+	if (err)
+		return err;
 	readings = table->stats.readings;
 	evicted = table->stats.evicted;
 	for (i = 0; i < nr_addrs; i++) {
 		err = procmap_table_find(table, pid, time, addrs[i], &mapping);
-		mappings[i] = err ? none : *mapping;
+		keep_found(table, i, !err);
 		is_found |= !err;
 		is_known |= !err || err == -ENOENT;
 		if (!first)
@@ -1985,12 +2049,11 @@ int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
 		if (is_found && !process)
 			return -ENOSPC;
 		for (i = 0; i < nr_addrs; i++)
-			mappings[i] = process && (find_in_view(table, process, time,
-							       addrs[i]) ||
-						  find_in_log(table, process, time,
-							      addrs[i])) ?
-				      table->found : none;
+			keep_found(table, i, process &&
+				   (find_in_view(table, process, time, addrs[i]) ||
+				    find_in_log(table, process, time, addrs[i])));
 	}
+	*mappings = table->stack.found;
 	return is_known ? 0 : first;
 }
 
@@ -2031,7 +2094,7 @@ int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr)
 	is_said = find_in_log(table, process, UINT64_MAX, addr);
 	err = procmap_find(procmap, addr, 0, &is);
 	was_right = err ? err == -ENOENT && !is_said :
-			  is_said && is_right(&table->found.mapping, is);
+			  is_said && is_right(&table->mapping, is);
 	procmap_close(procmap);
 	if (err == -ENOENT)
 		err = 0;
@@ -2132,15 +2195,17 @@ static bool to_mapping(const struct procmap_mmap *event, struct procmap_mapping 
 }
 
 int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
-		       const struct procmap_mmap *event)
+		       const struct procmap_mmap *given)
 {
 	struct fact mapped = { .time = time, .kind = MAPPED };
+	struct procmap_mmap event;
 	struct procmap_mapping mapping;
 	struct process *process;
 	int err;
 
-	if (!table || pid <= 0 || !event || !event->filename ||
-	    !to_mapping(event, &mapping))
+	if (!table || pid <= 0 || !given ||
+	    take_struct(&event, sizeof(event), given) || !event.filename ||
+	    !to_mapping(&event, &mapping))
 		return -EINVAL;
 	process = process_of_event(table, pid, time, &err);
 	if (!process)
@@ -2307,44 +2372,44 @@ int procmap_table_get_comm(struct procmap_table *table, pid_t pid, uint64_t time
 }
 
 const struct procmap_table_stats *
-procmap_table_stats(const struct procmap_table *table)
+procmap_table_get_stats(const struct procmap_table *table)
 {
 	return table ? &table->stats : NULL;
 }
 
-/* Options of a later version have to be zero. */
-static bool are_known(const struct procmap_table_options *options)
+/* The caller's options, with the defaults. Returns 0 or -EINVAL. */
+static int take_options(struct procmap_table_options *options,
+			const struct procmap_table_options *given)
 {
-	const unsigned char *const bytes = (const void *)options;
-	size_t i;
+	const int err = take_struct(options, sizeof(*options), given);
 
-	for (i = sizeof(*options); i < options->size; i++)
-		if (bytes[i])
-			return false;
-	return options->size >= sizeof(*options) && is_method(options->method) &&
+	if (err)
+		return err;
+	if (!options->max_processes)
+		options->max_processes = PROCESSES_MAX;
+	if (!options->max_mappings)
+		options->max_mappings = MAPPINGS_MAX;
+	if (!options->max_bytes)
+		options->max_bytes = BYTES_MAX;
+	if (options->keep_exited < options->window)
+		options->keep_exited = options->window;
+	return is_method(options->method) &&
 	       !(options->flags &
-		 ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS));
+		 ~(PROCMAP_TABLE_EVENTS_ONLY | PROCMAP_TABLE_BUILD_IDS)) ? 0 : -EINVAL;
 }
 
-int procmap_table_new(const struct procmap_table_options *options,
+int procmap_table_new(const struct procmap_table_options *given,
 		      struct procmap_table **table)
 {
+	struct procmap_table_options options;
 	struct procmap_table *new;
 
-	if (!options || !table || !are_known(options))
+	if (!table || take_options(&options, given))
 		return -EINVAL;
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	new->options = *options;
-	if (!options->max_processes)
-		new->options.max_processes = PROCESSES_MAX;
-	if (!options->max_mappings)
-		new->options.max_mappings = MAPPINGS_MAX;
-	if (!options->max_bytes)
-		new->options.max_bytes = BYTES_MAX;
-	if (options->keep_exited < options->window)
-		new->options.keep_exited = options->window;
+	new->options = options;
 	new->nr_chains = CHAINS_MIN;
 	new->shift = 64 - CHAINS_MIN_BITS;
 	while (new->nr_chains < new->options.max_processes &&
@@ -2376,5 +2441,6 @@ void procmap_table_free(struct procmap_table *table)
 		forget(table, table->oldest);
 	free(table->processes);
 	free(table->files);
+	free_stack(table);
 	free(table);
 }

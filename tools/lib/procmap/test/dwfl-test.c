@@ -186,7 +186,7 @@ static const struct procmap_mapping *find(struct comparison *comparison, uint64_
 	if (err)
 		differ(comparison, "%#llx: the table has nothing: %s",
 		       (unsigned long long)addr, strerror(-err));
-	return err ? NULL : &found->mapping;
+	return err ? NULL : found->mapping;
 }
 
 static const struct procmap_mapping *find_named(struct comparison *comparison,
@@ -373,6 +373,7 @@ static void report_modules(struct comparison *comparison)
 static int report_event(struct comparison *comparison, const struct maps_line *line)
 {
 	const struct procmap_mmap event = {
+		.size = sizeof(event),
 		.addr = line->start,
 		.len = line->end - line->start,
 		.pgoff = line->offset,
@@ -442,7 +443,7 @@ static void compare_once(struct comparison *comparison)
 	if (!*comparison->difference) {
 		compare(comparison);
 		/* What is executable is read, and then all. */
-		if (procmap_table_stats(comparison->table)->readings > 2)
+		if (procmap_table_get_stats(comparison->table)->readings > 2)
 			differ(comparison, "more was read than all");
 		comparison->tally.processes++;
 	}

@@ -140,11 +140,12 @@ static void read_events(const uint8_t *data, size_t size)
 	int err = 0;
 
 	require(!procmap_table_new(&options, &table));
-	stats = procmap_table_stats(table);
+	stats = procmap_table_get_stats(table);
 	for (data += 8, size -= 8; size >= 8; data += 8, size -= 8) {
 		const pid_t pid = (data[0] >> 4) - 1, tid = data[1] >> 4;
 		const uint64_t time = data[2] | (uint64_t)data[3] << (data[0] & 8 ? 56 : 3);
 		const struct procmap_mmap event = {
+			.size = sizeof(event),
 			.addr = (uint64_t)data[4] << (data[1] & 8 ? 56 : 12),
 			.len = (uint64_t)data[5] << (data[1] & 4 ? 56 : 12),
 			.pgoff = (uint64_t)data[6] << (data[1] & 2 ? 56 : 12),
@@ -176,8 +177,8 @@ static void read_events(const uint8_t *data, size_t size)
 			break;
 		default:
 			err = procmap_table_find(table, pid, time, event.addr, &found);
-			require(err || (found->mapping.start <= event.addr &&
-					event.addr < found->mapping.end &&
+			require(err || (found->mapping->start <= event.addr &&
+					event.addr < found->mapping->end &&
 					found->from <= time));
 			require(!procmap_table_get_comm(table, pid, time, comm) ||
 				pid <= 0 || err != -EINVAL);
