@@ -36,18 +36,17 @@ enum {
 	OPT_SORT	= 1 << 9,
 	OPT_VERBOSE	= 1 << 10,
 	OPT_BUILD_ID	= 1 << 11,
-	OPT_RSS		= 1 << 12,
-	OPT_JSON	= 1 << 13,
-	OPT_FILTER	= 1 << 14,
-	OPT_PID		= 1 << 15,
-	OPT_ALL		= 1 << 16,
-	OPT_EXE		= 1 << 17,
-	OPT_MAPS_FILE	= 1 << 18,
-	OPT_USER	= 1 << 19,
-	OPT_UNIT	= 1 << 20,
-	OPT_QUERY	= 1 << 21,
-	OPT_SCAN	= 1 << 22,
-	OPT_TEXT	= 1 << 23,
+	OPT_JSON	= 1 << 12,
+	OPT_FILTER	= 1 << 13,
+	OPT_PID		= 1 << 14,
+	OPT_ALL		= 1 << 15,
+	OPT_EXE		= 1 << 16,
+	OPT_MAPS_FILE	= 1 << 17,
+	OPT_USER	= 1 << 18,
+	OPT_UNIT	= 1 << 19,
+	OPT_QUERY	= 1 << 20,
+	OPT_SCAN	= 1 << 21,
+	OPT_TEXT	= 1 << 22,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -242,12 +241,10 @@ int answer(const struct options *options, struct input *input);
 /**
  * struct line_format - the columns in the line of a mapping
  * @column: the column of names in lines without other columns than the text has.
- * @rss: the resident part of each mapping is before the build ID, or NULL.
  * @build_id: the build ID is before the name.
  */
 struct line_format {
 	int column;
-	struct rss *rss;
 	bool build_id;
 };
 
@@ -270,13 +267,6 @@ void json_vma(struct json *json, const char *key,
 	      const struct line_format *format);
 void json_answer(struct json *json, const struct options *options,
 		 uint64_t addr, const struct procmap_mapping *vma);
-
-/* procfs_query_rss.c */
-
-int read_rss(const struct options *options, struct rss **rss);
-bool find_rss(const struct rss *rss, const struct procmap_mapping *vma,
-	      uint64_t *bytes);
-void free_rss(struct rss *rss);
 
 /* procfs_query_files.c */
 

@@ -56,17 +56,6 @@ static void json_offset(struct json *json, uint64_t addr,
 		json_null(json, "offset");
 }
 
-static void json_rss(struct json *json, const struct procmap_mapping *vma,
-		     const struct rss *rss)
-{
-	uint64_t bytes;
-
-	if (find_rss(rss, vma, &bytes))
-		json_number(json, "rss", bytes);
-	else
-		json_null(json, "rss");
-}
-
 /* @vma is NULL if there is none. */
 void json_vma(struct json *json, const char *key,
 	      const struct procmap_mapping *vma,
@@ -90,8 +79,6 @@ void json_vma(struct json *json, const char *key,
 		json_number(json, "page_size", vma->page_size);
 	else
 		json_null(json, "page_size");
-	if (format->rss)
-		json_rss(json, vma, format->rss);
 	json_name(json, vma);
 	if (format->build_id)
 		json_build_id(json, vma);

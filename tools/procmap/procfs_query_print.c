@@ -7,7 +7,7 @@
 
 /*
  * Names begin in this column on a terminal too narrow for the column of the text, and
- * so do columns that the text does not have.
+ * so do build IDs.
  */
 #define NARROW_COLUMN		56
 
@@ -77,16 +77,6 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 	}
 }
 
-static int print_rss_column(FILE *out, const struct procmap_mapping *vma,
-			    const struct rss *rss)
-{
-	uint64_t bytes;
-
-	return find_rss(rss, vma, &bytes) ?
-	       fprintf(out, "%8" PRIu64 " ", bytes / 1024) :
-	       fprintf(out, "%8s ", "-");
-}
-
 /*
  * Print the line of a mapping, byte for byte as in the text unless on a terminal
  * or with other columns. The line begins at column @indent of the terminal.
@@ -94,13 +84,12 @@ static int print_rss_column(FILE *out, const struct procmap_mapping *vma,
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format)
 {
-	const bool has_columns = format->build_id || format->rss;
 	const size_t width = terminal_width();
 	int column = format->column;
 	char perms[5];
 	int len;
 
-	if (has_columns ||
+	if (format->build_id ||
 	    (width && width < (size_t)column + 2 * NAME_WIDTH_MIN))
 		column = NARROW_COLUMN;
 	permissions(vma, perms);
@@ -112,10 +101,8 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 				      RED : GREEN, perms);
 	len += fprintf(out, " %08" PRIx64 " %02x:%02x %" PRIu64 " ", vma->offset,
 		       vma->dev_major, vma->dev_minor, vma->inode);
-	if (vma->name_len || has_columns)
+	if (vma->name_len || format->build_id)
 		len += fprintf(out, "%*s", len < column ? column - len : 1, "");
-	if (format->rss)
-		len += print_rss_column(out, vma, format->rss);
 	if (format->build_id) {
 		print_build_id_column(out, vma);
 		len += BUILD_ID_WIDTH + 1;
@@ -221,12 +208,8 @@ static int show(const struct options *options, FILE *out)
 		print_process(out, options);
 	}
 
-	if (given(options, OPT_RSS))
-		err = read_rss(options, &printer.format.rss);
-	if (!err)
-		err = visit(procmap, options, print_found, &printer);
+	err = visit(procmap, options, print_found, &printer);
 	procmap_close(procmap);
-	free_rss(printer.format.rss);
 	if (err)
 		return err;
 	if (given(options, OPT_JSON)) {
@@ -340,11 +323,11 @@ const struct tool_option show_options[] = {
 	{ .argp = { .name = "list", .key = 'l', .group = GROUP_WORK,
 		    .doc = "List all mappings, as in /proc/PID/maps" },
 	  .bit = OPT_LIST,
-	  .takes = OPT_SHOW | OPT_RSS | OPT_INTERVAL,
+	  .takes = OPT_SHOW | OPT_INTERVAL,
 	  .work = show },
 	{ .argp = { .name = "name", .key = 'n', .arg = "NAME", .group = GROUP_WORK,
 		    .doc = "List the mappings with this name, or that match a pattern with *?[" },
-	  .bit = OPT_NAME, .takes = OPT_SHOW | OPT_RSS,
+	  .bit = OPT_NAME, .takes = OPT_SHOW,
 	  .parse = set_name, .work = show },
 	{ .argp = { .name = "sort", .group = GROUP_WORK,
 		    .doc = "Print addresses in rising order, not in the order given" },
@@ -352,8 +335,5 @@ const struct tool_option show_options[] = {
 	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,
 		    .doc = "With each address, print the line of its mapping too" },
 	  .bit = OPT_VERBOSE, .needs = OPT_EITHER },
-	{ .argp = { .name = "rss", .key = 'r', .group = GROUP_OUTPUT,
-		    .doc = "Print the resident KiB of each mapping, which is slow" },
-	  .bit = OPT_RSS, .needs = OPT_LIST | OPT_NAME },
 	{}
 };

@@ -536,8 +536,6 @@ ERRORS = (
      ("", "0", "-1", "soon", "1x", "nan", "inf", "86401", "0.0009")),
     ("sort_and_verbose_need_addresses", "{0} works only with an address or --file: add "
      "that", "-p {plain} --sum {0}", ("--sort", "--verbose")),
-    ("rss_needs_mappings", "--rss works only with --list or --name: add that",
-     "-p {plain} --rss {0}", ("--sum", "--deleted", "--build-ids")),
     ("interval_needs_list", "--interval works only with --list: add that",
      "-p {plain} --interval=1", ("",)),
     ("bench_needs_lookups", "--bench works only with an address or --file or --list or "
@@ -613,10 +611,10 @@ LISTS = (
 
 # Options that do not work with each option.
 REFUSED_TOGETHER = {
-    "--interval=1": "--all --exe=cat --maps-file=x --name=x --bench=2 --rss",
-    "--bench=2": "--all --exe=cat --maps-file=x --rss --query --scan --text",
-    "0x1": "--file=x --list --name=x --sum --deleted --build-ids --rss --interval=1",
-    "--file=x": "--list --name=x --sum --deleted --build-ids --rss --interval=1",
+    "--interval=1": "--all --exe=cat --maps-file=x --name=x --bench=2",
+    "--bench=2": "--all --exe=cat --maps-file=x --query --scan --text",
+    "0x1": "--file=x --list --name=x --sum --deleted --build-ids --interval=1",
+    "--file=x": "--list --name=x --sum --deleted --build-ids --interval=1",
     "--list": "--name=x --sum --deleted --build-ids --sort --verbose",
     "--name=x": "--sum --deleted --build-ids --sort --verbose",
     "--sum": "--deleted --build-ids --interval=1 --bench=2",
@@ -843,7 +841,7 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_too_many_open_files_are_told(self):
         target = self.start(self.cat).pid
         message = "procfs_query: too many open files: raise the limit with ulimit -n\n"
-        for args in (("-l",), ("-l", "-B", "-T"), ("-l", "-r"), ("-s",), ("--deleted",),
+        for args in (("-l",), ("-l", "-B", "-T"), ("-s",), ("--deleted",),
                      ("--build-ids", "-T"), ("-l", "-B", "-T", "-j"),
                      ("-e", self.cat, "-u", "root", "-s")):
             argv = self.argv(args, None if "-e" in args else target)
@@ -1473,9 +1471,10 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_maps_file_is_read_as_the_process(self):
         for pid in self.plain, self.odd:
-            with open(f"/proc/{pid}/maps", "rb") as file:
-                saved = "-m", self.write("maps", file.read())
-            self.prints_alone(map_lines(pid), *saved, "--list", of=None)
+            for name in "smaps", "maps":
+                with open(f"/proc/{pid}/{name}", "rb") as file:
+                    saved = "-m", self.write(name, file.read())
+                self.prints_alone(map_lines(pid), *saved, "--list", of=None)
             self.prints_alone(map_lines(pid), *saved, "-T", "--list", of=None)
             addresses, answers = zip(*lookups(pid))
             text = "".join(f"{address:x}\n" for address in addresses)
@@ -1489,37 +1488,6 @@ class ProcfsQueryTest(unittest.TestCase):
                               "vmas": [vma.json("-T") for vma in maps(pid)]})
             self.run_json(*saved, "--sum", of=None)
             self.run_json(*saved, "-f", "-", of=None, stdin=b"1\n", status=1)
-
-    def resident(self, pid):
-        """The KiB of each mapping that are resident, by its first address."""
-        with open(f"/proc/{pid}/smaps", "rb") as file:
-            found = re.findall(r"(?m)^([0-9a-f]+)-.*\n(?:[A-Z].*\n)*?Rss: +(\d+) kB$",
-                               as_text(file.read()))
-        return {int(first, 16): int(kib) for first, kib in found}
-
-    def test_rss_is_that_of_smaps(self):
-        for pid in self.plain, self.odd:
-            resident = self.resident(pid)
-            self.assertGreater(len(set(resident.values())), 3)
-            lines = [vma.line_with(f"{resident[vma.start]:8} ") for vma in maps(pid)]
-            self.prints(lines, "--list", "--rss", of=pid)
-            with open(f"/proc/{pid}/smaps", "rb") as file:
-                saved = self.write("smaps", file.read())
-            self.prints_alone(lines, "-m", saved, "--list", "--rss", of=None)
-            found = self.run_json("--list", "--rss", of=pid)
-            self.assertEqual([vma["rss"] for vma in found["vmas"]],
-                             [1024 * resident[vma.start] for vma in maps(pid)])
-        stack = find(self.plain, "rw-p", "[stack]")
-        kib = self.resident(self.plain)[stack.start]
-        self.prints([stack.line_with(f"{kib:8} {'-':40} ")], "-n", "[stack]", "-r", "-B")
-
-    def test_rss_of_maps_is_unknown(self):
-        with open(f"/proc/{self.plain}/maps", "rb") as file:
-            saved = self.write("maps", file.read())
-        self.prints_alone([vma.line_with(f"{'-':>8} ") for vma in maps(self.plain)],
-                          "-m", saved, "--list", "--rss", of=None)
-        found = self.run_json("-m", saved, "--list", "--rss", of=None)
-        self.assertEqual({vma["rss"] for vma in found["vmas"]}, {None})
 
     def test_exe_is_a_name_or_a_path(self):
         for name in "cat", self.cat:
