@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Part of procmap-test: processes that execute another program, exit, or lose their
- * main thread; process file descriptors; and the cache of handles.
+ * main thread.
  */
 
 /* Execute cat(1), which then echoes what it gets from the parent. */
@@ -173,6 +173,50 @@ TEST_F(process, reopened_after_exec)
 	stop_child(&self->child);
 	EXPECT_EQ(-ESRCH, procmap_reopen(self->procmap));
 	EXPECT_EQ(before - 1, count_fds());
+}
+
+/* struct clone_args of <linux/sched.h>, up to set_tid. */
+struct chosen_pid {
+	uint64_t flags;
+	uint64_t fds[3];
+	uint64_t exit_signal;
+	uint64_t stack[2];
+	uint64_t tls;
+	uint64_t set_tid;
+	uint64_t set_tid_size;
+};
+
+/* Fork a child with this ID, which has nobody now, and waits to be killed. */
+static pid_t fork_as(pid_t pid)
+{
+	struct chosen_pid args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	const pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+/* The directory in /proc is that of the process, not of its ID. */
+TEST_F(process, another_process_with_the_same_id)
+{
+	const pid_t pid = self->child.pid;
+	const struct procmap_mapping *found;
+
+	stop_child(&self->child);
+	self->child.pid = fork_as(pid);
+	if (self->child.pid < 0)
+		SKIP(return, "the ID of a process cannot be chosen");
+	ASSERT_EQ(pid, self->child.pid);
+	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-ESRCH, procmap_reopen(self->procmap));
 }
 
 TEST_F(process, that_cannot_be_reopened_stays_as_it_was)
@@ -420,289 +464,4 @@ TEST_F(threads, main_thread_exits_later)
 	EXPECT_EQ(0, procmap_find(procmap, maps.lines[0].start, 0, &found));
 	procmap_close(procmap);
 	free_maps(&maps);
-}
-
-/*
- * The cache.
- */
-#define NR_CHILDREN	5
-
-FIXTURE(cache)
-{
-	struct child children[NR_CHILDREN];
-	struct procmap_cache *cache;
-	int fds;
-};
-
-FIXTURE_VARIANT(cache)
-{
-	enum procmap_method method;
-};
-
-FIXTURE_VARIANT_ADD(cache, any) { .method = PROCMAP_ANY_METHOD };
-FIXTURE_VARIANT_ADD(cache, query) { .method = PROCMAP_BY_QUERY };
-FIXTURE_VARIANT_ADD(cache, scan) { .method = PROCMAP_BY_SCAN };
-FIXTURE_VARIANT_ADD(cache, text) { .method = PROCMAP_BY_TEXT };
-
-FIXTURE_SETUP(cache)
-{
-	int i;
-
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
-	for (i = 0; i < NR_CHILDREN; i++) {
-		ASSERT_TRUE(start_child(&self->children[i], become_cat, NULL));
-		ASSERT_TRUE(await(self->children[i].control));
-	}
-	self->fds = count_fds();
-	ASSERT_EQ(0, procmap_cache_new(3, variant->method, &self->cache));
-}
-
-FIXTURE_TEARDOWN(cache)
-{
-	int i;
-
-	for (i = 0; i < NR_CHILDREN; i++)
-		stop_child(&self->children[i]);
-	procmap_cache_free(self->cache);
-}
-
-TEST_F(cache, finds_in_more_processes_than_it_keeps_open)
-{
-	const struct procmap_mapping *found;
-	struct maps maps;
-	int round, i;
-	size_t j;
-
-	/* Two of them have mappings of their own. */
-	ASSERT_TRUE(execute(&self->children[1]));
-	ASSERT_TRUE(execute(&self->children[4]));
-	for (round = 0; round < 10; round++) {
-		i = round * 3 % NR_CHILDREN;
-		ASSERT_TRUE(read_maps_of(self->children[i].pid, &maps));
-		for (j = 0; j < maps.nr; j++) {
-			ASSERT_EQ(0, procmap_cache_find(self->cache,
-							self->children[i].pid,
-							maps.lines[j].start, 0,
-							&found));
-			ASSERT_TRUE(is_as_line(found, &maps.lines[j]));
-		}
-		EXPECT_EQ(-ENOENT, procmap_cache_find(self->cache,
-						      self->children[i].pid, 0, 0,
-						      &found));
-		free_maps(&maps);
-		EXPECT_GE(self->fds + 3 * 2, count_fds());
-	}
-	EXPECT_EQ(self->fds + 3 * 2, count_fds());
-	procmap_cache_free(self->cache);
-	self->cache = NULL;
-	EXPECT_EQ(self->fds, count_fds());
-}
-
-TEST_F(cache, the_one_not_used_for_longest_is_closed)
-{
-	static const struct {
-		int child;
-		bool is_cached;
-	} steps[] = {
-		{ 0, false }, { 1, false }, { 2, false }, { 0, true }, { 1, true },
-		{ 3, false }, { 0, true }, { 1, true }, { 2, false }, { 3, false },
-		{ 1, true }, { 0, false },
-	};
-	const struct procmap_mapping *found;
-	size_t i;
-
-	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		calls.opened = 0;
-		ASSERT_EQ(0, procmap_cache_find(self->cache,
-						self->children[steps[i].child].pid,
-						(uintptr_t)&calls, 0, &found));
-		EXPECT_EQ(steps[i].is_cached, !calls.opened);
-	}
-}
-
-TEST_F(cache, handle_of_a_process)
-{
-	const pid_t pid = self->children[0].pid;
-	const struct procmap_mapping *found;
-	struct procmap *procmap;
-	int fd;
-
-	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, (uintptr_t)keep_still, 0,
-					&found));
-	calls.opened = 0;
-	ASSERT_EQ(0, procmap_cache_get(self->cache, pid, &procmap));
-	EXPECT_EQ(0, calls.opened);
-	fd = procmap_open_file(procmap, found);
-	EXPECT_LE(0, fd);
-	close(fd);
-	procmap_cache_forget(self->cache, pid);
-	EXPECT_EQ(self->fds, count_fds());
-	procmap_cache_forget(self->cache, pid);
-	procmap_cache_forget(self->cache, 0);
-	procmap_cache_forget(NULL, pid);
-	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, 0, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_cache_get(NULL, pid, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_cache_get(self->cache, pid, NULL));
-	ASSERT_EQ(0, procmap_cache_get(self->cache, pid, &procmap));
-	EXPECT_EQ(self->fds + 2, count_fds());
-}
-
-/* What is in the cache is closed for what is not. */
-TEST_F(cache, with_few_descriptors)
-{
-	const struct procmap_mapping *found;
-	struct rlimit limit;
-	int i, err[NR_CHILDREN];
-
-	ASSERT_TRUE(limit_files(4, &limit));
-	for (i = 0; i < NR_CHILDREN; i++)
-		err[i] = procmap_cache_find(self->cache, self->children[i].pid,
-					    (uintptr_t)&calls, 0, &found);
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	for (i = 0; i < NR_CHILDREN; i++)
-		EXPECT_EQ(0, err[i]);
-}
-
-TEST_F(cache, process_that_executes_and_exits)
-{
-	struct child *const child = &self->children[0];
-	const uint64_t here = (uintptr_t)&calls;
-	const struct procmap_mapping *found;
-	const struct procmap_resolved *resolved;
-	const struct maps_line *line;
-	struct maps maps;
-
-	ASSERT_EQ(0, procmap_cache_find(self->cache, child->pid, here, 0, &found));
-	ASSERT_TRUE(execute(child));
-	ASSERT_TRUE(read_maps_of(child->pid, &maps));
-	line = line_of_code(&maps, "/cat");
-	ASSERT_TRUE(!!line);
-	ASSERT_EQ(0, procmap_cache_find(self->cache, child->pid, line->start, 0,
-					&found));
-	EXPECT_TRUE(is_as_line(found, line));
-	EXPECT_EQ(self->fds + 2, count_fds());
-	ASSERT_EQ(0, procmap_cache_resolve(self->cache, child->pid, &line->start, 1,
-					   0, &resolved));
-	ASSERT_EQ(1, resolved->nr_mappings);
-	EXPECT_TRUE(is_as_line(resolved->mappings[0], line));
-	procmap_free_resolved(resolved);
-	free_maps(&maps);
-
-	/* Nothing of a process that exited stays open once that is known. */
-	kill(child->pid, SIGKILL);
-	ASSERT_EQ(child->pid, waitpid(child->pid, NULL, 0));
-	EXPECT_EQ(-ESRCH, procmap_cache_find(self->cache, child->pid, here, 0,
-					     &found));
-	EXPECT_EQ(-ESRCH, procmap_cache_find(self->cache, child->pid, here, 0,
-					     &found));
-	EXPECT_EQ(-ESRCH, procmap_cache_resolve(self->cache, child->pid, &here, 1, 0,
-						&resolved));
-	EXPECT_EQ(self->fds, count_fds());
-	child->pid = 0;
-}
-
-/* struct clone_args of <linux/sched.h>, up to set_tid. */
-struct chosen_pid {
-	uint64_t flags;
-	uint64_t fds[3];
-	uint64_t exit_signal;
-	uint64_t stack[2];
-	uint64_t tls;
-	uint64_t set_tid;
-	uint64_t set_tid_size;
-};
-
-/* Fork a child with this ID, which has nobody now, and waits to be killed. */
-static pid_t fork_as(pid_t pid)
-{
-	struct chosen_pid args = {
-		.exit_signal = SIGCHLD,
-		.set_tid = (uintptr_t)&pid,
-		.set_tid_size = 1,
-	};
-	const pid_t child = syscall(SYS_clone3, &args, sizeof(args));
-
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	return child;
-}
-
-TEST_F(cache, another_process_with_the_same_id)
-{
-	struct child *const child = &self->children[0];
-	const pid_t pid = child->pid;
-	const struct procmap_mapping *found;
-	uint64_t addr;
-	void *page;
-
-	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, (uintptr_t)&calls, 0,
-					&found));
-	stop_child(child);
-	/* What only the next process has. */
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_TRUE(page != MAP_FAILED);
-	addr = (uintptr_t)page;
-	child->pid = fork_as(pid);
-	if (child->pid < 0)
-		SKIP(return, "the ID of a process cannot be chosen");
-	ASSERT_EQ(pid, child->pid);
-	ASSERT_EQ(0, procmap_cache_find(self->cache, pid, addr, 0, &found));
-	EXPECT_EQ(addr, found->start);
-	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_WRITABLE | PROCMAP_EXECUTABLE |
-		  PROCMAP_SHARED, found->flags);
-	EXPECT_EQ(self->fds - 1 + 2, count_fds());
-	munmap(page, PAGE);
-}
-
-TEST_F(cache, bad_arguments_are_refused)
-{
-	const struct procmap_resolved *resolved;
-	const struct procmap_mapping *found;
-	struct procmap_cache *cache;
-	uint64_t addr = 0;
-
-	EXPECT_EQ(-EINVAL, procmap_cache_new(0, variant->method, &cache));
-	EXPECT_EQ(-EINVAL, procmap_cache_new(4096 + 1, variant->method,
-					     &cache));
-	EXPECT_EQ(-EINVAL, procmap_cache_new(1, 4, &cache));
-	EXPECT_EQ(-EINVAL, procmap_cache_new(1, variant->method, NULL));
-	EXPECT_EQ(-EINVAL, procmap_cache_resolve(NULL, 1, &addr, 1, 0, &resolved));
-	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, 0, &addr, 1, 0,
-						 &resolved));
-	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, getpid(), NULL, 1, 0,
-						 &resolved));
-	EXPECT_EQ(-EINVAL, procmap_cache_resolve(self->cache, getpid(), &addr, 0, 0,
-						 &resolved));
-	EXPECT_EQ(-EINVAL, procmap_cache_find(NULL, 1, 0, 0, &found));
-	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, -1, 0, 0, &found));
-	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, getpid(), 0, 0, NULL));
-	EXPECT_EQ(-EINVAL, procmap_cache_find(self->cache, getpid(), 0, 1u << 31,
-					      &found));
-	procmap_cache_free(NULL);
-}
-
-TEST_F(cache, without_memory_or_descriptors)
-{
-	const struct procmap_mapping *found;
-	struct procmap_cache *cache;
-	struct rlimit limit;
-	int err;
-
-	calls.allocations = 0;
-	EXPECT_EQ(-ENOMEM, procmap_cache_new(3, variant->method, &cache));
-	EXPECT_EQ(-ENOMEM, procmap_cache_find(self->cache, self->children[0].pid,
-					      0, 0, &found));
-	calls.allocations = -1;
-	ASSERT_TRUE(limit_files(1, &limit));
-	err = procmap_cache_find(self->cache, self->children[0].pid, 0, 0, &found);
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	EXPECT_EQ(-EMFILE, err);
-	EXPECT_EQ(self->fds, count_fds());
-	EXPECT_EQ(0, procmap_cache_find(self->cache, self->children[0].pid,
-					(uintptr_t)&calls, 0, &found));
 }
