@@ -319,13 +319,13 @@ static int work(struct options *options, const struct tool_option *command,
 
 /*
  * A program that writes to a pipe may wait for the answer to each line, so answer it
- * before reading the next one. Sorting, --bench and several processes need all
- * addresses first.
+ * before reading the next one. --bench and several processes need all addresses
+ * first.
  */
 static bool is_streamed(const struct options *options, const struct input *input)
 {
 	return input->is_pipe && !is_of_many(options) &&
-	       !given(options, OPT_SORT | OPT_BENCH);
+	       !given(options, OPT_BENCH);
 }
 
 static int work_on_processes(struct options *options)
@@ -367,9 +367,6 @@ int main(int argc, char **argv)
 		if (!streamed)
 			read_addresses(&options, &input);
 	}
-	if (options.nr_addrs && given(&options, OPT_SORT))
-		qsort(options.addrs, options.nr_addrs, sizeof(*options.addrs),
-		      by_number);
 	look_at_terminal();
 
 	if (command_of(&options)->run)

@@ -33,20 +33,19 @@ enum {
 	OPT_BUILD_IDS	= 1 << 6,
 	OPT_INTERVAL	= 1 << 7,
 	OPT_BENCH	= 1 << 8,
-	OPT_SORT	= 1 << 9,
-	OPT_VERBOSE	= 1 << 10,
-	OPT_BUILD_ID	= 1 << 11,
-	OPT_JSON	= 1 << 12,
-	OPT_FILTER	= 1 << 13,
-	OPT_PID		= 1 << 14,
-	OPT_ALL		= 1 << 15,
-	OPT_EXE		= 1 << 16,
-	OPT_MAPS_FILE	= 1 << 17,
-	OPT_USER	= 1 << 18,
-	OPT_UNIT	= 1 << 19,
-	OPT_QUERY	= 1 << 20,
-	OPT_SCAN	= 1 << 21,
-	OPT_TEXT	= 1 << 22,
+	OPT_VERBOSE	= 1 << 9,
+	OPT_BUILD_ID	= 1 << 10,
+	OPT_JSON	= 1 << 11,
+	OPT_FILTER	= 1 << 12,
+	OPT_PID		= 1 << 13,
+	OPT_ALL		= 1 << 14,
+	OPT_EXE		= 1 << 15,
+	OPT_MAPS_FILE	= 1 << 16,
+	OPT_USER	= 1 << 17,
+	OPT_UNIT	= 1 << 18,
+	OPT_QUERY	= 1 << 19,
+	OPT_SCAN	= 1 << 20,
+	OPT_TEXT	= 1 << 21,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -161,7 +160,6 @@ extern const struct tool_option process_options[], show_options[], watch_options
 
 const char *method_name(enum procmap_method method);
 int open_mappings(const struct options *options, struct procmap **procmap);
-int by_number(const void *a, const void *b);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);

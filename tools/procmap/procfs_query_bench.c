@@ -114,6 +114,14 @@ static unsigned long count_syscalls(const struct options *options,
 	return stops;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a;
+	const uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 static double median_us(const uint64_t *sorted_ns, size_t nr)
 {
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
@@ -250,7 +258,7 @@ const struct tool_option bench_options[] = {
 	{ .argp = { .name = "bench", .key = 'b', .arg = "N", .group = GROUP_MEASURING,
 		    .doc = "Run each N times, in turns, and print time and system calls" },
 	  .bit = OPT_BENCH,
-	  .takes = OPT_PID | OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SORT | OPT_BUILD_ID,
+	  .takes = OPT_PID | OPT_EITHER | OPT_LIST | OPT_NAME | OPT_BUILD_ID,
 	  .needs = OPT_EITHER | OPT_LIST | OPT_NAME,
 	  .parse = set_runs, .work = bench },
 	{}

@@ -79,14 +79,6 @@ int visit(struct procmap *procmap, const struct options *options,
 	       visit_mappings(procmap, options, visit_one, context);
 }
 
-int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a;
-	const uint64_t y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 bool has_file(const struct procmap_mapping *vma)
 {
 	return vma->inode || vma->dev_major || vma->dev_minor;

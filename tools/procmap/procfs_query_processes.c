@@ -181,8 +181,7 @@ const struct tool_option process_options[] = {
 	{ .argp = { .name = "maps-file", .key = 'm', .arg = "PATH", .group = GROUP_WORK,
 		    .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
 	  .bit = OPT_MAPS_FILE,
-	  .takes = OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SUM | OPT_SORT | OPT_VERBOSE |
-		   OPT_TEXT,
+	  .takes = OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SUM | OPT_VERBOSE | OPT_TEXT,
 	  .parse = set_maps_file },
 	{ .argp = { .name = "user", .key = 'u', .arg = "USER", .group = GROUP_WORK,
 		    .doc = "Only processes of this user, a name or an ID" },

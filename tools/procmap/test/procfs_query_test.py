@@ -534,8 +534,8 @@ ERRORS = (
     ("interval_is_checked", "'{0}' is not an interval: give seconds from 0.001 to 86400",
      "-p {plain} --list --interval='{0}'",
      ("", "0", "-1", "soon", "1x", "nan", "inf", "86401", "0.0009")),
-    ("sort_and_verbose_need_addresses", "{0} works only with an address or --file: add "
-     "that", "-p {plain} --sum {0}", ("--sort", "--verbose")),
+    ("verbose_needs_addresses", "--verbose works only with an address or --file: add that",
+     "-p {plain} --sum --verbose", ("",)),
     ("interval_needs_list", "--interval works only with --list: add that",
      "-p {plain} --interval=1", ("",)),
     ("bench_needs_lookups", "--bench works only with an address or --file or --list or "
@@ -554,7 +554,7 @@ ERRORS = (
     ("bad_line_is_cut", "{bad}:2: '2" + "x" * 59 + "...' {not_an_address}",
      "-p {plain} -f {bad}", ("1\n2" + "x" * 100,)),
     ("bad_line_of_standard_input_is_told", "standard input:2: '400 000' {not_an_address}",
-     "-p {plain} --sort -f -", ("1\n400 000\n",)),
+     "-p {plain} --bench=2 -f -", ("1\n400 000\n",)),
     ("file_without_address_is_told", "{bad}:0: the file has no address: give one per "
      "line", "-p {plain} -f {bad}", ("",)),
     ("file_of_comments_is_told", "{bad}:3: the file has no address: give one per line",
@@ -615,8 +615,8 @@ REFUSED_TOGETHER = {
     "--bench=2": "--all --exe=cat --maps-file=x --query --scan --text",
     "0x1": "--file=x --list --name=x --sum --deleted --build-ids --interval=1",
     "--file=x": "--list --name=x --sum --deleted --build-ids --interval=1",
-    "--list": "--name=x --sum --deleted --build-ids --sort --verbose",
-    "--name=x": "--sum --deleted --build-ids --sort --verbose",
+    "--list": "--name=x --sum --deleted --build-ids --verbose",
+    "--name=x": "--sum --deleted --build-ids --verbose",
     "--sum": "--deleted --build-ids --interval=1 --bench=2",
     "--deleted": "--build-ids --interval=1 --bench=2 --build-id --maps-file=x",
     "--build-ids": "--interval=1 --bench=2 --build-id --maps-file=x",
@@ -958,11 +958,9 @@ class ProcfsQueryTest(unittest.TestCase):
                         for nr, address in enumerate(addresses))
             falling = self.write("falling", "".join(list(prefixed)[::-1]))
             self.prints(list(answers)[::-1], "-f", falling, of=pid)
-            self.prints(list(answers), "-f", falling, "--sort", of=pid)
             with open(falling, "rb") as file:
                 lines = file.read()
             self.prints(list(answers)[::-1], "-f", "-", of=pid, stdin=lines)
-            self.prints(list(answers), "-f", "-", "--sort", of=pid, stdin=lines)
 
     def ask(self, argv, pid, fifo=None):
         """Start the tool; return it and a function that asks it for an address."""
