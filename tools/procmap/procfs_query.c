@@ -186,7 +186,7 @@ static void check_options(const struct options *options)
 	size_t i;
 
 	if (!given(options, OPT_PROCESSES))
-		fail("no process given: use -p PID, --all, --exe NAME or --maps-file PATH");
+		fail("no process given: use -p PID, --all or --maps-file PATH");
 	for (i = 0; i < nr_options; i++) {
 		if (given(options, all_options[i]->bit))
 			check_option(options, all_options[i]);
@@ -219,6 +219,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		add_argument(options, arg);
 		return 0;
 	case ARGP_KEY_END:
+		sort_processes(options);
 		check_options(options);
 		return 0;
 	}
@@ -231,7 +232,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* With --all or --exe, skip processes that exited or that we may not inspect. */
+/* Of several processes, skip those that exited or that we may not inspect. */
 static bool can_be_skipped(const struct options *options, int err)
 {
 	return is_of_many(options) && (err == -ENOENT || err == -ESRCH ||
@@ -239,7 +240,7 @@ static bool can_be_skipped(const struct options *options, int err)
 				       err == -ESTALE);
 }
 
-/* With --all or --exe, processes without the given name are left out. */
+/* Of several processes, those without the given name are left out. */
 static bool is_to_be_printed(const struct options *options, int status)
 {
 	return status == EXIT_SUCCESS ||
@@ -261,33 +262,9 @@ static int try_to_work_on(const struct options *options,
 	return err;
 }
 
-static void append(char **text, const char *before, const char *name)
+static int work(struct options *options, const struct tool_option *command)
 {
-	char *longer;
-
-	if (!name)
-		return;
-	if (asprintf(&longer, "%s%s%s", *text, before,
-		     quote(name, strlen(name))) < 0)
-		need(NULL);
-	free(*text);
-	*text = longer;
-}
-
-static void fail_without_process(const struct options *options)
-{
-	char *which = need(strdup(""));
-
-	append(&which, " running ", options->exe);
-	append(&which, " of user ", options->user);
-	append(&which, " in unit ", options->unit);
-	fail("found no process%s that you may inspect: see ps(1), or run as root",
-	     which);
-}
-
-static int work(struct options *options, const struct tool_option *command,
-		const struct processes *processes)
-{
+	const struct processes *const processes = &options->processes;
 	struct output output;
 	int status = EXIT_FAILURE;
 	size_t i, nr_inspected = 0, nr_denied = 0;
@@ -305,7 +282,7 @@ static int work(struct options *options, const struct tool_option *command,
 			status = EXIT_SUCCESS;
 	}
 	if (!nr_inspected)
-		fail_without_process(options);
+		fail("found no process that you may inspect: see ps(1), or run as root");
 	if (command->finish) {
 		if (is_of_many(options))
 			options->pid = 0;
@@ -330,16 +307,11 @@ static bool is_streamed(const struct options *options, const struct input *input
 
 static int work_on_processes(struct options *options)
 {
-	struct processes processes = {};
-	int status;
-
-	if (is_of_many(options))
-		find_processes(options, &processes);
-	else
-		add_process(&processes, options->pid);
-	status = work(options, command_of(options), &processes);
-	free(processes.pids);
-	return status;
+	if (given(options, OPT_ALL))
+		find_processes(options);
+	else if (options->maps_file)
+		add_process(options, 0);
+	return work(options, command_of(options));
 }
 
 int main(int argc, char **argv)
@@ -379,7 +351,7 @@ int main(int argc, char **argv)
 		report_trouble(&options, status);
 	close_input(&input);
 	free(options.name);
-	free(options.unit);
+	free(options.processes.pids);
 	free(options.text);
 	free(options.addrs);
 	return status;

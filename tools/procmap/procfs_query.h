@@ -22,7 +22,10 @@
 #include "json.h"
 #include "tool.h"
 
-/* The options, as bits of options.given; OPT_ADDRESSES are arguments without an option. */
+/*
+ * The options, as bits of options.given; OPT_ADDRESSES are arguments without an option,
+ * and OPT_SEVERAL is a list of several processes.
+ */
 enum {
 	OPT_ADDRESSES	= 1 << 0,
 	OPT_FILE	= 1 << 1,
@@ -39,18 +42,16 @@ enum {
 	OPT_FILTER	= 1 << 12,
 	OPT_PID		= 1 << 13,
 	OPT_ALL		= 1 << 14,
-	OPT_EXE		= 1 << 15,
+	OPT_SEVERAL	= 1 << 15,
 	OPT_MAPS_FILE	= 1 << 16,
-	OPT_USER	= 1 << 17,
-	OPT_UNIT	= 1 << 18,
-	OPT_QUERY	= 1 << 19,
-	OPT_SCAN	= 1 << 20,
-	OPT_TEXT	= 1 << 21,
+	OPT_QUERY	= 1 << 17,
+	OPT_SCAN	= 1 << 18,
+	OPT_TEXT	= 1 << 19,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
 #define OPT_EITHER		(OPT_ADDRESSES | OPT_FILE)
-#define OPT_MANY		(OPT_ALL | OPT_EXE | OPT_USER | OPT_UNIT)
+#define OPT_MANY		(OPT_ALL | OPT_SEVERAL)
 #define OPT_PROCESSES		(OPT_PID | OPT_MANY | OPT_MAPS_FILE)
 #define OPT_METHODS		(OPT_QUERY | OPT_SCAN | OPT_TEXT)
 
@@ -58,14 +59,21 @@ enum {
 #define OPT_COMMON		(OPT_JSON | OPT_FILTER)
 
 /**
+ * struct processes - the processes to inspect
+ * @pids: their IDs, in rising order.
+ * @nr: the number of IDs.
+ */
+struct processes {
+	pid_t *pids;
+	size_t nr;
+};
+
+/**
  * struct options - the command line
  * @given: the bits of the options that were given.
- * @pid: the process; with --all or --exe, the current one, or 0 for the totals; 0
+ * @processes: the processes to inspect.
+ * @pid: the process, or the current one of several; 0 for the totals of several, and
  *	with --maps-file.
- * @exe: inspect all processes that run this program, or NULL.
- * @user: with --all or --exe, only those of this user, or NULL.
- * @uid: the ID of @user.
- * @unit: with --all or --exe, only those of this unit of systemd, or NULL.
  * @maps_file: the file that is read instead of a process, or NULL.
  * @text: its content.
  * @text_len: the number of bytes.
@@ -82,11 +90,8 @@ enum {
  */
 struct options {
 	unsigned int given;
+	struct processes processes;
 	pid_t pid;
-	const char *exe;
-	const char *user;
-	uid_t uid;
-	char *unit;
 	const char *maps_file;
 	char *text;
 	size_t text_len;
@@ -111,7 +116,7 @@ static inline bool given(const struct options *options, unsigned int bits)
 /* Returns true if there may be several processes, so that each needs a heading. */
 static inline bool is_of_many(const struct options *options)
 {
-	return given(options, OPT_ALL | OPT_EXE);
+	return given(options, OPT_MANY);
 }
 
 /* The groups of --help. */
@@ -182,18 +187,9 @@ bool find_uid(pid_t pid, uid_t *uid);
 
 /* procfs_query_processes.c */
 
-/**
- * struct processes - the processes to inspect
- * @pids: their IDs, in rising order.
- * @nr: the number of IDs.
- */
-struct processes {
-	pid_t *pids;
-	size_t nr;
-};
-
-void add_process(struct processes *processes, pid_t pid);
-void find_processes(const struct options *options, struct processes *processes);
+void add_process(struct options *options, pid_t pid);
+void find_processes(struct options *options);
+void sort_processes(struct options *options);
 int by_pid(const void *a, const void *b);
 void read_maps_file(struct options *options);
 

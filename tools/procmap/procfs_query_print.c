@@ -44,7 +44,7 @@ struct line_format line_format(const struct options *options)
 	};
 }
 
-/* With --all or --exe, each process has a heading. */
+/* Each of several processes has a heading. */
 void print_process(FILE *out, const struct options *options)
 {
 	char pid[sizeof(": ") + 3 * sizeof(options->pid)];
