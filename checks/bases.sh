@@ -2,6 +2,7 @@
 # bases: the series of the other bases, of which no kernel is built here.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 for base in "$ROOT"/series/*/base; do
 	base=$(basename "$(dirname "$base")")

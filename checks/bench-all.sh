@@ -2,6 +2,7 @@
 # bench-all: the tables of "make bench", of both bases.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 for base in "$ROOT"/series/*/base; do
 	base=$(basename "$(dirname "$base")")

@@ -2,6 +2,7 @@
 # bench: the figures against their last known values, and the profile.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 # Where the instructions of a lookup go can be counted.
 bench_is_profiled() {

@@ -2,6 +2,7 @@
 # docs: the code in Documentation is compiled and run.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 examples_are_compiled() {
 	local example

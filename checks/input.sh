@@ -2,6 +2,7 @@
 # input: what is wrong gets one line, and nothing is left half done.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 # Run a command that has to fail with status 2 and one line that matches.
 refuses() {

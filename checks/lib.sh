@@ -2,6 +2,7 @@
 # lib: the library and the tool, on the host, and the manuals.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 lib=$ROOT/tools/lib/procmap
 

@@ -2,6 +2,7 @@
 # packages-all: what the packages do in a guest, where DKMS builds the module twice.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 # What the packages depend on and this machine lacks: the test in the guest installs
 # that, too.

@@ -2,6 +2,7 @@
 # packages: make deb, and lintian.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 debs_are_made() {
 	local debs

@@ -3,6 +3,7 @@
 # one does.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 # All that the series has in user space at this commit. selftests/bpf takes minutes:
 # one object here, if the series changes it; it is the same in the last commit, which

@@ -2,6 +2,7 @@
 # static: what needs no guest.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 series_checkpatch() {
 	# FILE_PATH_CHANGES: the reminder to update MAINTAINERS cannot know that

@@ -22,6 +22,11 @@ trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# For sections that compile: leave the CPUs to the guests that run beside them.
+at_idle_priority() {
+	chrt --idle --pid 0 $$
+}
+
 # Run a command or function as the check NAME. What it prints is kept; the end of
 # it is shown if it fails.
 check() {

@@ -1,7 +1,8 @@
 #!/bin/bash
-# planted: what the check has to find, planted: each has to be a failure.
+# harness: checks/run and checks/flatten: each planted fault is a failure.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
+at_idle_priority
 
 # Make a program of kselftest's that runs a shell script.
 plant() {
@@ -64,37 +65,57 @@ killed_guest_is_found() {
 	grep -E '^not ok - planted: runs all its programs' "$tmp/flat"
 }
 
-# A section that ends before its plan, or runs no check.
+# Make a copy of this project whose section input is a shell script.
+plant_section() {
+	house=$tmp/house
+	rm -rf "$house"
+	mkdir -p "$house"
+	(cd "$ROOT" && cp -r --parents checks scripts series/default series/*/base "$house")
+	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$house/checks/build.sh"
+	printf '#!/bin/sh\n%s\n' "$1" >"$house/checks/input.sh"
+}
+
+run_in_house() {
+	env -u CI -u BUILD "$house/checks/run" "$@"
+}
+
 section_is_found() {
-	local dir=$tmp/house
-	mkdir -p "$dir"
-	cp -r "$ROOT/checks" "$ROOT/scripts" "$dir/"
-	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$dir/checks/build.sh"
-	printf '#!/bin/sh\n%s\n' "$1" >"$dir/checks/input.sh"
-	expect 1 env -u CI "$dir/checks/run" input >"$tmp/out" 2>&1
+	plant_section "$1"
+	expect 1 run_in_house input >"$tmp/out" 2>&1
 	cat "$tmp/out"
 	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
 }
 
 section_cannot_run() {
-	section_is_found ''
-	rm "$tmp/house/checks/input.sh"
-	expect 2 "$tmp/house/checks/run" lib
+	plant_section 'echo 1..1; echo ok'
+	chmod -x "$house/checks/input.sh"
+	expect 1 run_in_house input
+	rm "$house/checks/input.sh"
+	expect 2 run_in_house
 }
 
-section_is_not_listed() {
-	local name
-	section_is_found ''
-	for name in unlisted newtap; do
-		cp "$tmp/house/checks/input.sh" "$tmp/house/checks/$name.sh"
-		expect 2 "$tmp/house/checks/run" input
-		rm "$tmp/house/checks/$name.sh"
-	done
+results_are_counted() {
+	plant_section 'echo 1..3; echo ok a; echo "ok b # SKIP c"; echo "ok \# SKIP d"'
+	run_in_house input >"$tmp/out"
+	tail -n 1 "$tmp/out" | grep -x '3 passed, 0 failed, 1 skipped'
 }
 
 second_run_is_refused() {
-	section_is_found ''
-	expect 2 flock "$tmp/house/build/check.lock" "$tmp/house/checks/run" input
+	plant_section :
+	mkdir "$house/build"
+	expect 2 flock "$house/build/check.lock" env -u BUILD "$house/checks/run" input
+}
+
+interrupt_leaves_nothing() {
+	local pid group
+	plant_section "echo \$\$ >'$tmp/up'; trap '' TERM; sleep 100; sleep 100"
+	env -u CI -u BUILD "$house/checks/run" input >"$tmp/out" 2>&1 &
+	pid=$!
+	timeout 60 sh -c "until [ -s '$tmp/up' ]; do sleep 0.1; done"
+	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')
+	kill -TERM $pid
+	expect 143 wait $pid
+	expect 1 pgrep -r D,R,S -ag "$group"
 }
 
 # The module without the scan: all tests of it are skipped.
@@ -129,7 +150,7 @@ check "a program skipped by its plan where its tests may be is found" \
 check "a program that goes on after it is skipped is found" is_found planted/program \
 	'echo "1..0 # SKIP no such thing"; echo not ok 1 a'
 for remark in 'SKIPPED no such thing' 'XFAIL broken' 'b # SKIP no such thing'; do
-	check "a test that ends in '# $remark' is found" is_found planted/program \
+	check "a test with the remark '${remark//#/}' is found" is_found planted/program \
 		"echo 1..1; echo 'ok 1 a #$remark'"
 done
 check "a failed test is found" is_found 'planted/program: a' 'echo 1..1; echo not ok 1 a'
@@ -164,7 +185,8 @@ check "a section's failure called a TODO is found" section_is_found \
 	'echo "not ok 1 a # TODO"; echo 1..1'
 check "a section that bails out is found" section_is_found "echo 'Bail out!'"
 check "a section that cannot be run is found" section_cannot_run
-check "a section that no list names is found" section_is_not_listed
+check "results are counted" results_are_counted
+check "an interrupt leaves no process" interrupt_leaves_nothing
 check "a second run in a checkout is refused" second_run_is_refused
 check "a module that lost an ioctl is found" lost_ioctl_is_found
 done_testing
