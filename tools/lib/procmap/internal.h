@@ -349,6 +349,33 @@ static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
 }
 
 /**
+ * struct collection - copies of mappings
+ * @nr: number of mappings.
+ * @size: mappings that @mappings has room for.
+ * @mappings: the mappings. Owned.
+ * @names_len: bytes used of @names.
+ * @names_size: bytes allocated for @names.
+ * @names: their names, each with its NUL. Owned.
+ */
+struct collection {
+	size_t nr;
+	size_t size;
+	struct procmap_mapping *mappings;
+	size_t names_len;
+	size_t names_size;
+	char *names;
+};
+
+/* Add a copy of the mapping. Returns 0 or -ENOMEM. */
+hidden int collect(struct collection *collection,
+		   const struct procmap_mapping *mapping);
+
+/* All mappings are there: let them point to their names. */
+hidden void end_collection(struct collection *collection);
+
+hidden void free_collection(const struct collection *collection);
+
+/**
  * struct range - what an array that is searched has in each entry, first
  * @start: first address.
  * @end: first address past it.

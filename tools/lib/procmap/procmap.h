@@ -332,36 +332,16 @@ int procmap_find_name(struct procmap *procmap, const char *pattern,
 		      unsigned int flags,
 		      const struct procmap_mapping **mapping);
 
-/** PROCMAP_NOT_MAPPED - &procmap_location.mapping if no mapping has the address */
-#define PROCMAP_NOT_MAPPED	UINT32_MAX
-
-/**
- * struct procmap_location - where an address is
- * @offset: file offset of the address, in bytes; 0 without a file.
- * @mapping: index of the mapping, or PROCMAP_NOT_MAPPED.
- * @reserved: 0.
- *
- * This one stays as it is, and there are arrays of it.
- */
-struct procmap_location {
-	uint64_t offset;
-	uint32_t mapping;
-	uint32_t reserved;
-};
-
 /**
  * struct procmap_resolved - where addresses are
- * @locations: one for each address, in the order of the addresses.
- * @nr_locations: number of locations, which is the number of addresses.
- * @mappings: the mappings that have at least one of the addresses, in rising
- *	order. They and their names belong to this structure, not to the handle.
- * @nr_mappings: number of mappings.
+ * @mappings: for each address, in the order of the addresses, its mapping, or NULL.
+ *	Addresses in one mapping have one pointer. The mappings and their names
+ *	belong to this structure, not to the handle.
+ * @nr_addrs: the number of addresses.
  */
 struct procmap_resolved {
-	const struct procmap_location *locations;
-	size_t nr_locations;
 	const struct procmap_mapping *const *mappings;
-	size_t nr_mappings;
+	size_t nr_addrs;
 };
 
 /**
@@ -377,37 +357,12 @@ struct procmap_resolved {
  * many mappings at a time where most of them are needed.
  *
  * Return: 0, also if no address is mapped; or
- * * -EINVAL: a pointer is NULL, @nr_addrs is 0 or more than 2^32 - 2, or @flags has
- *	an unknown bit.
+ * * -EINVAL: a pointer is NULL, @nr_addrs is 0, or @flags has an unknown bit.
  * * another error of procmap_find(), except -ENOENT.
  */
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
 		    const struct procmap_resolved **resolved);
-
-/**
- * procmap_resolve_into() - procmap_resolve() into memory of the caller
- * @procmap: the handle.
- * @addrs: the addresses, in any order.
- * @nr_addrs: number of addresses.
- * @flags: as for procmap_next().
- * @memory: where the result and all that it points to are placed.
- * @size: size of @memory in bytes. PROCMAP_RESOLVE_SIZE(@nr_addrs) is enough as
- *	long as the names of the mappings take 128 bytes on average.
- * @resolved: set to the result, which is valid as long as @memory is. It must
- *	not be passed to procmap_free_resolved().
- *
- * The result takes no other memory. For the buffers of the handle, see procmap(7).
- *
- * Return: as procmap_resolve(), and
- * * -ENOSPC: @memory is too small. Try again with more.
- */
-int procmap_resolve_into(struct procmap *procmap, const uint64_t *addrs,
-			 size_t nr_addrs, unsigned int flags, void *memory,
-			 size_t size, const struct procmap_resolved **resolved);
-
-/** PROCMAP_RESOLVE_SIZE() - memory for procmap_resolve_into(), in bytes */
-#define PROCMAP_RESOLVE_SIZE(nr_addrs)	(512 + (nr_addrs) * (size_t)384)
 
 /**
  * procmap_free_resolved() - free a result of procmap_resolve()
@@ -439,8 +394,7 @@ int procmap_open_file(struct procmap *procmap,
  * procmap_elf_address() - the address in an ELF file, as its symbols have it
  * @procmap: the handle that returned @mapping.
  * @mapping: a mapping of the file; as in procmap_open_file().
- * @offset: an offset in the file, in bytes, such as that of
- *	&struct procmap_location.
+ * @offset: an offset in the file, in bytes.
  * @address: set to the virtual address by the program headers of the file: what
  *	addr2line(1) and llvm-symbolizer(1) take.
  *

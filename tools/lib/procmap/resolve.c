@@ -11,27 +11,15 @@
 #include "internal.h"
 
 /**
- * struct resolution - a result, with which its memory begins
+ * struct resolution - a result
  * @public: the part that the caller sees.
- * @alignment: where pointers are smaller than what follows needs, rounds the size up.
- * @locations: the locations, behind this structure.
- * @mappings: the mappings, behind the locations.
- * @names: the names, which grow down towards the mappings. The most recent one is
- *	the first.
- * @name_size: size of the most recent name in bytes, including the NUL.
- * @questions: room for the addresses, behind the names; and for the pointers to the
- *	mappings, when the addresses are no longer needed.
+ * @found: the mappings that have at least one of the addresses.
+ * @mappings: for each address, one of them or NULL.
  */
 struct resolution {
-	union {
-		struct procmap_resolved public;
-		uint64_t alignment;
-	};
-	struct procmap_location *locations;
-	struct procmap_mapping *mappings;
-	char *names;
-	size_t name_size;
-	struct question *questions;
+	struct procmap_resolved public;
+	struct collection found;
+	const struct procmap_mapping *mappings[];
 };
 
 /**
@@ -137,173 +125,101 @@ static const struct question *questions_on(const uint64_t *addrs, size_t nr_addr
 				       sort(questions, nr_addrs, differing, shift);
 }
 
-/*
- * Add a mapping and its name, unless that is the name of the previous mapping, as it
- * often is.
- */
-static int add_mapping(struct resolution *new,
-		       const struct procmap_mapping *mapping)
+/* Collect the mappings of the questions, which are in rising order. */
+static int collect_found(struct procmap *procmap, const struct question *question,
+			 size_t nr, unsigned int flags, struct collection *collection)
 {
-	const size_t size = mapping->name_len + 1;
-	const bool is_new = new->name_size != size ||
-			    memcmp(new->names, mapping->name, size);
-	struct procmap_mapping *const copy =
-		&new->mappings[new->public.nr_mappings];
-
-	if ((size_t)(new->names - (char *)copy) <
-	    sizeof(*copy) + (is_new ? size : 0))
-		return -ENOSPC;
-	if (is_new) {
-		new->names -= size;
-		memcpy(new->names, mapping->name, size);
-		new->name_size = size;
-	}
-	*copy = *mapping;
-	copy->name = new->names;
-	new->public.nr_mappings++;
-	return 0;
-}
-
-static int resolve(struct procmap *procmap, const struct question *question,
-		   unsigned int flags, struct resolution *new)
-{
-	const struct question *const end = question + new->public.nr_locations;
-	struct procmap_location *const locations = new->locations;
+	const struct question *const end = question + nr;
 	struct procmap_mapping *const found = &procmap->found;
 	int err;
 
 	start_over(procmap);
 	while (question != end) {
-		uint64_t to_offset;
-		uint32_t index;
-		bool has_offset;
-
-		err = find_from(procmap, question->addr,
-				flags | PROCMAP_UNFILTERED, found);
-		if (err == -ENOENT)
-			break;
+		err = find_from(procmap, question->addr, flags | PROCMAP_UNFILTERED,
+				found);
 		if (err)
-			return lookup_error(procmap, err);
+			return err == -ENOENT ? 0 : lookup_error(procmap, err);
 		while (question != end && question->addr < found->start)
-			locations[question++->index].mapping = PROCMAP_NOT_MAPPED;
+			question++;
 		if (question == end || question->addr >= found->end)
 			continue;
-		if (!passes(found, flags)) {
-			while (question != end && question->addr < found->end)
-				locations[question++->index].mapping =
-					PROCMAP_NOT_MAPPED;
-			continue;
+		if (passes(found, flags)) {
+			err = collect(collection, found);
+			if (err)
+				return err;
 		}
-
-		index = new->public.nr_mappings;
-		err = add_mapping(new, found);
-		if (err)
-			return err;
-		has_offset = has_file(found);
-		to_offset = found->offset - found->start;
-		for (; question != end && question->addr < found->end;
-		     question++) {
-			struct procmap_location *const location =
-				&locations[question->index];
-
-			location->mapping = index;
-			if (has_offset)
-				location->offset = question->addr + to_offset;
-		}
+		while (question != end && question->addr < found->end)
+			question++;
 	}
-	/* The addresses above the last mapping. */
-	while (question != end)
-		locations[question++->index].mapping = PROCMAP_NOT_MAPPED;
 	return 0;
 }
 
-/* Lay the memory out. Returns NULL if it is too small. */
-static struct resolution *lay_out(void *memory, size_t size, size_t nr_addrs)
+static void assign(struct resolution *new, const struct question *question, size_t nr)
 {
-	const size_t align = _Alignof(max_align_t);
-	const size_t skip = -(uintptr_t)memory % align;
-	struct resolution *new;
-	size_t size_locations, size_questions;
+	const struct question *const end = question + nr;
+	const struct procmap_mapping *mapping = new->found.mappings;
+	const struct procmap_mapping *const last = mapping + new->found.nr;
 
-	if (nr_addrs >= SIZE_MAX / (sizeof(*new->locations) +
-				    2 * sizeof(*new->questions)) - sizeof(*new))
-		return NULL;
-	size_locations = nr_addrs * sizeof(*new->locations);
-	size_questions = 2 * nr_addrs * sizeof(*new->questions);
-	if (size < skip + sizeof(*new) + size_locations + size_questions + align)
-		return NULL;
-
-	new = (struct resolution *)((char *)memory + skip);
-	memset(new, 0, sizeof(*new));
-	new->locations = (struct procmap_location *)(new + 1);
-	memset(new->locations, 0, size_locations);
-	new->mappings =
-		(struct procmap_mapping *)(new->locations + nr_addrs);
-	size = (size - skip - size_questions) & -align;
-	new->questions = (struct question *)((char *)new + size);
-	new->names = (char *)new->questions;
-	new->public.locations = new->locations;
-	new->public.nr_locations = nr_addrs;
-	return new;
+	for (; question != end; question++) {
+		while (mapping != last && mapping->end <= question->addr)
+			mapping++;
+		if (mapping != last && mapping->start <= question->addr)
+			new->mappings[question->index] = mapping;
+	}
 }
 
-int procmap_resolve_into(struct procmap *procmap, const uint64_t *addrs,
-			 size_t nr_addrs, unsigned int flags, void *memory,
-			 size_t size, const struct procmap_resolved **resolved)
+static int resolve(struct procmap *procmap, const uint64_t *addrs, size_t nr_addrs,
+		   unsigned int flags, struct resolution *new)
 {
-	const struct procmap_mapping **pointers;
+	const size_t size = 2 * sizeof(struct question);
 	const struct question *questions;
-	struct resolution *new;
-	size_t i;
+	struct question *memory;
 	int err;
 
-	if (!procmap || !addrs || !nr_addrs || nr_addrs >= PROCMAP_NOT_MAPPED ||
-	    (flags & ~WALK_FLAGS) || !memory || !resolved)
-		return -EINVAL;
-	new = lay_out(memory, size, nr_addrs);
-	if (!new)
-		return -ENOSPC;
+	memory = nr_addrs > PTRDIFF_MAX / size ? NULL : malloc(nr_addrs * size);
+	if (!memory)
+		return -ENOMEM;
 	questions = questions_on(addrs, nr_addrs, procmap->fd < 0 ? 0 : PAGE_BITS,
-				 new->questions);
-	err = resolve(procmap, questions, flags, new);
-	if (err)
-		return err;
-	pointers = (const struct procmap_mapping **)new->questions;
-	for (i = 0; i < new->public.nr_mappings; i++)
-		pointers[i] = &new->mappings[i];
-	new->public.mappings = pointers;
-	*resolved = &new->public;
-	return 0;
+				 memory);
+	err = collect_found(procmap, questions, nr_addrs, flags, &new->found);
+	if (!err) {
+		end_collection(&new->found);
+		assign(new, questions, nr_addrs);
+	}
+	free(memory);
+	return err;
 }
 
 int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		    size_t nr_addrs, unsigned int flags,
 		    const struct procmap_resolved **resolved)
 {
-	size_t size = PROCMAP_RESOLVE_SIZE(nr_addrs);
-	void *memory;
+	struct resolution *new;
 	int err;
 
-	if (nr_addrs >= PROCMAP_NOT_MAPPED)
+	if (!procmap || !addrs || !nr_addrs || (flags & ~WALK_FLAGS) || !resolved)
 		return -EINVAL;
-	if (size / 384 < nr_addrs)
+	new = nr_addrs > PTRDIFF_MAX / sizeof(*new->mappings) - sizeof(*new) ? NULL :
+	      calloc(1, sizeof(*new) + nr_addrs * sizeof(*new->mappings));
+	if (!new)
 		return -ENOMEM;
-	for (;; size *= 2) {
-		memory = size <= PTRDIFF_MAX ? malloc(size) : NULL;
-		if (!memory)
-			return -ENOMEM;
-		err = procmap_resolve_into(procmap, addrs, nr_addrs, flags,
-					   memory, size, resolved);
-		if (!err)
-			return 0;
-		free(memory);
-		if (err != -ENOSPC)
-			return err;
-	}
+	new->public.mappings = new->mappings;
+	new->public.nr_addrs = nr_addrs;
+	err = resolve(procmap, addrs, nr_addrs, flags, new);
+	if (err)
+		procmap_free_resolved(&new->public);
+	else
+		*resolved = &new->public;
+	return err;
 }
 
 void procmap_free_resolved(const struct procmap_resolved *resolved)
 {
-	/* It is the first member of the memory, which malloc(3) has aligned. */
-	free((void *)resolved);
+	/* It is the first member. */
+	struct resolution *const resolution = (struct resolution *)resolved;
+
+	if (!resolution)
+		return;
+	free_collection(&resolution->found);
+	free(resolution);
 }

@@ -15,87 +15,24 @@
  * @programs: &procmap.programs of it.
  * @generation: that of the address space all the time while the mappings were read;
  *	0 if it changed or is unknown.
- * @nr: number of mappings.
- * @size: mappings that @mappings has room for.
- * @mappings: the mappings. Owned.
- * @names: their names, each with its NUL. Owned.
- * @names_len: bytes used of @names.
- * @slots: where to search @mappings.
+ * @all: the mappings.
+ * @slots: where to search them.
  */
 struct procmap_snapshot {
 	unsigned int flags;
 	const struct procmap *procmap;
 	unsigned int programs;
 	uint64_t generation;
-	size_t nr;
-	size_t size;
-	struct procmap_mapping *mappings;
-	struct name_buffer names;
-	size_t names_len;
+	struct collection all;
 	struct slots slots;
 };
 
 _Static_assert(offsetof(struct procmap_mapping, end) == offsetof(struct range, end),
 	       "range");
 
-/* Until all mappings are there, a name is an offset in the buffer. */
-static int add(struct procmap_snapshot *snapshot,
-	       const struct procmap_mapping *mapping)
-{
-	const size_t size = mapping->name_len + 1;
-	struct procmap_mapping *mappings;
-	size_t at = snapshot->names_len;
-	int err;
-
-	if (snapshot->nr == snapshot->size) {
-		const size_t more = snapshot->size * 2 + 64;
-
-		mappings = realloc(snapshot->mappings, more * sizeof(*mappings));
-		if (!mappings)
-			return -ENOMEM;
-		snapshot->mappings = mappings;
-		snapshot->size = more;
-	}
-	/* Often, the name is that of the previous mapping. */
-	if (snapshot->nr) {
-		const struct procmap_mapping *const last =
-			&snapshot->mappings[snapshot->nr - 1];
-
-		if (last->name_len == mapping->name_len &&
-		    !memcmp(snapshot->names.bytes + (uintptr_t)last->name,
-			    mapping->name, size))
-			at = (uintptr_t)last->name;
-	}
-	if (at == snapshot->names_len) {
-		err = name_reserve(&snapshot->names, at + size);
-		if (err)
-			return err;
-		memcpy(snapshot->names.bytes + at, mapping->name, size);
-		snapshot->names_len += size;
-	}
-	mappings = &snapshot->mappings[snapshot->nr++];
-	*mappings = *mapping;
-	mappings->name = (const char *)(uintptr_t)at;
-	return 0;
-}
-
-static int finish(struct procmap_snapshot *snapshot)
-{
-	size_t i;
-
-	for (i = 0; i < snapshot->nr; i++) {
-		struct procmap_mapping *const mapping = &snapshot->mappings[i];
-
-		mapping->name = snapshot->names.bytes + (uintptr_t)mapping->name;
-	}
-	return slots_make(&snapshot->slots, snapshot->mappings,
-			  sizeof(*snapshot->mappings), snapshot->nr);
-}
-
 static void empty(struct procmap_snapshot *snapshot)
 {
-	free(snapshot->mappings);
-	free(snapshot->names.bytes);
+	free_collection(&snapshot->all);
 	free(snapshot->slots.below);
 }
 
@@ -119,7 +56,7 @@ static int read_all(struct procmap *procmap, struct procmap_snapshot *snapshot)
 	while (!err) {
 		err = procmap_next(procmap, &cursor, snapshot->flags, &mapping);
 		if (!err)
-			err = add(snapshot, mapping);
+			err = collect(&snapshot->all, mapping);
 	}
 	if (err == -ENOENT)
 		err = generation_of(procmap, &after);
@@ -128,7 +65,9 @@ static int read_all(struct procmap *procmap, struct procmap_snapshot *snapshot)
 	snapshot->procmap = procmap;
 	snapshot->programs = procmap->programs;
 	snapshot->generation = after == before ? before : 0;
-	return finish(snapshot);
+	end_collection(&snapshot->all);
+	return slots_make(&snapshot->slots, snapshot->all.mappings, sizeof(*mapping),
+			  snapshot->all.nr);
 }
 
 int procmap_snapshot_take(struct procmap *procmap, unsigned int flags,
@@ -234,13 +173,13 @@ int procmap_snapshot_is_consistent(const struct procmap_snapshot *snapshot)
 
 size_t procmap_snapshot_count(const struct procmap_snapshot *snapshot)
 {
-	return snapshot ? snapshot->nr : 0;
+	return snapshot ? snapshot->all.nr : 0;
 }
 
 const struct procmap_mapping *
 procmap_snapshot_at(const struct procmap_snapshot *snapshot, size_t index)
 {
-	return snapshot && index < snapshot->nr ? &snapshot->mappings[index] : NULL;
+	return snapshot && index < snapshot->all.nr ? &snapshot->all.mappings[index] : NULL;
 }
 
 const struct procmap_mapping *
@@ -251,10 +190,10 @@ procmap_snapshot_find(const struct procmap_snapshot *snapshot, uint64_t addr)
 
 	if (!snapshot)
 		return NULL;
-	mappings = snapshot->mappings;
+	mappings = snapshot->all.mappings;
 	at = slots_below(&snapshot->slots, mappings, sizeof(*mappings),
-			 snapshot->nr, addr);
-	return at < snapshot->nr && mappings[at].start <= addr ? &mappings[at] : NULL;
+			 snapshot->all.nr, addr);
+	return at < snapshot->all.nr && mappings[at].start <= addr ? &mappings[at] : NULL;
 }
 
 int procmap_snapshot_compare(const struct procmap_snapshot *before,

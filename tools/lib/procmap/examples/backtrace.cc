@@ -47,17 +47,17 @@ static void print_backtrace()
 	const auto addrs = calls();
 	const auto resolved = own.resolve(addrs);
 
-	for (std::size_t i = 0; i < resolved->nr_locations; i++) {
-		const auto &location = resolved->locations[i];
+	for (std::size_t i = 0; i < resolved->nr_addrs; i++) {
 		char address[32];
 
-		if (location.mapping == PROCMAP_NOT_MAPPED)
+		if (!resolved->mappings[i])
 			continue;
-		const auto &mapping = *resolved->mappings[location.mapping];
+		const auto &mapping = *resolved->mappings[i];
+		const auto offset = libprocmap::offset_of(mapping, addrs[i]);
 
 		std::snprintf(address, sizeof(address), "%#llx",
 			      static_cast<unsigned long long>(
-				own.elf_address(mapping, location.offset)));
+				own.elf_address(mapping, offset)));
 		std::printf("%s %s\n", mapping.name, address);
 		std::fflush(stdout);
 		print_symbol(mapping.name, address);

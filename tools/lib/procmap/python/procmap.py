@@ -99,23 +99,13 @@ class _Mapping(ctypes.Structure):
     ]
 
 
-class _Location(ctypes.Structure):
-    _fields_ = [
-        ("offset", ctypes.c_uint64),
-        ("mapping", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    ]
-
-
 _MappingPointer = ctypes.POINTER(_Mapping)
 
 
 class _Resolved(ctypes.Structure):
     _fields_ = [
-        ("locations", ctypes.POINTER(_Location)),
-        ("nr_locations", ctypes.c_size_t),
         ("mappings", ctypes.POINTER(_MappingPointer)),
-        ("nr_mappings", ctypes.c_size_t),
+        ("nr_addrs", ctypes.c_size_t),
     ]
 
 
@@ -123,7 +113,6 @@ _ResolvedPointer = ctypes.POINTER(_Resolved)
 _Changed = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, _MappingPointer, _MappingPointer
 )
-_NOT_MAPPED = 0xFFFFFFFF
 _EXACT, _GLOB = 0, 1
 
 _library = ctypes.CDLL("libprocmap.so.1")
@@ -412,19 +401,17 @@ class Procmap(_Owner):
         resolved = _ResolvedPointer()
         _resolve(pointer, values, number, flags, ctypes.byref(resolved))
         try:
-            result = resolved.contents
-            mappings = [_copy(result.mappings[i]) for i in range(result.nr_mappings)]
-            return [
-                Location(
-                    address,
-                    None if location.mapping == _NOT_MAPPED
-                    else mappings[location.mapping],
-                    location.offset,
-                )
-                for address, location in zip(
-                    addresses, result.locations[: result.nr_locations]
-                )
-            ]
+            copies = {}
+            locations = []
+            for address, pointer in zip(addresses, resolved.contents.mappings):
+                key = ctypes.cast(pointer, ctypes.c_void_p).value
+                if key not in copies:
+                    copies[key] = _copy(pointer)
+                mapping = copies[key]
+                has_offset = mapping and (mapping.inode or mapping.dev_major)
+                offset = mapping.offset_of(address) if has_offset else 0
+                locations.append(Location(address, mapping, offset))
+            return locations
         finally:
             _free_resolved(resolved)
 

@@ -111,10 +111,11 @@ static void read_text(const uint8_t *data, size_t size)
 		require(mapping->start <= addrs[i] && addrs[i] < mapping->end);
 	}
 	if (nr && !procmap_resolve(procmap, addrs, nr, 0, &resolved)) {
-		require(resolved->nr_locations == nr && resolved->nr_mappings <= nr);
+		require(resolved->nr_addrs == nr);
 		for (i = 0; i < nr; i++)
-			require(resolved->locations[i].mapping <
-				resolved->nr_mappings);
+			require(resolved->mappings[i] &&
+				resolved->mappings[i]->start <= addrs[i] &&
+				addrs[i] < resolved->mappings[i]->end);
 		procmap_free_resolved(resolved);
 	}
 	take_snapshot(procmap);

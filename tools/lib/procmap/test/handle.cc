@@ -100,15 +100,13 @@ static void resolves_to_elf_addresses()
 	const std::uint64_t addr = address_of_main();
 	auto own = handle::open_self();
 	const auto resolved = own.resolve({ addr, 8 });
-	const auto &location = resolved->locations[0];
-	const auto &mapping = *resolved->mappings[location.mapping];
+	const auto &mapping = *resolved->mappings[0];
 	Dl_info info;
 
-	EXPECT(resolved->nr_locations == 2);
-	EXPECT(resolved->locations[1].mapping == PROCMAP_NOT_MAPPED);
-	EXPECT(location.offset == libprocmap::offset_of(mapping, addr));
+	EXPECT(resolved->nr_addrs == 2);
+	EXPECT(!resolved->mappings[1]);
 	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
-	EXPECT(own.elf_address(mapping, location.offset) ==
+	EXPECT(own.elf_address(mapping, libprocmap::offset_of(mapping, addr)) ==
 	       addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
 }
 
@@ -199,14 +197,14 @@ static void is_empty_after_a_move()
 	const auto taken = std::move(moved);
 	const auto other = std::move(result);
 
-	EXPECT(taken.size() && other->nr_locations == 1);
+	EXPECT(taken.size() && other->nr_addrs == 1);
 	EXPECT(!moved.size() && moved.begin() == moved.end());
 	EXPECT(!moved.find(address_of_main()) && !moved.is_consistent());
 	EXPECT(error_of([&] { moved.refresh(own); }) == EINVAL);
 	EXPECT(error_of([&] {
 		moved.compare(taken, [](const auto *, const auto *) {});
 	}) == EINVAL);
-	EXPECT(!result->nr_locations && !(*result).nr_mappings);
+	EXPECT(!result->nr_addrs && !(*result).mappings);
 }
 
 static void resolves_no_address()
@@ -214,7 +212,7 @@ static void resolves_no_address()
 	auto own = handle::open_self();
 	const auto result = own.resolve({});
 
-	EXPECT(!result->nr_locations && !result->nr_mappings);
+	EXPECT(!result->nr_addrs && !result->mappings);
 }
 
 template <typename Argument, typename Use>
@@ -239,10 +237,10 @@ static void refuses_what_a_temporary_owns()
 	static_assert(ACCEPTS(handle, std::move(x).resolve({})));
 	static_assert(ACCEPTS(walk &, x.begin()));
 	static_assert(!ACCEPTS(walk, std::move(x).begin()));
-	static_assert(ACCEPTS(const resolved &, x->locations));
-	static_assert(!ACCEPTS(resolved, std::move(x)->locations));
-	static_assert(ACCEPTS(const resolved &, (*x).locations));
-	static_assert(!ACCEPTS(resolved, (*std::move(x)).locations));
+	static_assert(ACCEPTS(const resolved &, x->mappings));
+	static_assert(!ACCEPTS(resolved, std::move(x)->mappings));
+	static_assert(ACCEPTS(const resolved &, (*x).mappings));
+	static_assert(!ACCEPTS(resolved, (*std::move(x)).mappings));
 	static_assert(ACCEPTS(const resolved &, x.get()));
 	static_assert(!ACCEPTS(resolved, std::move(x).get()));
 	static_assert(ACCEPTS(const snapshot &, x[0]));

@@ -92,7 +92,7 @@ static int error_of_all(struct procmap *procmap)
 	const struct procmap_resolved *resolved;
 	const struct procmap_mapping *found;
 	struct procmap_snapshot *snapshot;
-	uint64_t memory[512], cursor = 0;
+	uint64_t cursor = 0;
 	int err;
 
 	err = procmap_find(procmap, addrs[0], 0, &found);
@@ -104,8 +104,6 @@ static int error_of_all(struct procmap *procmap)
 	    procmap_find_name(procmap, "[heap]", PROCMAP_EXACT, &cursor, 0,
 			      &found) != err ||
 	    procmap_resolve(procmap, addrs, 3, 0, &resolved) != err ||
-	    procmap_resolve_into(procmap, addrs, 3, 0, memory, sizeof(memory),
-				 &resolved) != err ||
 	    procmap_snapshot_take(procmap, 0, &snapshot) != err)
 		return 1;
 	return err;

@@ -711,28 +711,16 @@ TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 		nr = few ? 20 : nr_addrs;
 		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, flags,
 					     &resolved));
-		ASSERT_EQ(nr, resolved->nr_locations);
+		ASSERT_EQ(nr, resolved->nr_addrs);
 		for (i = 0; i < nr; i++) {
-			const struct procmap_location *const location =
-				&resolved->locations[i];
+			const struct procmap_mapping *const found =
+				resolved->mappings[i];
 			const struct maps_line *const line =
 				expected_line(&self->maps, addrs[i], flags);
 
-			if (!line) {
-				ASSERT_EQ(PROCMAP_NOT_MAPPED, location->mapping);
-				ASSERT_EQ(0, location->offset);
-				continue;
-			}
-			ASSERT_GT(resolved->nr_mappings, location->mapping);
-			ASSERT_TRUE(is_as_line(resolved->mappings[location->mapping],
-					       line));
-			ASSERT_EQ(line->inode ? addrs[i] - line->start +
-						line->offset : 0,
-				  location->offset);
+			ASSERT_EQ(!line, !found);
+			ASSERT_TRUE(!line || is_as_line(found, line));
 		}
-		for (i = 1; i < resolved->nr_mappings; i++)
-			ASSERT_GE(resolved->mappings[i]->start,
-				  resolved->mappings[i - 1]->end);
 		procmap_free_resolved(resolved);
 	}
 	free(addrs);
@@ -751,7 +739,10 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	calls.queries = 0;
 	calls.preads = 0;
 	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 1000, 0, &resolved));
-	EXPECT_EQ(10, resolved->nr_mappings);
+	/* Addresses in one mapping have one pointer. */
+	for (i = 10; i < 1000; i++)
+		ASSERT_EQ(resolved->mappings[i % 10], resolved->mappings[i]);
+	EXPECT_NE(resolved->mappings[0], resolved->mappings[1]);
 	EXPECT_EQ(by_text ? 0 : 10, calls.queries);
 	EXPECT_EQ(by_text, !!calls.preads);
 	/* Nor is the text read twice. */
@@ -1160,7 +1151,7 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 		calls.scans = 0;
 		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, 0,
 					     &resolved));
-		ASSERT_EQ(nr, resolved->nr_mappings);
+		ASSERT_EQ(nr, resolved->nr_addrs);
 		for (j = 0; j < nr; j++)
 			ASSERT_EQ(addrs[j], resolved->mappings[j]->start);
 		if (variant->method == PROCMAP_BY_SCAN) {
@@ -1199,12 +1190,8 @@ TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
 	}
 	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr_pages, 0,
 				     &resolved));
-	EXPECT_EQ(nr_pages, resolved->nr_mappings);
-	for (i = 0; i < nr_pages; i++) {
-		const uint32_t index = resolved->locations[i].mapping;
-
-		ASSERT_EQ(addrs[i] - 1, resolved->mappings[index]->start);
-	}
+	for (i = 0; i < nr_pages; i++)
+		ASSERT_EQ(addrs[i] - 1, resolved->mappings[i]->start);
 	procmap_free_resolved(resolved);
 	free(addrs);
 	munmap(area, nr_pages * PAGE);
@@ -1278,7 +1265,6 @@ TEST_F(change, name_that_is_longer_than_a_path)
 
 	ASSERT_EQ(0, procmap_resolve(self->procmap, &addr, 1, 0, &resolved));
 	EXPECT_TRUE(has_name(resolved->mappings[0], &path));
-	EXPECT_EQ(PAGE, resolved->locations[0].offset);
 	procmap_free_resolved(resolved);
 
 	/* It does not end a walk, and a scan needs no query for it. */
@@ -1624,12 +1610,8 @@ TEST(saved_text_of_parts_of_pages)
 		addrs[i] = i % 2 ? 0x1700 - i : 0x1900 + i;
 	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
 	ASSERT_EQ(0, procmap_resolve(procmap, addrs, 40, 0, &resolved));
-	ASSERT_EQ(2, resolved->nr_mappings);
-	for (i = 0; i < 40; i++) {
-		EXPECT_EQ(!(i % 2), resolved->locations[i].mapping);
-		EXPECT_EQ(addrs[i] - (i % 2 ? 0x1000 : 0x1800),
-			  resolved->locations[i].offset);
-	}
+	for (i = 0; i < 40; i++)
+		EXPECT_EQ(i % 2 ? 0x1000 : 0x1800, resolved->mappings[i]->start);
 	procmap_free_resolved(resolved);
 	procmap_close(procmap);
 }
