@@ -183,7 +183,6 @@ pid_t own_pid(void);
 char *read_all(FILE *file, size_t *len);
 char *read_proc(pid_t pid, const char *name);
 char *program_of(pid_t pid);
-bool find_uid(pid_t pid, uid_t *uid);
 
 /* procfs_query_processes.c */
 

@@ -131,18 +131,3 @@ char *program_of(pid_t pid)
 	cut_deleted(program);
 	return program;
 }
-
-/*
- * Find the effective user ID, which ps(1) and pgrep(1) take, too. The directory in /proc
- * is root's if the process is not dumpable. Returns false if the process is gone.
- */
-bool find_uid(pid_t pid, uid_t *uid)
-{
-	char *const status = read_proc(pid, "status");
-	const char *const line = status ? strstr(status, "\nUid:\t") : NULL;
-	const bool is_there = line &&
-			      sscanf(line, "\nUid:\t%*u\t%u", uid) == 1;
-
-	free(status);
-	return is_there;
-}
