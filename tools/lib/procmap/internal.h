@@ -112,11 +112,10 @@ struct scan {
  * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
  * @any: the caller leaves the method to the library.
  * @fd: the maps file; -1 for a saved text.
- * @own_fd: procmap_close() closes @fd.
  * @dir: the directory in /proc of the process, or of one of its threads if the
  *	main one has exited, opened with O_PATH; -1 if unknown.
  * @process: the directory of the process if @dir is that of a thread; or -1.
- * @maps: the text of maps: of @fd if @own_fd, or of another open file.
+ * @maps: the text of maps, of @fd.
  * @smaps: the text of smaps, opened on first use.
  * @walk: the text that was read last, @maps or @smaps; or NULL.
  * @scan: the current batch of the scan method.
@@ -134,7 +133,6 @@ struct procmap {
 	enum procmap_method method;
 	bool any;
 	int fd;
-	bool own_fd;
 	int dir;
 	int process;
 	struct text maps;
@@ -222,12 +220,6 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
  * read(2).
  */
 hidden int text_is_there(int fd);
-
-/*
- * Check by the first line that this is the text of a maps file. Returns 0,
- * -EINVAL if it is not, -ESRCH if it is empty, or an error of read(2).
- */
-hidden int text_probe(struct text *text);
 
 /*
  * Add what is wanted of the file of a mapping and is not known yet. In a run of

@@ -6,13 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -78,47 +75,6 @@ int reopen(int fd)
 	return new < 0 ? -errno : new;
 }
 
-/* Is this the directory in /proc that has the opened file as maps? */
-static bool is_dir_of(int dir, int fd)
-{
-	struct stat found, opened;
-	struct statfs fs;
-
-	return !fstatfs(dir, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
-	       !fstatat(dir, "maps", &found, 0) && !fstat(fd, &opened) &&
-	       found.st_dev == opened.st_dev && found.st_ino == opened.st_ino;
-}
-
-/*
- * Open the directory in /proc of the process that the maps file belongs to. Its path may
- * be that of another process: of one with the same ID by now, or if the file is from
- * another procfs, or was bound elsewhere.
- */
-static int open_dir_of(int fd)
-{
-	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-	static const char maps[] = "/maps";
-	char path[PATH_MAX];
-	ssize_t len;
-	int dir;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len < (ssize_t)sizeof(maps) - 1)
-		return -1;
-	path[len] = '\0';
-	len -= sizeof(maps) - 1;
-	if (strcmp(path + len, maps))
-		return -1;
-	path[len] = '\0';
-	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir >= 0 && !is_dir_of(dir, fd)) {
-		close(dir);
-		return -1;
-	}
-	return dir;
-}
-
 static int query(int fd, struct procmap_query *query)
 {
 	int ret;
@@ -148,37 +104,12 @@ static bool is_unavailable(int err)
 	       err == -ENOSYS;
 }
 
-/* Free the text of maps, and close its file unless it is that of the handle. */
+/* Free the text of maps, whose file is that of the handle. */
 static void end_text(struct procmap *procmap)
 {
-	if (procmap->maps.fd == procmap->fd)
-		procmap->maps.fd = -1;
+	procmap->maps.fd = -1;
 	text_close(&procmap->maps);
 	procmap->maps = (struct text) { .fd = -1 };
-}
-
-/*
- * Read the text through the file of the handle: another one would have the mappings of
- * another program after an exec. The caller's file may be read by the caller, too, who
- * would miss lines: open another one then, as long as it is not too late.
- */
-static int start_text(struct procmap *procmap)
-{
-	int err;
-
-	procmap->maps.fd = procmap->fd;
-	if (procmap->own_fd)
-		return 0;
-	procmap->maps.fd = reopen(procmap->fd);
-	if (procmap->maps.fd < 0)
-		procmap->maps.fd = fcntl(procmap->fd, F_DUPFD_CLOEXEC, 0);
-	if (procmap->maps.fd < 0)
-		return -errno;
-	err = procmap->method == PROCMAP_BY_TEXT ? text_is_there(procmap->fd) :
-						   probe_query(procmap->fd);
-	if (err)
-		end_text(procmap);
-	return err;
 }
 
 /*
@@ -212,11 +143,8 @@ static int choose_method(struct procmap *procmap, enum procmap_method method)
 			return err;
 	}
 	procmap->method = PROCMAP_BY_TEXT;
-	err = start_text(procmap);
-	if (err)
-		return err;
-	return procmap->own_fd ? text_is_there(procmap->maps.fd) :
-				 text_probe(&procmap->maps);
+	procmap->maps.fd = procmap->fd;
+	return text_is_there(procmap->fd);
 }
 
 static struct procmap *new_handle(void)
@@ -252,7 +180,6 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
 	if (procmap->fd < 0)
 		return -errno;
-	procmap->own_fd = true;
 	return choose_method(procmap, method);
 }
 
@@ -390,85 +317,11 @@ int procmap_open_pid(pid_t pid, enum procmap_method method,
 	return open_dir(path, method, procmap);
 }
 
-/* The process ID in the PID namespace of /proc; -1 if it has exited. */
-static int pid_of(int pidfd, int *pid)
-{
-	char path[sizeof("/proc/self/fdinfo/") + 3 * sizeof(int)];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	err = read_number(AT_FDCWD, path, "\nPid:\t", pid);
-	return err == -ENOENT ? -EBADF : err;
-}
-
-int procmap_open_pidfd(int pidfd, enum procmap_method method,
-		       struct procmap **procmap)
-{
-	struct procmap *new;
-	int pid, still, err;
-
-	if (!is_method(method) || !procmap)
-		return -EINVAL;
-	err = pid_of(pidfd, &pid);
-	if (!err && pid <= 0)
-		err = -ESRCH;
-	if (!err)
-		err = procmap_open_pid(pid, method, &new);
-	if (err)
-		return err == -ENOENT ? -ESRCH : err;
-	/* The ID was this process's all the time if it still is. */
-	err = pid_of(pidfd, &still);
-	if (err || still != pid) {
-		procmap_close(new);
-		return err ? err : -ESRCH;
-	}
-	*procmap = new;
-	return 0;
-}
-
 int procmap_open_self(enum procmap_method method, struct procmap **procmap)
 {
 	if (!is_method(method) || !procmap)
 		return -EINVAL;
 	return open_dir("/proc/self", method, procmap);
-}
-
-static int check_fd(int fd)
-{
-	const int mode = fcntl(fd, F_GETFL);
-	struct statfs fs;
-	struct stat stat;
-
-	if (mode < 0 || (mode & O_ACCMODE) == O_WRONLY || (mode & O_PATH))
-		return -EBADF;
-	if (fstatfs(fd, &fs) || fstat(fd, &stat))
-		return -errno;
-	return fs.f_type == PROC_SUPER_MAGIC && S_ISREG(stat.st_mode) ? 0 :
-									-EINVAL;
-}
-
-int procmap_open_fd(int fd, enum procmap_method method, struct procmap **procmap)
-{
-	struct procmap *new;
-	int err;
-
-	if (!is_method(method) || !procmap)
-		return -EINVAL;
-	err = check_fd(fd);
-	if (err)
-		return err;
-	new = new_handle();
-	if (!new)
-		return -ENOMEM;
-	new->fd = fd;
-	new->dir = open_dir_of(fd);
-	err = choose_method(new, method);
-	if (err) {
-		procmap_close(new);
-		return err;
-	}
-	*procmap = new;
-	return 0;
 }
 
 int procmap_open_text(const char *text, size_t size, struct procmap **procmap)
@@ -493,7 +346,7 @@ int procmap_reopen(struct procmap *procmap)
 	struct procmap old;
 	int err;
 
-	if (!procmap || !procmap->own_fd)
+	if (!procmap || procmap->fd < 0)
 		return -EINVAL;
 	err = open_in(fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
 			    F_DUPFD_CLOEXEC, 0),
@@ -518,7 +371,7 @@ void procmap_close(struct procmap *procmap)
 	free(procmap->name.bytes);
 	free(procmap->part.bytes);
 	free(procmap->last_name.bytes);
-	if (procmap->own_fd && procmap->fd >= 0)
+	if (procmap->fd >= 0)
 		close(procmap->fd);
 	if (procmap->dir >= 0)
 		close(procmap->dir);
@@ -666,11 +519,7 @@ int take_from_text(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	const struct procmap_mapping by_ioctl = *mapping;
 	int err;
 
-	if (procmap->maps.fd < 0) {
-		err = start_text(procmap);
-		if (err)
-			return err;
-	}
+	procmap->maps.fd = procmap->fd;
 	text_restart(&procmap->maps);
 	err = text_next(&procmap->maps, addr, flags & FILTERS, mapping,
 			&procmap->name);

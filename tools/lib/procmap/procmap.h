@@ -170,21 +170,6 @@ int procmap_open_pid(pid_t pid, enum procmap_method method,
 		     struct procmap **procmap);
 
 /**
- * procmap_open_pidfd() - get a handle on the mappings of a process, by its pidfd
- * @pidfd: a descriptor from pidfd_open(2). The handle does not keep it.
- * @method: as in procmap_open_pid().
- * @procmap: set to the handle.
- *
- * Unlike a process ID, the descriptor cannot have become another process.
- *
- * Return: as procmap_open_pid(), and
- * * -EBADF: @pidfd is no descriptor of a process, or /proc is not mounted.
- * * -ESRCH: the process has exited, or is not in the PID namespace of /proc.
- */
-int procmap_open_pidfd(int pidfd, enum procmap_method method,
-		       struct procmap **procmap);
-
-/**
  * procmap_open_self() - get a handle on the mappings of the calling process
  * @method: as in procmap_open_pid().
  * @procmap: set to the handle.
@@ -194,20 +179,6 @@ int procmap_open_pidfd(int pidfd, enum procmap_method method,
  * Return: as procmap_open_pid().
  */
 int procmap_open_self(enum procmap_method method, struct procmap **procmap);
-
-/**
- * procmap_open_fd() - get a handle on a maps file that is already open
- * @fd: the file, opened for reading. The caller keeps it open as long as the
- *	handle is in use, and closes it. Its file offset is not changed.
- * @method: as in procmap_open_pid().
- * @procmap: set to the handle.
- *
- * Return: as procmap_open_pid(), and
- * * -EBADF: @fd is not open for reading.
- * * -EINVAL: @fd is not a maps file.
- */
-int procmap_open_fd(int fd, enum procmap_method method,
-		    struct procmap **procmap);
 
 /**
  * procmap_open_text() - get a handle on a saved text
@@ -225,8 +196,7 @@ int procmap_open_text(const char *text, size_t size, struct procmap **procmap);
 
 /**
  * procmap_reopen() - go on with the program that the process has executed
- * @procmap: a handle from procmap_open_pid(), procmap_open_pidfd() or
- *	procmap_open_self().
+ * @procmap: a handle from procmap_open_pid() or procmap_open_self().
  *
  * After execve(2), a handle still refers to the old address space, which is gone.
  * The process is the one that the handle was opened for, even if its ID is that of

@@ -176,30 +176,11 @@ public:
 		return handle(opened);
 	}
 
-	static handle open_pidfd(int pidfd,
-				 procmap_method method = PROCMAP_ANY_METHOD)
-	{
-		::procmap *opened;
-
-		check(procmap_open_pidfd(pidfd, method, &opened),
-		      "procmap_open_pidfd");
-		return handle(opened);
-	}
-
 	static handle open_self(procmap_method method = PROCMAP_ANY_METHOD)
 	{
 		::procmap *opened;
 
 		check(procmap_open_self(method, &opened), "procmap_open_self");
-		return handle(opened);
-	}
-
-	/* @fd has to stay open as long as the handle is in use. */
-	static handle open_fd(int fd, procmap_method method = PROCMAP_ANY_METHOD)
-	{
-		::procmap *opened;
-
-		check(procmap_open_fd(fd, method, &opened), "procmap_open_fd");
 		return handle(opened);
 	}
 

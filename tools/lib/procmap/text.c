@@ -349,19 +349,3 @@ int text_is_there(int fd)
 		return -errno;
 	return len ? 0 : -ESRCH;
 }
-
-int text_probe(struct text *text)
-{
-	struct procmap_mapping mapping;
-	struct line line;
-	int err;
-
-	text_restart(text);
-	err = take_line(text, &line);
-	if (!err && (!take_range(&line, &mapping) ||
-		     !take_permissions(&line, &mapping.flags) ||
-		     !take_fields(&line, &mapping)))
-		err = -EINVAL;
-	text_restart(text);
-	return err == -EBADMSG ? -EINVAL : err;
-}

@@ -187,9 +187,7 @@ _to_mapping = ctypes.POINTER(_MappingPointer)
 
 _version = _declare("procmap_version", restype=ctypes.c_uint)
 _open_pid = _declare("procmap_open_pid", _int, _int, _to_pointer)
-_open_pidfd = _declare("procmap_open_pidfd", _int, _int, _to_pointer)
 _open_self = _declare("procmap_open_self", _int, _to_pointer)
-_open_fd = _declare("procmap_open_fd", _int, _int, _to_pointer)
 _open_text = _declare(
     "procmap_open_text", ctypes.c_char_p, ctypes.c_size_t, _to_pointer
 )
@@ -325,16 +323,6 @@ class Procmap(_Owner):
         new = cls.__new__(cls)
         new._open(function, *arguments)
         return new
-
-    @classmethod
-    def from_pidfd(cls, pidfd, method=Method.ANY):
-        """A handle by a descriptor from os.pidfd_open(), which is not kept."""
-        return cls._opened(_open_pidfd, pidfd, method)
-
-    @classmethod
-    def from_fd(cls, fd, method=Method.ANY):
-        """A handle on an open maps file, which has to stay open."""
-        return cls._opened(_open_fd, fd, method)
 
     @classmethod
     def from_text(cls, text):

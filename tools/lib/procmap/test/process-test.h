@@ -132,20 +132,6 @@ TEST_F(process, nor_by_a_handle_that_was_used_before)
 	EXPECT_EQ(-ESTALE, error_of_all(self->procmap));
 }
 
-/* A file that was passed cannot be known to be of another program. */
-TEST_F(process, passed_file_of_another_program)
-{
-	struct procmap *procmap;
-	const int fd = open_maps(self->child.pid);
-
-	ASSERT_EQ(0, procmap_open_fd(fd, variant->method, &procmap));
-	ASSERT_TRUE(execute(&self->child));
-	EXPECT_EQ(-ESTALE, error_of_all(procmap));
-	EXPECT_EQ(-EINVAL, procmap_reopen(procmap));
-	procmap_close(procmap);
-	close(fd);
-}
-
 TEST_F(process, reopened_after_exec)
 {
 	const int method = procmap_get_method(self->procmap);
@@ -239,67 +225,6 @@ TEST_F(process, that_cannot_be_reopened_stays_as_it_was)
 	ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
 	EXPECT_TRUE(is_as_line(found, line));
 	EXPECT_EQ(-EINVAL, procmap_reopen(NULL));
-}
-
-/* Valgrind has no such call. */
-static int open_pidfd(pid_t pid)
-{
-	return syscall(SYS_pidfd_open, pid, 0);
-}
-
-TEST_F(process, by_pidfd)
-{
-	const int pidfd = open_pidfd(self->child.pid);
-	const struct procmap_mapping *found;
-	struct procmap *procmap = NULL;
-	const int before = count_fds();
-	uint64_t cursor = 0;
-	siginfo_t info;
-	size_t i;
-
-	if (pidfd < 0)
-		SKIP(return, "no pidfd_open(2)");
-	ASSERT_EQ(0, procmap_open_pidfd(pidfd, variant->method, &procmap));
-	for (i = 0; i < self->maps.nr; i++) {
-		ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
-		EXPECT_TRUE(is_as_line(found, &self->maps.lines[i]));
-	}
-	/* The handle is one that can be reopened. */
-	ASSERT_TRUE(execute(&self->child));
-	EXPECT_EQ(-ESTALE, procmap_find(procmap, 0, 0, &found));
-	EXPECT_EQ(0, procmap_reopen(procmap));
-	EXPECT_EQ(-ENOENT, procmap_find(procmap, 0, 0, &found));
-	procmap_close(procmap);
-
-	/* First a zombie, then gone. */
-	kill(self->child.pid, SIGKILL);
-	ASSERT_EQ(0, waitid(P_PID, self->child.pid, &info, WEXITED | WNOWAIT));
-	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, variant->method, &procmap));
-	stop_child(&self->child);
-	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, variant->method, &procmap));
-	EXPECT_EQ(before - 1, count_fds());
-	close(pidfd);
-}
-
-TEST(what_is_no_pidfd)
-{
-	const int pidfd = open_pidfd(getpid());
-	const int files[] = { open("/dev/null", O_RDONLY), open_maps(0),
-			      memfd_create("\nPid:\t1\n", 0) };
-	struct procmap *procmap;
-	size_t i;
-
-	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		EXPECT_EQ(-EBADF, procmap_open_pidfd(files[i], PROCMAP_ANY_METHOD,
-						     &procmap));
-		close(files[i]);
-		EXPECT_EQ(-EBADF, procmap_open_pidfd(files[i], PROCMAP_ANY_METHOD,
-						     &procmap));
-	}
-	EXPECT_EQ(-EBADF, procmap_open_pidfd(-1, PROCMAP_ANY_METHOD, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pidfd(pidfd, 4, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pidfd(pidfd, PROCMAP_ANY_METHOD, NULL));
-	close(pidfd);
 }
 
 static void *thread_that_stays(void *arg)
@@ -407,20 +332,16 @@ TEST_F(threads, handle_is_on_another_thread)
 	const struct procmap_mapping *found;
 	struct procmap *handles[2];
 	struct maps maps;
-	int pidfd, i;
 	size_t j;
+	int i;
 
 	ASSERT_TRUE(let_main_thread_exit(&self->child));
 	ASSERT_TRUE(read_maps_of(other_thread(self->child.pid), &maps));
 	ASSERT_LT(3u, maps.nr);
-	pidfd = open_pidfd(self->child.pid);
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
-				      &handles[0]));
-	ASSERT_EQ(0, pidfd < 0 ?
-		     procmap_open_pid(self->child.pid, variant->method, &handles[1]) :
-		     procmap_open_pidfd(pidfd, variant->method, &handles[1]));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+					      &handles[i]));
 	EXPECT_EQ(0, procmap_reopen(handles[1]));
-	close(pidfd);
 	for (i = 0; i < 2; i++) {
 		uint64_t cursor = 0;
 

@@ -1360,7 +1360,6 @@ TEST_F(change, long_name_gets_the_room_that_it_needs)
 TEST(nonsense_is_not_opened)
 {
 	struct procmap *procmap;
-	int fd;
 
 	EXPECT_EQ(-EINVAL, procmap_open_pid(0, PROCMAP_ANY_METHOD, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, PROCMAP_ANY_METHOD, &procmap));
@@ -1372,71 +1371,6 @@ TEST(nonsense_is_not_opened)
 	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_text("", 0, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_text("x", 1, NULL));
-
-	EXPECT_EQ(-EBADF, procmap_open_fd(-1, PROCMAP_ANY_METHOD, &procmap));
-	fd = open("/proc/self/maps", O_PATH);
-	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_METHOD, &procmap));
-	close(fd);
-	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_METHOD, &procmap));
-	fd = open("/proc/self/comm", O_WRONLY);
-	EXPECT_EQ(-EBADF, procmap_open_fd(fd, PROCMAP_ANY_METHOD, &procmap));
-	close(fd);
-}
-
-TEST(other_files_are_not_opened)
-{
-	static const char *const paths[] = {
-		"/dev/null", "/etc/passwd", "/proc/self/status", "/proc/self",
-		"/proc/self/exe", "/proc/self/comm",
-	};
-	struct procmap *procmap;
-	size_t i;
-	int fd;
-
-	for (i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		fd = open(paths[i], O_RDONLY);
-		ASSERT_LE(0, fd);
-		EXPECT_GT(0, procmap_open_fd(fd, PROCMAP_BY_QUERY, &procmap));
-		EXPECT_EQ(-EINVAL, procmap_open_fd(fd, PROCMAP_ANY_METHOD, &procmap));
-		close(fd);
-	}
-}
-
-/* The directory that the path of the file is in is not that of its process. */
-TEST(maps_bound_elsewhere)
-{
-	const struct procmap_mapping *found;
-	struct procmap *procmap;
-	char dir[] = "/tmp/procmap-test-XXXXXX";
-	char source[64], maps[64], smaps[64];
-	struct child child;
-	int fd;
-
-	if (geteuid() || unshare(CLONE_NEWNS) ||
-	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL))
-		SKIP(return, "only root can mount");
-	ASSERT_TRUE(!!mkdtemp(dir));
-	snprintf(maps, sizeof(maps), "%s/maps", dir);
-	snprintf(smaps, sizeof(smaps), "%s/smaps", dir);
-	close(open(maps, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-	ASSERT_EQ(0, mkfifo(smaps, 0600));
-	/* Valgrind has a /proc/self/maps of its own. */
-	ASSERT_TRUE(start_child(&child, keep_still, NULL));
-	ASSERT_TRUE(await(child.control));
-	snprintf(source, sizeof(source), "/proc/%d/maps", child.pid);
-	ASSERT_EQ(0, mount(source, maps, "none", MS_BIND, NULL));
-	fd = open(maps, O_RDONLY | O_CLOEXEC);
-	ASSERT_EQ(0, procmap_open_fd(fd, PROCMAP_BY_TEXT, &procmap));
-	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, PROCMAP_WANT_PAGE_SIZE,
-				  &found));
-	EXPECT_EQ(-ENODEV, procmap_open_file(procmap, found));
-	procmap_close(procmap);
-	close(fd);
-	stop_child(&child);
-	umount2(maps, MNT_DETACH);
-	unlink(maps);
-	unlink(smaps);
-	rmdir(dir);
 }
 
 TEST(kernel_thread_has_no_mappings)
@@ -1451,29 +1385,6 @@ TEST(kernel_thread_has_no_mappings)
 		SKIP(return, "no kernel thread can be looked at");
 	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_ANY_METHOD, &procmap));
 	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_BY_TEXT, &procmap));
-	close(fd);
-}
-
-TEST(passed_file_stays_as_it_is)
-{
-	const enum procmap_method methods[] = { PROCMAP_ANY_METHOD, PROCMAP_BY_TEXT };
-	const struct procmap_mapping *found;
-	struct procmap *procmap;
-	uint64_t cursor;
-	char byte;
-	int fd, i;
-
-	fd = open_maps(0);
-	ASSERT_EQ(1, read(fd, &byte, 1));
-	for (i = 0; i < 2; i++) {
-		cursor = 0;
-		ASSERT_EQ(0, procmap_open_fd(fd, methods[i], &procmap));
-		while (!procmap_next(procmap, &cursor, 0, &found))
-			;
-		procmap_close(procmap);
-		EXPECT_EQ(1, lseek(fd, 0, SEEK_CUR));
-	}
-	EXPECT_EQ(1, read(fd, &byte, 1));
 	close(fd);
 }
 

@@ -210,16 +210,6 @@ class Handles(unittest.TestCase):
             {name: flag.value for name, flag in Flag.__members__.items()},
         )
 
-    def test_pidfd_and_fd(self):
-        with Child() as pid:
-            pidfd = os.pidfd_open(pid)
-            with Procmap.from_pidfd(pidfd) as maps:
-                os.close(pidfd)
-                self.assertEqual([fields(m) for m in maps], list(truth(pid)))
-            with open(f"/proc/{pid}/maps", "rb") as file:
-                with Procmap.from_fd(file.fileno()) as maps:
-                    self.assertEqual([fields(m) for m in maps], list(truth(pid)))
-
     def test_text(self):
         with open("/proc/self/maps", "rb") as file:
             text = file.read()
@@ -292,7 +282,6 @@ class Handles(unittest.TestCase):
         address = address_of(LIBC.printf)
         with Procmap() as maps, maps.snapshot() as snapshot:
             found = maps.find(address)
-            fd = os.open("/proc/self/maps", os.O_RDONLY)
             calls = [
                 (maps.find, 2**64 + address),
                 (maps.find, address - 2**64),
@@ -312,8 +301,6 @@ class Handles(unittest.TestCase):
                 (Procmap, os.getpid() - 2**32),
                 (Procmap, os.getpid(), 2**32),
                 (Procmap, None, 2**32),
-                (Procmap.from_fd, 2**32 + fd),
-                (Procmap.from_pidfd, 2**32 + fd),
             ]
             for function, *arguments in calls:
                 with self.subTest(function=function, arguments=arguments):
@@ -321,7 +308,6 @@ class Handles(unittest.TestCase):
                         function(*arguments)
             for last in maps.find(2**64 - 1), snapshot.find(2**64 - 1):
                 self.assertIsNone(last)
-            os.close(fd)
 
     def test_names_that_do_not_fit(self):
         with Procmap() as maps:
