@@ -165,6 +165,8 @@ extern const struct tool_option process_options[], show_options[], watch_options
 
 const char *method_name(enum procmap_method method);
 int open_mappings(const struct options *options, struct procmap **procmap);
+int take_snapshot(const struct options *options, struct procmap_snapshot **snapshot);
+int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
@@ -260,29 +262,5 @@ void json_vma(struct json *json, const char *key,
 	      const struct line_format *format);
 void json_answer(struct json *json, const struct options *options,
 		 uint64_t addr, const struct procmap_mapping *vma);
-
-/* procfs_query_files.c */
-
-/**
- * struct file_visitor - functions that are called for the mapped files of a process
- * @want: the flags that make the library examine a new file.
- * @begin: called before the first mapping; again if the process executes another
- *	program, whose mappings are visited then.
- * @visit: called for each mapping; returns whether its file is new.
- * @learn: called for mappings of new files, after all were visited, with the result
- *	of @want. Meanwhile, another file may have been mapped instead.
- * @context: passed to these functions.
- */
-struct file_visitor {
-	unsigned int want;
-	void (*begin)(void *context);
-	bool (*visit)(void *context, const struct procmap_mapping *vma);
-	void (*learn)(void *context, const struct procmap_mapping *vma);
-	void *context;
-};
-
-int visit_files(const struct options *options,
-		const struct file_visitor *visitor);
-int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
 
 #endif /* PROCFS_QUERY_H */

@@ -7,8 +7,6 @@
 /**
  * struct file - a mapped file
  * @first: the first of its mappings, and the build ID; without a name.
- * @last_walk: the last walk that has come across it.
- * @is_known: the library was asked for the build ID.
  * @names: its names in the processes that map it, each once.
  * @nr_names: the number of names.
  * @pids: the processes that map it, in rising order.
@@ -17,8 +15,6 @@
  */
 struct file {
 	struct procmap_mapping first;
-	size_t last_walk;
-	bool is_known;
 	char **names;
 	size_t nr_names;
 	pid_t *pids;
@@ -49,13 +45,11 @@ struct id {
  * @files: the files.
  * @nr: the number of files.
  * @tree: the same files as a tsearch(3) tree.
- * @walks: the number of walks over the mappings of a process.
  */
 static struct ids {
 	struct file **files;
 	size_t nr;
 	void *tree;
-	size_t walks;
 } ids;
 
 static int by_file(const void *a, const void *b)
@@ -110,8 +104,6 @@ static struct file *file_of(const struct procmap_mapping *vma)
 	new = need(malloc(sizeof(*new)));
 	*new = key;
 	new->first.name = NULL;
-	/* A file may be unmapped before its ID is read. */
-	new->first.build_id_size = -ENOENT;
 	need(tsearch(new, &ids.tree, by_file));
 	ids.files = need(reallocarray(ids.files, ids.nr + 1, sizeof(*ids.files)));
 	ids.files[ids.nr++] = new;
@@ -141,50 +133,35 @@ static void add_pid(struct file *file, pid_t pid)
 	file->pids[file->nr_pids++] = pid;
 }
 
-static void begin(void *context)
+/* A file that one process cannot read may be readable in another one. */
+static void add_mapping(const struct options *options,
+			const struct procmap_mapping *vma)
 {
-	(void)context;
-	ids.walks++;
-}
-
-static bool visit_file(void *context, const struct procmap_mapping *vma)
-{
-	const struct options *const options = context;
 	struct file *const file = file_of(vma);
-	const bool is_first = file->last_walk != ids.walks;
 
-	file->last_walk = ids.walks;
+	fail_without_files(vma->build_id_size);
+	if (file->first.build_id_size < 0) {
+		file->first.build_id_size = vma->build_id_size;
+		memcpy(file->first.build_id, vma->build_id, sizeof(vma->build_id));
+	}
 	add_name(file, vma->name);
 	add_pid(file, options->pid);
-	return is_first && !file->is_known;
-}
-
-static void learn_file(void *context, const struct procmap_mapping *vma)
-{
-	const struct file key = { .first = *vma };
-	struct file *const *const found = tfind(&key, &ids.tree, by_file);
-
-	(void)context;
-	if (!found)
-		return;
-	fail_without_files(vma->build_id_size);
-	(*found)->is_known = true;
-	(*found)->first.build_id_size = vma->build_id_size;
-	memcpy((*found)->first.build_id, vma->build_id, sizeof(vma->build_id));
 }
 
 static int add_to_ids(const struct options *options, FILE *out)
 {
-	const struct file_visitor visitor = {
-		.want = PROCMAP_WANT_BUILD_ID,
-		.begin = begin,
-		.visit = visit_file,
-		.learn = learn_file,
-		.context = (void *)options,
-	};
+	struct procmap_snapshot *snapshot;
+	size_t i;
+	int err;
 
 	(void)out;
-	return visit_files(options, &visitor);
+	err = take_snapshot(options, &snapshot);
+	if (err)
+		return err;
+	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
+		add_mapping(options, procmap_snapshot_at(snapshot, i));
+	procmap_snapshot_free(snapshot);
+	return 0;
 }
 
 /* Remove repetitions of sorted elements. Returns how many are left. */
@@ -390,6 +367,7 @@ const struct tool_option ids_options[] = {
 	{ .argp = { .name = "build-ids", .group = GROUP_WORK,
 		    .doc = "List the build IDs of mapped files, and the processes that map them" },
 	  .bit = OPT_BUILD_IDS, .takes = OPT_PID | OPT_MANY | OPT_METHODS,
-	  .flags = PROCMAP_FILE_BACKED, .work = add_to_ids, .finish = print_ids },
+	  .flags = PROCMAP_FILE_BACKED | PROCMAP_WANT_BUILD_ID,
+	  .work = add_to_ids, .finish = print_ids },
 	{}
 };

@@ -23,6 +23,20 @@ int open_mappings(const struct options *options, struct procmap **procmap)
 	       procmap_open_pid(options->pid, options->method, procmap);
 }
 
+/* Unlike with visit(), the mappings are all of one program, or there is an error. */
+int take_snapshot(const struct options *options, struct procmap_snapshot **snapshot)
+{
+	struct procmap *procmap;
+	int err;
+
+	err = open_mappings(options, &procmap);
+	if (err)
+		return err;
+	err = procmap_snapshot_take(procmap, options->flags, snapshot);
+	procmap_close(procmap);
+	return err;
+}
+
 static int next_mapping(struct procmap *procmap, const struct options *options,
 			uint64_t *cursor, const struct procmap_mapping **vma)
 {
@@ -72,6 +86,17 @@ int visit(struct procmap *procmap, const struct options *options,
 	return options->nr_addrs ?
 	       visit_addresses(procmap, options, visit_one, context) :
 	       visit_mappings(procmap, options, visit_one, context);
+}
+
+int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y)
+{
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	if (x->dev_major != y->dev_major)
+		return x->dev_major < y->dev_major ? -1 : 1;
+	if (x->dev_minor != y->dev_minor)
+		return x->dev_minor < y->dev_minor ? -1 : 1;
+	return 0;
 }
 
 bool has_file(const struct procmap_mapping *vma)

@@ -93,20 +93,14 @@ static void add_mapping(const struct options *options,
 		sum->writable += bytes;
 }
 
-/* From a snapshot, so that a process is added with all of its mappings or none. */
 static int add_to_sums(const struct options *options, FILE *out)
 {
 	struct procmap_snapshot *snapshot;
-	struct procmap *procmap;
 	size_t i;
 	int err;
 
 	(void)out;
-	err = open_mappings(options, &procmap);
-	if (err)
-		return err;
-	err = procmap_snapshot_take(procmap, options->flags, &snapshot);
-	procmap_close(procmap);
+	err = take_snapshot(options, &snapshot);
 	if (err)
 		return err;
 	for (i = 0; i < procmap_snapshot_count(snapshot); i++)

@@ -1720,20 +1720,6 @@ class ProcfsQueryTest(unittest.TestCase):
                 self.assertEqual(found[build_id], (1, path, f"{process.pid}"))
 
     @needs_root
-    @needs("strace")
-    def test_build_ids_asks_for_each_file_once(self):
-        path = shutil.copy(self.cat, f"{self.tmp}/asked")
-        pids = [self.start(path).pid for _ in range(3)]
-        out = subprocess.run(["strace", "-e", "trace=%file", self.tool, "--build-ids",
-                              "-T", "-p", ",".join(map(str, pids))], check=False,
-                             stdout=DEVNULL,
-                             stderr=PIPE).stderr
-        opened = re.findall(r'"map_files/[^"]+"', as_text(out))
-        files = {(vma.device, vma.inode) for pid in pids
-                 for vma in filter(Vma.has_file, maps(pid))}
-        self.assertEqual(len(opened), len(files))
-
-    @needs_root
     def test_build_ids_counts_files_that_cannot_be_read(self):
         path = shutil.copy(self.cat, f"{self.tmp}/unreadable")
         target = self.start(path, **NOBODY).pid
