@@ -26,7 +26,7 @@ compile_user_space() {
 commits_compile() {
 	local commit
 	lock_each
-	configure_each "$ROOT/kernel/configs/procmap-guest.config" \
+	configure_each "$ROOT"/kernel/configs/procmap-{guest,x86}.config \
 		"$patched/tools/testing/selftests/proc/config"
 	for commit; do
 		checkout_each "$commit"

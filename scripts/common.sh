@@ -66,7 +66,7 @@ kernel_make() {
 	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} \
 	CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*' \
 	KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=procmap KBUILD_BUILD_HOST=guest \
-	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache gcc" \
+	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache ${CROSS_COMPILE:-}gcc" \
 		-j"$(nproc)" "$@"
 }
 
