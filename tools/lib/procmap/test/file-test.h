@@ -202,7 +202,7 @@ TEST_F(files, by_name_of_anonymous_memory)
 	EXPECT_FOUND(NULL, "arena");
 	EXPECT_FOUND(NULL, "arena 1]");
 	EXPECT_GLOBBED(map, "arena*");
-	EXPECT_GLOBBED(map, "*1");
+	EXPECT_GLOBBED(map, "*a 1");
 	EXPECT_GLOBBED(map, "arena [0-9]");
 	/* Since Linux 6.2. */
 	if (name_anon(shared, "queue") &&
