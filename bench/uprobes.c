@@ -21,7 +21,7 @@
 #include <sys/mount.h>
 #include <time.h>
 
-#include "../tools/testing/selftests/x86/uprobes.h"
+#include "../uprobes/test/x86/uprobes.h"
 #include "cost.h"
 
 #define TRACING		"/sys/kernel/tracing"

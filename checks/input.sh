@@ -49,9 +49,10 @@ kdir_is_taken() {
 	small_tree "$kdir"
 	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
 	series_on "$kdir"
-	read -ra dirs <<<"$BASE $(base_fact PERF) $(base_fact UPROBES)"
+	mapfile -t dirs < <(rooms | sed "s,\$,/series/$BASE,")
 	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
-	  "$(cd "$ROOT/series" && find "${dirs[@]}" -name '*.patch' | wc -l)" ]
+	  "$(cd "$ROOT" && find "series/$BASE" "series/$(base_fact PERF)" "${dirs[@]}" \
+		-name '*.patch' | wc -l)" ]
 	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
 	# As a checkout, with a change that is not committed.
 	git -C "$kdir" init -q

@@ -21,7 +21,7 @@ live_warnings() {
 live_checkpatch() {
 	checkpatch CONST_STRUCT -f "$ROOT"/live/*.[ch] "$ROOT"/live/test/rival/*.c
 	checkpatch PREFER_KERNEL_TYPES,TYPO_SPELLING -f "$ROOT"/live/test/*.[ch] \
-		"$ROOT"/tools/testing/selftests/x86/*.[ch]
+		"$ROOT"/uprobes/test/x86/*.[ch]
 }
 
 # Pairs: a sed script that breaks an assumption of the module about the kernel, and the

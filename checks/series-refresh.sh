@@ -78,7 +78,7 @@ changed_here() {
 
 # What has changed in the patches except line numbers, hashes and context.
 changed_lines() {
-	git_here diff -U0 -- series | grep -E '^[-+]([^-+]|[-+][^-+])' |
+	git_here diff -U0 -- series '*/series/*' | grep -E '^[-+]([^-+]|[-+][^-+])' |
 		grep -vE '^[-+](index |@@ | |$)'
 }
 

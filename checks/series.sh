@@ -49,8 +49,9 @@ check "the series is made" "$ROOT/scripts/series" tree patched
 check "git am takes the series" git_am base series "$BASE"
 [ -z "$(base_fact PERF)" ] ||
 	check "git am takes perf's patches" git_am series perf "$(base_fact PERF)"
-[ -z "$(base_fact UPROBES)" ] ||
-	check "git am takes uprobes' patches" git_am base uprobes "$(base_fact UPROBES)"
+for room in $(rooms); do
+	check "git am takes the patches of $room" git_am base "$room" "$room-$(base_fact VERSION)"
+done
 if [ "${1:-}" = tip ]; then
 	check "its last commit compiles" commits_compile series
 	done_testing

@@ -33,9 +33,9 @@ user_space_is_warning_free() {
 		command -v "${compile[0]}"
 		for bits in 64 32; do
 			for source in proc/procmap-*.c \
-				"$ROOT"/live/test/*.c "$ROOT"/tools/testing/selftests/x86/*.c; do
+				"$ROOT"/live/test/*.c "$ROOT"/uprobes/test/x86/*.c; do
 				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc \
-					-I "$ROOT/tools/testing/selftests/x86" "$source" ||
+					-I "$ROOT/uprobes/test/x86" "$source" ||
 					echo "$source: error:"
 			done
 		done
@@ -115,12 +115,11 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-# Every selftest in the directory $2 is in a commit of the branch $1: only those are built
-# and run.
+# Every selftest in the directory $2 is in a commit of the branch $1, in the directory $3:
+# only those are built and run.
 selftests_are_in() {
-	local dir=tools/testing/selftests/$2
-	(cd "$ROOT" && find "$dir" -type f) | sort >"$tmp/here"
-	base_git ls-tree -r --name-only "$1" "$dir/" | sort >"$tmp/there"
+	(cd "$ROOT/$2" && find . -type f) | sed 's,^\./,,' | sort >"$tmp/here"
+	base_git ls-tree -r --name-only "$1:tools/testing/selftests/$3" | sort >"$tmp/there"
 	[ -s "$tmp/here" ]
 	[ -z "$(comm -23 "$tmp/here" "$tmp/there" | tee /dev/stderr)" ]
 }
@@ -138,9 +137,11 @@ no_version_in_scripts() {
 
 check "shellcheck" shell_scripts
 check "no script names a version" no_version_in_scripts
-check "the selftests are in the series" selftests_are_in series proc
-[ -z "$(base_fact UPROBES)" ] ||
-	check "those of uprobes are in theirs" selftests_are_in uprobes x86
+check "the selftests are in the series" selftests_are_in series \
+	tools/testing/selftests/proc proc
+for room in $(rooms); do
+	check "those of $room are in theirs" selftests_are_in "$room" "$room/test" .
+done
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free

@@ -189,10 +189,8 @@ base_git() {
 
 # Print the branches of the further series that the base has.
 further_series() {
-	local name
-	for name in perf uprobes; do
-		[ -z "$(base_fact "${name^^}")" ] || echo "$name"
-	done
+	[ -z "$(base_fact PERF)" ] || echo perf
+	rooms
 }
 
 # Print the files of the base that its series change.
@@ -411,7 +409,7 @@ attachers=uprobe_autoattach,usdt,stacktrace_build_id
 
 # End a section that has nothing to do for a base without patches for uprobes.
 skip_without_uprobes() {
-	[ -z "$(base_fact UPROBES)" ] || return 0
+	! rooms | grep -qx uprobes || return 0
 	echo "ok - the series for uprobes # SKIP $BASE has none"
 	echo 1..1
 	exit

@@ -35,6 +35,12 @@ base_fact() {
 		die "series/$BASE/base has no line $1="
 }
 
+# Print the rooms: directories of the project with a series of their own for the base,
+# ROOM/series/BASE/, with a cover letter.
+rooms() {
+	(cd "$ROOT" && compgen -G "*/series/$BASE/cover-letter" | sed 's,/.*,,') || :
+}
+
 # Print the flavour of Debian's kernels that runs and benchmarks use.
 flavour() {
 	base_fact FLAVOURS | cut -d ' ' -f 1

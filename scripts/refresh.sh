@@ -79,7 +79,7 @@ refreshed_inputs() {
 	git read-tree "$was"
 	git ls-files "$dir/*.patch" | git update-index --force-remove --stdin
 	[ ${#whole[@]} -eq 0 ] ||
-		git ls-tree "$head" -- "${whole[@]}" | git update-index --index-info
+		git ls-tree "$head" -- "${whole[@]}" | to_paths_here | git update-index --index-info
 	for commit in $(git rev-list --reverse "$below..$head"); do
 		number=$((number + 1))
 		patch=$(printf '%s/%04d-%s.patch' "$dir" $number "$(git log -1 --format=%f "$commit")")
