@@ -296,6 +296,10 @@ def program_of(pid):
         return None
 
 
+def running(program):
+    return [pid for pid in processes() if program_of(pid) == program]
+
+
 def build_id_of(path):
     """The build ID of a file, as binutils read it, or None."""
     notes = subprocess.run(["readelf", "-n", path], check=False, stdout=PIPE,
