@@ -143,6 +143,7 @@ uprobes_module_of() {
 # a pointer faults if it is called through one. The guests have no such CPU, so what the
 # module calls through a pointer is read from the object: by function, the methods
 # show of seq_operations, name of vm_operations_struct, and read_iter of file_operations.
+# On 6.12 also start and stop of seq_operations, and release of file_operations.
 indirect_calls() {
 	objdump -dr --no-show-raw-insn "$1" | awk '
 		/^[0-9a-f]+ <.*>:$/ {
@@ -153,8 +154,8 @@ indirect_calls() {
 }
 
 only_methods_are_called_by_pointer() {
-	indirect_calls "$1" | sort | diff <(printf '%s\n' build_id_read is_named_alike \
-		proc_vma_name) -
+	indirect_calls "$1" | grep -vxE 'is_reaped|live_text_(init|release)' | sort |
+		diff <(printf '%s\n' build_id_read is_named_alike proc_vma_name) -
 }
 
 # The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.

@@ -16,6 +16,15 @@ struct file *notrace live_file(struct ftrace_regs *regs)
 	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
 }
 
+bool base_has_gate(const struct mm_struct *mm)
+{
+#if defined(CONFIG_X86_64) && defined(CONFIG_COMPAT)
+	return mm && mm->context.flags & MM_CONTEXT_HAS_VSYSCALL;
+#else
+	return true;
+#endif
+}
+
 /*
  * Makes the same decisions as the kernel's show_map_vma(), except for two that
  * never apply here: the gate VMA is not in the address space, and arch_vma_name()

@@ -17,6 +17,15 @@ struct file *notrace live_file(struct ftrace_regs *regs)
 	return (struct file *)ftrace_regs_get_argument(regs, 1);
 }
 
+bool base_has_gate(const struct mm_struct *mm)
+{
+#if defined(CONFIG_X86_64) && defined(CONFIG_COMPAT)
+	return mm && test_bit(MM_CONTEXT_HAS_VSYSCALL, &mm->context.flags);
+#else
+	return true;
+#endif
+}
+
 /*
  * Makes the same decisions as the kernel's get_vma_name(), except for two that
  * never apply here: the gate VMA is not in the address space, and arch_vma_name()

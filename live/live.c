@@ -32,18 +32,6 @@
 #include "../fs/proc/vma_name.h"
 #include "live.h"
 
-/*
- * How the private data of a maps file's struct seq_file begins, as in
- * fs/proc/internal.h, which is not in the headers packages; check_file() verifies it.
- * @mm is NULL for a kernel thread; otherwise the opened file owns a reference on it
- * (mmgrab()), not on its users.
- */
-struct proc_maps_private {
-	struct inode *inode;
-	struct task_struct *task;
-	struct mm_struct *mm;
-};
-
 /* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
 
@@ -168,7 +156,7 @@ static int __init check_file(struct file *file)
 	live_operations.owner = THIS_MODULE;
 	live_operations.unlocked_ioctl = live_ioctl;
 	live_operations.compat_ioctl = compat_ptr_ioctl;
-	return 0;
+	return live_text_init(file, &live_operations);
 }
 
 static int __init check_base(void)

@@ -3,7 +3,20 @@
 #ifndef _LIVE_LIVE_H
 #define _LIVE_LIVE_H
 
+#include <linux/fs.h>
 #include <linux/ftrace.h>
+
+/*
+ * How the private data of a maps file's struct seq_file begins, as in
+ * fs/proc/internal.h, which is not in the headers packages; check_file() verifies it.
+ * @mm is NULL for a kernel thread; otherwise the opened file owns a reference on it
+ * (mmgrab()), not on its users.
+ */
+struct proc_maps_private {
+	struct inode *inode;
+	struct task_struct *task;
+	struct mm_struct *mm;
+};
 
 /* True if the base itself has an ioctl on /proc/<pid>/maps. */
 extern const bool base_has_ioctl;
@@ -13,5 +26,17 @@ extern const unsigned long base_ftrace_flags;
 
 /* The second argument of the traced function, the open method. Called by ftrace. */
 struct file *live_file(struct ftrace_regs *regs);
+
+/*
+ * Does an address space have the gate VMA? As in get_gate_vma(), which is not exported.
+ * @mm is NULL for a kernel thread.
+ */
+bool base_has_gate(const struct mm_struct *mm);
+
+/*
+ * Have the copied operations read the text without mmap_lock, or print why they do not.
+ * @file is an opened maps file of the current process. Return 0, or -EINTR.
+ */
+int live_text_init(struct file *file, struct file_operations *operations);
 
 #endif /* _LIVE_LIVE_H */

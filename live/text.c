@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The text of /proc/<pid>/maps without mmap_lock.
+ *
+ * The first read or seek gives an opened file seq_operations that find the VMAs by the
+ * engine. The lines are the kernel's own.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "../fs/proc/procmap_text.h"
+#include "live.h"
+
+/* What an opened file has in addition, and where its struct seq_file points to. */
+struct live_text {
+	struct seq_operations op;
+	struct procmap_text text;
+};
+
+/* The kernel's operations. */
+static const struct seq_operations *base_text __ro_after_init;
+static int (*base_release)(struct inode *inode, struct file *file) __ro_after_init;
+
+/* The kernel's gate VMA, or NULL. */
+static struct vm_area_struct *base_gate __ro_after_init;
+
+static bool text = true;
+module_param(text, bool, 0444);
+MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, on Linux 6.12 (default: Y)");
+
+/*
+ * Has the task been waited for? The kernel's own method looks for the task first, then
+ * for an address space, which this does not have.
+ */
+static bool is_reaped(struct inode *inode)
+{
+	struct proc_maps_private priv = { .inode = inode };
+	struct seq_file seq = { .private = &priv };
+	loff_t pos = 0;
+
+	return IS_ERR(base_text->start(&seq, &pos));
+}
+
+static struct live_text *live_text_of(const struct seq_file *seq)
+{
+	return container_of(seq->op, struct live_text, op);
+}
+
+static void *live_text_start(struct seq_file *seq, loff_t *pos)
+{
+	const struct proc_maps_private *priv = seq->private;
+
+	if (*pos == -1UL)
+		return NULL;
+	if (is_reaped(priv->inode))
+		return ERR_PTR(-ESRCH);
+	return procmap_text_start(&live_text_of(seq)->text, priv->mm,
+				  base_has_gate(priv->mm) ? base_gate : NULL, pos);
+}
+
+static void *live_text_next(struct seq_file *seq, void *vma, loff_t *pos)
+{
+	return procmap_text_next(&live_text_of(seq)->text, pos);
+}
+
+static void live_text_stop(struct seq_file *seq, void *vma)
+{
+	procmap_text_stop(&live_text_of(seq)->text);
+}
+
+/* Give an opened file its operations, unless it has them. */
+static int take_text(struct file *file)
+{
+	struct seq_file *seq = file->private_data;
+	struct live_text *new;
+
+	if (READ_ONCE(seq->op) != base_text)
+		return 0;
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
+		return -ENOMEM;
+	new->op.start = live_text_start;
+	new->op.next = live_text_next;
+	new->op.stop = live_text_stop;
+	new->op.show = base_text->show;
+	if (cmpxchg(&seq->op, base_text, &new->op) != base_text)
+		kfree(new);
+	return 0;
+}
+
+static ssize_t live_text_read(struct file *file, char __user *buf, size_t size,
+			      loff_t *pos)
+{
+	return take_text(file) ?: seq_read(file, buf, size, pos);
+}
+
+static loff_t live_text_llseek(struct file *file, loff_t offset, int whence)
+{
+	return take_text(file) ?: seq_lseek(file, offset, whence);
+}
+
+static int live_text_release(struct inode *inode, struct file *file)
+{
+	const struct seq_file *seq = file->private_data;
+	struct live_text *own = NULL;
+	int err;
+
+	if (seq->op != base_text)
+		own = live_text_of(seq);
+	err = base_release(inode, file);
+	kfree(own);
+	return err;
+}
+
+/* Return why the text is left alone, or NULL. */
+static const char __init *find_obstacle(const struct file *file)
+{
+	const struct file_operations *operations = file->f_op;
+
+	if (operations->read != seq_read || operations->llseek != seq_lseek ||
+	    operations->read_iter || operations->splice_read)
+		return "it is read by other methods";
+	if (is_reaped(file_inode(file)))
+		return "it finds its task in another way";
+	if (IS_ENABLED(CONFIG_ANON_VMA_NAME))
+		return "CONFIG_ANON_VMA_NAME has it assert mmap_lock";
+	if (!base_has_gate(current->mm))
+		return "a 32-bit process loads the module";
+	return NULL;
+}
+
+int __init live_text_init(struct file *file, struct file_operations *operations)
+{
+	struct seq_file *seq = file->private_data;
+	const char *obstacle;
+	loff_t pos = -2UL;
+
+	if (!text || !IS_ENABLED(CONFIG_PER_VMA_LOCK))
+		return 0;
+	base_text = seq->op;
+	obstacle = find_obstacle(file);
+	if (obstacle) {
+		pr_info("the text of maps is left as it is: %s\n", obstacle);
+		return 0;
+	}
+
+	base_gate = base_text->start(seq, &pos);
+	base_text->stop(seq, base_gate);
+	if (IS_ERR(base_gate))
+		return PTR_ERR(base_gate);
+	base_release = operations->release;
+	operations->read = live_text_read;
+	operations->llseek = live_text_llseek;
+	operations->release = live_text_release;
+	return 0;
+}
