@@ -684,9 +684,9 @@ static void open_bench(struct bench *bench, size_t nr)
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	if (procmap_open_pid(bench->target.pid, PROCMAP_BY_QUERY,
+	if (procmap_open_pid(bench->target.pid, BY(PROCMAP_BY_QUERY),
 			     &bench->procmaps[BY_QUERY]) ||
-	    procmap_open_pid(bench->target.pid, PROCMAP_BY_TEXT,
+	    procmap_open_pid(bench->target.pid, BY(PROCMAP_BY_TEXT),
 			     &bench->procmaps[BY_TEXT]))
 		errx(2, "this kernel has no PROCMAP_QUERY");
 	find_special(bench);

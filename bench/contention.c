@@ -34,6 +34,10 @@
 #define NR_VMAS		5000
 #define NR_TIMES	20000
 
+/* Options with a method. */
+#define BY(by)	(&(const struct procmap_options) {		\
+			.size = sizeof(struct procmap_options), .method = (by) })
+
 /**
  * struct method - how the mappings are read meanwhile
  * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
@@ -116,7 +120,7 @@ static void read_mappings(pid_t pid, const struct method *method, int walks)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
-	if (procmap_open_pid(pid, method->method, &procmap))
+	if (procmap_open_pid(pid, BY(method->method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;;) {
 		if (method->of_one)
@@ -223,7 +227,7 @@ static size_t count_methods(void)
 {
 	struct procmap *procmap;
 
-	if (procmap_open_self(PROCMAP_BY_SCAN, &procmap))
+	if (procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap))
 		return NR_METHODS - 1;
 	procmap_close(procmap);
 	return NR_METHODS;

@@ -175,7 +175,7 @@ static int open_handle(struct bench *bench)
 	struct procmap *procmap;
 	int error;
 
-	error = procmap_open_pid(bench->target.pid, methods[bench->method].method,
+	error = procmap_open_pid(bench->target.pid, BY(methods[bench->method].method),
 				 &procmap);
 	if (!error)
 		procmap_close(procmap);
@@ -188,7 +188,7 @@ static int open_and_find(struct bench *bench)
 	struct procmap *procmap;
 	int error;
 
-	error = procmap_open_pid(bench->target.pid, methods[bench->method].method,
+	error = procmap_open_pid(bench->target.pid, BY(methods[bench->method].method),
 				 &procmap);
 	if (error)
 		return error;
@@ -203,7 +203,7 @@ static bool open_agrees(struct bench *bench)
 	struct procmap *procmap;
 	bool agrees;
 
-	if (procmap_open_pid(bench->target.pid, methods[bench->method].method,
+	if (procmap_open_pid(bench->target.pid, BY(methods[bench->method].method),
 			     &procmap))
 		return false;
 	agrees = !procmap_find(procmap, bench->addrs[0], 0, &mapping) &&
@@ -441,7 +441,7 @@ static double cost_of(const struct work *work, struct bench *bench)
 /* Returns whether the running kernel has the method. */
 static bool open_method(struct bench *bench, pid_t pid, size_t method)
 {
-	const int error = procmap_open_pid(pid, methods[method].method,
+	const int error = procmap_open_pid(pid, BY(methods[method].method),
 					   &bench->procmap);
 
 	bench->method = method;

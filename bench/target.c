@@ -177,7 +177,7 @@ static size_t count_own_vmas(void)
 	struct procmap *procmap;
 	size_t nr;
 
-	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
+	if (procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap))
 		errx(2, "no /proc/self/maps");
 	nr = count_vmas(procmap, 0);
 	procmap_close(procmap);
@@ -191,7 +191,7 @@ static void unmap_vdso(void)
 	struct procmap *procmap;
 	uint64_t cursor = 0;
 
-	if (procmap_open_self(PROCMAP_BY_TEXT, &procmap))
+	if (procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap))
 		errx(2, "no /proc/self/maps");
 	while (!procmap_next(procmap, &cursor, 0, &vma))
 		if (!strncmp(vma->name, "[v", 2))

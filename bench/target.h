@@ -20,6 +20,10 @@
 #define PATH_SHORT	30
 #define PATH_LONG	200
 
+/* Options with a method. */
+#define BY(by)	(&(const struct procmap_options) {		\
+			.size = sizeof(struct procmap_options), .method = (by) })
+
 /**
  * struct target - a process that waits
  * @pid: its ID.

@@ -75,7 +75,7 @@ elf_addresses_are_those_of_nm() {
 		{
 			struct procmap *procmap;
 
-			return procmap_open_self(PROCMAP_ANY_METHOD, &procmap) ||
+			return procmap_open_self(NULL, &procmap) ||
 			       print(procmap, &in_bss, "in_bss") ||
 			       print(procmap, &in_data, "in_data") ||
 			       print(procmap, (const void *)(uintptr_t)main, "main");
@@ -128,7 +128,7 @@ lib_leaves_names_to_the_program() {
 			const struct procmap_mapping *found;
 			struct procmap *procmap;
 
-			if (procmap_open_self(PROCMAP_BY_TEXT, &procmap) ||
+			if (procmap_open_self(NULL, &procmap) ||
 			    procmap_find(procmap, (uintptr_t)main,
 					 PROCMAP_WANT_BUILD_ID, &found))
 				return 1;

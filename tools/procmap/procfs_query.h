@@ -22,6 +22,10 @@
 #include "json.h"
 #include "tool.h"
 
+/* Options with a method. */
+#define BY(by)	(&(const struct procmap_options) {		\
+			.size = sizeof(struct procmap_options), .method = (by) })
+
 /*
  * The options, as bits of options.given; OPT_ADDRESSES are arguments without an option,
  * and OPT_SEVERAL is a list of several processes.

@@ -45,7 +45,7 @@ static int run(const struct options *options, enum procmap_method method,
 	int err;
 
 	*nr_found = 0;
-	err = procmap_open_pid(options->pid, method, &procmap);
+	err = procmap_open_pid(options->pid, BY(method), &procmap);
 	if (!err) {
 		err = visit(procmap, options, count_found, nr_found);
 		procmap_close(procmap);
@@ -200,7 +200,7 @@ static size_t methods_to_measure(enum procmap_method methods[NR_METHODS])
 	size_t nr = 0;
 
 	methods[nr++] = PROCMAP_BY_QUERY;
-	if (!procmap_open_self(PROCMAP_BY_SCAN, &procmap)) {
+	if (!procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap)) {
 		procmap_close(procmap);
 		methods[nr++] = PROCMAP_BY_SCAN;
 	}

@@ -19,8 +19,8 @@ const char *method_name(enum procmap_method method)
 int open_mappings(const struct options *options, struct procmap **procmap)
 {
 	return options->maps_file ?
-	       procmap_open_text(options->text, options->text_len, procmap) :
-	       procmap_open_pid(options->pid, options->method, procmap);
+	       procmap_open_text(options->text, options->text_len, NULL, procmap) :
+	       procmap_open_pid(options->pid, BY(options->method), procmap);
 }
 
 /* Unlike with visit(), the mappings are all of one program, or there is an error. */

@@ -249,7 +249,7 @@ static int open_vdso(void)
 	struct procmap *procmap;
 	int fd = -1;
 
-	if (!addr || procmap_open_self(PROCMAP_ANY_METHOD, &procmap))
+	if (!addr || procmap_open_self(NULL, &procmap))
 		return -1;
 	if (!procmap_find(procmap, addr, 0, &mapping)) {
 		fd = memfd_create("vdso", MFD_CLOEXEC);
@@ -344,7 +344,7 @@ static int open_mapped(const struct unwinder *unwinder, struct binary *binary,
 	struct procmap *procmap;
 	int fd = -1;
 
-	if (procmap_open_pid(unwinder->event->pid, PROCMAP_ANY_METHOD, &procmap))
+	if (procmap_open_pid(unwinder->event->pid, NULL, &procmap))
 		return -1;
 	if (!procmap_find(procmap, mapping->start, PROCMAP_WANT_BUILD_ID, &now) &&
 	    is_of(now, binary)) {

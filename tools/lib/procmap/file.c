@@ -27,8 +27,11 @@
 static int check_seen_as(const struct procmap *procmap, int fd,
 			 const struct procmap_mapping *mapping)
 {
-	const enum procmap_method method = procmap->method == PROCMAP_BY_TEXT ?
-					   PROCMAP_BY_TEXT : PROCMAP_ANY_METHOD;
+	const struct procmap_options options = {
+		.size = sizeof(options),
+		.method = procmap->method == PROCMAP_BY_TEXT ? PROCMAP_BY_TEXT :
+							       PROCMAP_ANY_METHOD,
+	};
 	const struct procmap_mapping *mapped;
 	struct procmap *self;
 	void *page;
@@ -37,7 +40,7 @@ static int check_seen_as(const struct procmap *procmap, int fd,
 	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
-	err = procmap_open_self(method, &self);
+	err = procmap_open_self(&options, &self);
 	if (!err) {
 		err = procmap_find(self, (uintptr_t)page, 0, &mapped);
 		if (!err && !same_file(mapped, mapping))

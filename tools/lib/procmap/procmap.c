@@ -299,36 +299,57 @@ static int open_in(int dir, enum procmap_method method, struct procmap **procmap
 	return 0;
 }
 
-static int open_dir(const char *path, enum procmap_method method,
-		    struct procmap **procmap)
+static int take_options(struct procmap_options *options,
+			const struct procmap_options *given)
 {
-	return open_in(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), method,
+	const int err = take_struct(options, sizeof(*options), given);
+
+	if (!options->proc)
+		options->proc = "/proc";
+	return !err && is_method(options->method) ? 0 : -EINVAL;
+}
+
+/* @name: the process's directory in procfs. */
+static int open_named(const char *name, const struct procmap_options *given,
+		      struct procmap **procmap)
+{
+	struct procmap_options options;
+	char path[PATH_MAX];
+
+	if (!procmap || take_options(&options, given))
+		return -EINVAL;
+	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return open_in(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), options.method,
 		       procmap);
 }
 
-int procmap_open_pid(pid_t pid, enum procmap_method method,
+int procmap_open_pid(pid_t pid, const struct procmap_options *options,
 		     struct procmap **procmap)
 {
-	char path[sizeof("/proc/") + 3 * sizeof(pid)];
+	char name[3 * sizeof(pid)];
 
-	if (pid <= 0 || !is_method(method) || !procmap)
+	if (pid <= 0)
 		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return open_dir(path, method, procmap);
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	return open_named(name, options, procmap);
 }
 
-int procmap_open_self(enum procmap_method method, struct procmap **procmap)
+int procmap_open_self(const struct procmap_options *options, struct procmap **procmap)
 {
-	if (!is_method(method) || !procmap)
-		return -EINVAL;
-	return open_dir("/proc/self", method, procmap);
+	return open_named("self", options, procmap);
 }
 
-int procmap_open_text(const char *text, size_t size, struct procmap **procmap)
+int procmap_open_text(const char *text, size_t size,
+		      const struct procmap_options *given, struct procmap **procmap)
 {
+	struct procmap_options options;
 	struct procmap *new;
 
-	if (!text || !size || !procmap)
+	if (!text || !size || !procmap || take_options(&options, given) ||
+	    (options.method != PROCMAP_ANY_METHOD &&
+	     options.method != PROCMAP_BY_TEXT))
 		return -EINVAL;
 	new = new_handle();
 	if (!new)

@@ -9,8 +9,9 @@
  * state is in the handles. Threads may use different handles at the same time;
  * one handle may be used by one thread at a time.
  *
- * Structures that are handed out by pointer may get more fields at their end
- * without a new SONAME: do not allocate them, and do not index arrays of them.
+ * Structures may get more fields at their end without a new SONAME. Do not allocate
+ * those that are handed out by pointer. In those that are the caller's, set the size,
+ * and all that is not used to zero.
  *
  * See procmap(7) for an overview.
  */
@@ -140,13 +141,29 @@ struct procmap_mapping {
 unsigned int procmap_version(void);
 
 /**
+ * struct procmap_options - how to open a handle
+ *
+ * This is the caller's. Fields of later versions are zero by default.
+ *
+ * @size: sizeof(struct procmap_options).
+ * @method: the method to use. PROCMAP_ANY_METHOD tries PROCMAP_QUERY when the handle is
+ *	opened and PROCMAP_SCAN in the first call that may use it, and goes on to the
+ *	next method on ENOTTY, and also on EACCES, EPERM and ENOSYS: a security module
+ *	or seccomp filter may return these for an ioctl although it allows reading.
+ * @proc: where procfs is mounted, such as the host's in a container; NULL for /proc.
+ *	Process IDs are those of its PID namespace.
+ */
+struct procmap_options {
+	size_t size;
+	enum procmap_method method;
+	const char *proc;
+};
+
+/**
  * procmap_open_pid() - get a handle on the mappings of a process
  * @pid: the process, as in the PID namespace of /proc; or one of its threads: the
  *	handle is of use as long as that thread lives.
- * @method: the method to use. PROCMAP_ANY_METHOD tries PROCMAP_QUERY in this call
- *	and PROCMAP_SCAN in the first that may use it, and goes on to the next
- *	method on ENOTTY, and also on EACCES, EPERM and ENOSYS: a security module
- *	or seccomp filter may return these for an ioctl although it allows reading.
+ * @options: see there; NULL for the defaults.
  * @procmap: set to the handle. Free it with procmap_close().
  *
  * The handle is on an address space. If another process has the same one, as after
@@ -155,7 +172,7 @@ unsigned int procmap_version(void);
  * If the main thread has exited, the handle is on the mappings of another thread.
  *
  * Return: 0, or
- * * -EINVAL: @pid is not positive, @method is unknown, or @procmap is NULL.
+ * * -EINVAL: @pid is not positive, an option is unknown, or @procmap is NULL.
  * * -ENOENT: there is no such process.
  * * -EACCES: no permission to inspect the process: it is another user's, is not
  *   dumpable, or a security module forbids it. Root gets this, too, without
@@ -166,33 +183,39 @@ unsigned int procmap_version(void);
  *   PROCMAP_BY_SCAN, the error of the ioctl.
  * * -ENOMEM, -EMFILE, -ENFILE: see open(2).
  */
-int procmap_open_pid(pid_t pid, enum procmap_method method,
+int procmap_open_pid(pid_t pid, const struct procmap_options *options,
 		     struct procmap **procmap);
 
 /**
  * procmap_open_self() - get a handle on the mappings of the calling process
- * @method: as in procmap_open_pid().
+ * @options: as in procmap_open_pid().
  * @procmap: set to the handle.
  *
  * After fork(2), the handle still refers to the parent's mappings.
  *
  * Return: as procmap_open_pid().
  */
-int procmap_open_self(enum procmap_method method, struct procmap **procmap);
+int procmap_open_self(const struct procmap_options *options,
+		      struct procmap **procmap);
 
 /**
  * procmap_open_text() - get a handle on a saved text
  * @text: the content of a maps or smaps file. It is not changed. The caller
  *	keeps it valid as long as the handle is in use, and frees it.
  * @size: size of the text in bytes.
+ * @options: as in procmap_open_pid(); the method is PROCMAP_BY_TEXT or
+ *	PROCMAP_ANY_METHOD.
  * @procmap: set to the handle.
  *
  * Without a process, every build ID is -ENODEV, no mapping is PROCMAP_DELETED, and
  * page sizes are known only if the text is that of smaps.
  *
- * Return: 0, -EINVAL (a pointer is NULL or @size is 0), or -ENOMEM.
+ * Return: 0, -EINVAL (a pointer is NULL, @size is 0, or an option is unknown), or
+ * -ENOMEM.
  */
-int procmap_open_text(const char *text, size_t size, struct procmap **procmap);
+int procmap_open_text(const char *text, size_t size,
+		      const struct procmap_options *options,
+		      struct procmap **procmap);
 
 /**
  * procmap_reopen() - go on with the program that the process has executed

@@ -164,23 +164,39 @@ private:
 	std::unique_ptr<const procmap_resolved, free> resolved_;
 };
 
+/* To be changed further, as far as there are other options. */
+inline procmap_options options_with(procmap_method method)
+{
+	procmap_options options = {};
+
+	options.size = sizeof(options);
+	options.method = method;
+	return options;
+}
+
 /* A handle on the mappings of a process: see procmap_open_pid(3). */
 class handle {
 public:
-	static handle open_pid(pid_t pid,
-			       procmap_method method = PROCMAP_ANY_METHOD)
+	static handle open_pid(pid_t pid, const procmap_options &options)
 	{
 		::procmap *opened;
 
-		check(procmap_open_pid(pid, method, &opened), "procmap_open_pid");
+		check(procmap_open_pid(pid, &options, &opened), "procmap_open_pid");
 		return handle(opened);
+	}
+
+	static handle open_pid(pid_t pid,
+			       procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		return open_pid(pid, options_with(method));
 	}
 
 	static handle open_self(procmap_method method = PROCMAP_ANY_METHOD)
 	{
+		const auto options = options_with(method);
 		::procmap *opened;
 
-		check(procmap_open_self(method, &opened), "procmap_open_self");
+		check(procmap_open_self(&options, &opened), "procmap_open_self");
 		return handle(opened);
 	}
 
@@ -189,7 +205,7 @@ public:
 	{
 		::procmap *opened;
 
-		check(procmap_open_text(text.data(), text.size(), &opened),
+		check(procmap_open_text(text.data(), text.size(), nullptr, &opened),
 		      "procmap_open_text");
 		return handle(opened);
 	}

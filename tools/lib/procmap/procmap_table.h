@@ -38,7 +38,7 @@ enum procmap_table_flags {
  * struct procmap_table_options - what a table may keep, and where it reads
  * @size: sizeof(struct procmap_table_options).
  * @flags: any of &enum procmap_table_flags.
- * @method: how processes are read.
+ * @method: how processes are read, without @open.
  * @window: how much older than the latest event another one may be, on the caller's
  *	clock. What was mapped this long ago is still known. Events that
  *	are older are dropped where it is no longer possible to sort them in.
@@ -69,8 +69,7 @@ struct procmap_table_options {
 	size_t max_mappings;
 	size_t max_bytes;
 	uint64_t (*now)(void *context);
-	int (*open)(void *context, pid_t pid, enum procmap_method method,
-		    struct procmap **procmap);
+	int (*open)(void *context, pid_t pid, struct procmap **procmap);
 	void (*gone)(void *context, void *user);
 	void *context;
 };

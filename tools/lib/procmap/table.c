@@ -1617,12 +1617,15 @@ static void sweep(struct procmap_table *table, const struct process *kept)
 static int open_process(const struct procmap_table *table, pid_t pid,
 			struct procmap **procmap)
 {
-	const struct procmap_table_options *const options = &table->options;
+	const struct procmap_options options = {
+		.size = sizeof(options),
+		.method = table->options.method,
+	};
 	int err;
 
-	err = options->open ?
-	      options->open(options->context, pid, options->method, procmap) :
-	      procmap_open_pid(pid, options->method, procmap);
+	err = table->options.open ?
+	      table->options.open(table->options.context, pid, procmap) :
+	      procmap_open_pid(pid, &options, procmap);
 	return err == -ENOENT ? -ESRCH : err;
 }
 

@@ -102,6 +102,14 @@ class _Mapping(ctypes.Structure):
 _MappingPointer = ctypes.POINTER(_Mapping)
 
 
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("method", ctypes.c_int),
+        ("proc", ctypes.c_char_p),
+    ]
+
+
 class _Resolved(ctypes.Structure):
     _fields_ = [
         ("mappings", ctypes.POINTER(_MappingPointer)),
@@ -186,10 +194,11 @@ _to_u64 = ctypes.POINTER(_u64)
 _to_mapping = ctypes.POINTER(_MappingPointer)
 
 _version = _declare("procmap_version", restype=ctypes.c_uint)
-_open_pid = _declare("procmap_open_pid", _int, _int, _to_pointer)
-_open_self = _declare("procmap_open_self", _int, _to_pointer)
+_to_options = ctypes.POINTER(_Options)
+_open_pid = _declare("procmap_open_pid", _int, _to_options, _to_pointer)
+_open_self = _declare("procmap_open_self", _to_options, _to_pointer)
 _open_text = _declare(
-    "procmap_open_text", ctypes.c_char_p, ctypes.c_size_t, _to_pointer
+    "procmap_open_text", ctypes.c_char_p, ctypes.c_size_t, _to_options, _to_pointer
 )
 _reopen = _declare("procmap_reopen", _pointer)
 _close = _declare("procmap_close", _pointer, restype=None)
@@ -303,15 +312,23 @@ class _Owner:
 
 
 class Procmap(_Owner):
-    """A handle on the mappings of a process; without a pid, of this one."""
+    """A handle on the mappings of a process; without a pid, of this one.
+
+    proc is where procfs is mounted, if not at /proc: see procmap_open_pid(3).
+    """
 
     _free = staticmethod(_close)
 
-    def __init__(self, pid=None, method=Method.ANY):
+    def __init__(self, pid=None, method=Method.ANY, proc=None):
+        options = _Options(
+            size=ctypes.sizeof(_Options),
+            method=_in_range(method, *_RANGES[ctypes.c_int]),
+            proc=None if proc is None else _without_nul(proc),
+        )
         if pid is None:
-            self._open(_open_self, method)
+            self._open(_open_self, options)
         else:
-            self._open(_open_pid, pid, method)
+            self._open(_open_pid, pid, options)
 
     def _open(self, function, *arguments):
         pointer = ctypes.c_void_p()
@@ -319,15 +336,10 @@ class Procmap(_Owner):
         self._owned = pointer
 
     @classmethod
-    def _opened(cls, function, *arguments):
-        new = cls.__new__(cls)
-        new._open(function, *arguments)
-        return new
-
-    @classmethod
     def from_text(cls, text):
         """A handle on the content of a maps or smaps file, as bytes."""
-        new = cls._opened(_open_text, text, len(text))
+        new = cls.__new__(cls)
+        new._open(_open_text, text, len(text), None)
         new._text = text  # the library reads it as long as the handle is open
         return new
 

@@ -6,7 +6,7 @@ int main()
 {
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
-	int err = procmap_open_self(PROCMAP_ANY_METHOD, &procmap);
+	int err = procmap_open_self(NULL, &procmap);
 
 	if (!err)
 		err = procmap_find(procmap, reinterpret_cast<uintptr_t>(&err),

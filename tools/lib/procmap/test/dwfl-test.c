@@ -435,7 +435,7 @@ static void compare_once(struct comparison *comparison)
 		comparison->tally.two_names++;
 		return;
 	}
-	err = procmap_open_pid(comparison->pid, PROCMAP_ANY_METHOD, &comparison->procmap);
+	err = procmap_open_pid(comparison->pid, NULL, &comparison->procmap);
 	if (err)
 		differ(comparison, "procmap_open_pid: %s", strerror(-err));
 	make_table(comparison);

@@ -32,7 +32,7 @@ FIXTURE_SETUP(files)
 		SKIP_SETUP(without_method(variant->method));
 	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
 	ASSERT_TRUE(!!mkdtemp(self->dir));
-	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 }
 
 FIXTURE_TEARDOWN(files)
@@ -425,7 +425,7 @@ TEST_F(files, that_were_deleted_in_a_chroot)
 	ASSERT_TRUE(make_fates(self->dir, fates));
 	ASSERT_TRUE(start_child(&child, wait_in_chroot, self->dir));
 	ASSERT_TRUE(await(child.control));
-	ASSERT_EQ(0, procmap_open_pid(child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
 	EXPECT_EQ(-1, first_wrong(procmap, fates, NR_FATES));
 	procmap_close(procmap);
 	stop_child(&child);
@@ -439,7 +439,7 @@ static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
 
 	if (!make_fates(dir, fates) || chmod(dir, 0700) ||
 	    setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ||
-	    prctl(PR_SET_DUMPABLE, 1) || procmap_open_self(method, &procmap))
+	    prctl(PR_SET_DUMPABLE, 1) || procmap_open_self(BY(method), &procmap))
 		return 99;
 	/* All that the last one has is its name. */
 	wrong = first_wrong(procmap, fates, NR_FATES - 1);
@@ -467,7 +467,7 @@ static int hidden_is_deleted(const char *dir, enum procmap_method method)
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
 
-	if (!start || procmap_open_self(method, &procmap) ||
+	if (!start || procmap_open_self(BY(method), &procmap) ||
 	    procmap_find(procmap, start, PROCMAP_WANT_DELETED, &found))
 		return 99;
 	return !!(found->flags & PROCMAP_DELETED);
@@ -611,7 +611,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 		ASSERT_TRUE(map != MAP_FAILED);
 		if (is_gone)
 			ASSERT_EQ(0, unlink(path));
-		ASSERT_EQ(0, procmap_open_self(PROCMAP_BY_SCAN, &procmap));
+		ASSERT_EQ(0, procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap));
 		calls.replaced = map;
 		if (is_gone) {
 			EXPECT_EQ(-ENOENT, walk_to_build_id(procmap, map, id));
@@ -660,7 +660,7 @@ TEST(build_id_of_a_file_that_is_not_resident)
 	for (i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
 		map = map_dropped(fd, map);
 		ASSERT_TRUE(map != MAP_FAILED);
-		ASSERT_EQ(0, procmap_open_self(methods[i], &procmap));
+		ASSERT_EQ(0, procmap_open_self(BY(methods[i]), &procmap));
 		ASSERT_EQ(20, walk_to_build_id(procmap, map, id));
 		EXPECT_EQ(0, memcmp(test_id, id, 20));
 		procmap_close(procmap);
@@ -792,7 +792,7 @@ TEST(vdso_of_a_saved_text)
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
 
-	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), NULL, &procmap));
 	ASSERT_EQ(0, procmap_find(procmap, 0x7000, PROCMAP_WANT_BUILD_ID |
 				  PROCMAP_WANT_DELETED, &found));
 	EXPECT_EQ(0, found->build_id_size);

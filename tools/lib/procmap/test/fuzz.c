@@ -36,7 +36,7 @@ static void find_addresses(int fd, size_t size)
 	int err;
 
 	require(map != MAP_FAILED);
-	require(!procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+	require(!procmap_open_self(NULL, &procmap));
 	require(!procmap_find(procmap, (uintptr_t)map, 0, &mapping));
 	for (offset = 0; offset < size; offset = offset * 4 + 1) {
 		err = procmap_elf_address(procmap, mapping, offset, &address);
@@ -95,7 +95,7 @@ static void read_text(const uint8_t *data, size_t size)
 	size_t nr = 0, i;
 	int err;
 
-	require(!procmap_open_text((const char *)data, size, &procmap));
+	require(!procmap_open_text((const char *)data, size, NULL, &procmap));
 	while (!(err = procmap_next(procmap, &cursor, flags, &mapping))) {
 		require(mapping->start >= last && mapping->start < mapping->end);
 		require(cursor == mapping->end);

@@ -27,7 +27,7 @@ TEST_F(scene, nothing_is_allocated)
 
 	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr_addrs = make_addresses(&self->maps, addrs);
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &procmap));
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, procmap_snapshot_take(self->procmap,
 						   i ? PROCMAP_READABLE : 0,
@@ -105,7 +105,7 @@ TEST_F(scene, finds_in_a_signal_handler)
 
 	/* The text is not for handlers. */
 	if (expected_method(variant->method) != PROCMAP_BY_TEXT)
-		ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+		ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 					      &handler.procmap));
 	handler.addr = line->end - 1;
 	handler.start = line->start;

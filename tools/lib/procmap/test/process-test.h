@@ -74,7 +74,7 @@ FIXTURE_SETUP(process)
 	ASSERT_TRUE(start_child(&self->child, become_cat, NULL));
 	ASSERT_TRUE(await(self->child.control));
 	ASSERT_TRUE(read_maps_of(self->child.pid, &self->maps));
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 				      &self->procmap));
 }
 
@@ -339,7 +339,7 @@ TEST_F(threads, handle_is_on_another_thread)
 	ASSERT_TRUE(read_maps_of(other_thread(self->child.pid), &maps));
 	ASSERT_LT(3u, maps.nr);
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+		ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 					      &handles[i]));
 	EXPECT_EQ(0, procmap_reopen(handles[1]));
 	for (i = 0; i < 2; i++) {
@@ -371,7 +371,7 @@ TEST_F(threads, main_thread_exits_later)
 	struct maps maps;
 	size_t i;
 
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &procmap));
 	ASSERT_TRUE(let_main_thread_exit(&self->child));
 	ASSERT_TRUE(read_maps_of(other_thread(self->child.pid), &maps));
 	for (i = 0; i < maps.nr; i++) {

@@ -28,6 +28,10 @@
 #define SLOW	300	/* seconds, in an emulated guest with KASAN */
 #define NOBODY	65534
 
+/* Options with a method. */
+#define BY(by)	(&(const struct procmap_options) {		\
+			.size = sizeof(struct procmap_options), .method = (by) })
+
 static struct {
 	unsigned int queries;
 	unsigned int scans;
@@ -363,7 +367,7 @@ FIXTURE_SETUP(scene)
 	ASSERT_EQ(0, read_maps(maps, &self->maps));
 	ASSERT_LT(40u, self->maps.nr);
 	close(maps);
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 				      &self->procmap));
 }
 
@@ -590,7 +594,7 @@ static int find_id_as_nobody(const char *dir, enum procmap_method method,
 		start = map_hidden_file(dir);
 	if (chmod(dir, 0755) || setresgid(NOBODY, NOBODY, NOBODY) ||
 	    setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
-	    procmap_open_self(method, &procmap) ||
+	    procmap_open_self(BY(method), &procmap) ||
 	    procmap_find(procmap, start, PROCMAP_WANT_BUILD_ID, &found))
 		return 255;
 	size = found->build_id_size;
@@ -812,7 +816,7 @@ static int use_all(pid_t pid, enum procmap_method method, const uint64_t *addrs,
 	uint64_t cursor = 0;
 	int err;
 
-	err = procmap_open_pid(pid, method, &procmap);
+	err = procmap_open_pid(pid, BY(method), &procmap);
 	if (err)
 		return err;
 	err = procmap_find(procmap, addrs[0], PROCMAP_COVERING_OR_NEXT, &found);
@@ -877,7 +881,7 @@ TEST_F(scene, opening_without_a_free_descriptor)
 	for (nr = 0; nr <= needed; nr++) {
 		procmap = NULL;
 		ASSERT_TRUE(limit_files(nr, &limit));
-		err = procmap_open_pid(self->child.pid, variant->method, &procmap);
+		err = procmap_open_pid(self->child.pid, BY(variant->method), &procmap);
 		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 		EXPECT_EQ(nr < needed ? -EMFILE : 0, err);
 		EXPECT_EQ(nr == needed, !!procmap);
@@ -895,7 +899,7 @@ TEST_F(scene, opening_while_the_system_has_no_file)
 	for (nr = 0; nr <= 2; nr++) {
 		procmap = NULL;
 		calls.opens = nr;
-		err = procmap_open_pid(self->child.pid, variant->method, &procmap);
+		err = procmap_open_pid(self->child.pid, BY(variant->method), &procmap);
 		calls.opens = -1;
 		EXPECT_EQ(nr < 2 ? -ENFILE : 0, err);
 		EXPECT_EQ(nr == 2, !!procmap);
@@ -961,7 +965,7 @@ TEST_F(scene, interrupted_calls_are_repeated)
 	procmap_free_resolved(resolved);
 
 	calls.interruptions = 1;
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &procmap));
 	EXPECT_EQ(0, calls.interruptions);
 	calls.interruptions = 3;
 	ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
@@ -983,7 +987,7 @@ static void *use_a_handle(void *arg)
 	size_t i;
 
 	/* The parent of this test's process: the threads' own maps change. */
-	if (procmap_open_pid((pid_t)maps->lines[0].inode, PROCMAP_ANY_METHOD,
+	if (procmap_open_pid((pid_t)maps->lines[0].inode, NULL,
 			     &procmap))
 		return "open";
 	for (i = 1; i < maps->nr; i++)
@@ -1042,7 +1046,7 @@ FIXTURE_SETUP(change)
 
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
-	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 	fd = memfd_create("area", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, AREA));
 	self->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, fd, 0);
@@ -1361,16 +1365,56 @@ TEST(nonsense_is_not_opened)
 {
 	struct procmap *procmap;
 
-	EXPECT_EQ(-EINVAL, procmap_open_pid(0, PROCMAP_ANY_METHOD, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, PROCMAP_ANY_METHOD, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pid(1, 4, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_pid(1, PROCMAP_ANY_METHOD, NULL));
-	EXPECT_EQ(-ENOENT, procmap_open_pid(INT_MAX, PROCMAP_ANY_METHOD, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_self(4, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_self(PROCMAP_ANY_METHOD, NULL));
-	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_text("", 0, &procmap));
-	EXPECT_EQ(-EINVAL, procmap_open_text("x", 1, NULL));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(0, NULL, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, NULL, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(1, BY(4), &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_pid(1, NULL, NULL));
+	EXPECT_EQ(-ENOENT, procmap_open_pid(INT_MAX, NULL, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_self(BY(4), &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_self(NULL, NULL));
+	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, NULL, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_text("", 0, NULL, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_text("x", 1, NULL, NULL));
+}
+
+/* A field of a later version is not used by an earlier one unless it is zero. */
+TEST(options_of_other_versions)
+{
+	struct {
+		struct procmap_options options;
+		char later[8];
+	} larger = { .options.size = sizeof(larger) };
+	struct procmap_options options = { .size = sizeof(options.size), .method = 77 };
+	struct procmap *procmap;
+
+	ASSERT_EQ(0, procmap_open_self(&larger.options, &procmap));
+	procmap_close(procmap);
+	larger.later[7] = 1;
+	EXPECT_EQ(-EINVAL, procmap_open_self(&larger.options, &procmap));
+	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
+	procmap_close(procmap);
+	options.size = 0;
+	EXPECT_EQ(-EINVAL, procmap_open_self(&options, &procmap));
+	EXPECT_EQ(-EINVAL, procmap_open_text("x\n", 2, BY(PROCMAP_BY_QUERY), &procmap));
+}
+
+TEST(procfs_that_is_mounted_elsewhere)
+{
+	static char long_path[PATH_MAX];
+	const struct procmap_mapping *found;
+	struct procmap_options options = {
+		.size = sizeof(options), .proc = "/proc/self/root/proc",
+	};
+	struct procmap *procmap;
+
+	ASSERT_EQ(0, procmap_open_pid(getpid(), &options, &procmap));
+	EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
+	procmap_close(procmap);
+	options.proc = "/nonexistent";
+	EXPECT_EQ(-ENOENT, procmap_open_pid(getpid(), &options, &procmap));
+	memset(long_path, '/', sizeof(long_path) - 1);
+	options.proc = long_path;
+	EXPECT_EQ(-ENAMETOOLONG, procmap_open_pid(getpid(), &options, &procmap));
 }
 
 TEST(kernel_thread_has_no_mappings)
@@ -1383,8 +1427,8 @@ TEST(kernel_thread_has_no_mappings)
 	if (fd < 0 || read(fd, comm, sizeof(comm)) < 0 ||
 	    strcmp(comm, "kthreadd\n") || geteuid())
 		SKIP(return, "no kernel thread can be looked at");
-	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_ANY_METHOD, &procmap));
-	EXPECT_EQ(-ESRCH, procmap_open_pid(2, PROCMAP_BY_TEXT, &procmap));
+	EXPECT_EQ(-ESRCH, procmap_open_pid(2, NULL, &procmap));
+	EXPECT_EQ(-ESRCH, procmap_open_pid(2, BY(PROCMAP_BY_TEXT), &procmap));
 	close(fd);
 }
 
@@ -1398,11 +1442,11 @@ TEST(refused_ioctl_means_the_text)
 	for (i = 0; i < 4; i++) {
 		calls.query_errno = refusals[i];
 		calls.scan_errno = refusals[i];
-		EXPECT_EQ(-refusals[i], procmap_open_self(PROCMAP_BY_QUERY,
+		EXPECT_EQ(-refusals[i], procmap_open_self(BY(PROCMAP_BY_QUERY),
 							  &procmap));
 		calls.queries = 0;
 		calls.scans = 0;
-		ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+		ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
 		EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_method(procmap));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
 		EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
@@ -1412,9 +1456,9 @@ TEST(refused_ioctl_means_the_text)
 		procmap_close(procmap);
 	}
 	calls.query_errno = ENOMEM;
-	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_BY_QUERY, &procmap));
+	EXPECT_EQ(-ENOMEM, procmap_open_self(BY(PROCMAP_BY_QUERY), &procmap));
 	calls.scan_errno = ENOMEM;
-	EXPECT_EQ(-ENOMEM, procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+	EXPECT_EQ(-ENOMEM, procmap_open_self(NULL, &procmap));
 	calls.query_errno = 0;
 	calls.scan_errno = 0;
 }
@@ -1436,7 +1480,7 @@ FIXTURE_SETUP(answer)
 {
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
-	ASSERT_EQ(0, procmap_open_self(variant->method, &self->procmap));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 }
 
 FIXTURE_TEARDOWN(answer)
@@ -1468,13 +1512,13 @@ TEST(refused_scan_means_queries)
 
 	if (!has_method(PROCMAP_BY_SCAN))
 		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
-	ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
 	EXPECT_EQ(PROCMAP_BY_SCAN, procmap_get_method(procmap));
 	procmap_close(procmap);
 
 	calls.scan_errno = EPERM;
-	EXPECT_EQ(-EPERM, procmap_open_self(PROCMAP_BY_SCAN, &procmap));
-	ASSERT_EQ(0, procmap_open_self(PROCMAP_ANY_METHOD, &procmap));
+	EXPECT_EQ(-EPERM, procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
 	EXPECT_EQ(PROCMAP_BY_QUERY, procmap_get_method(procmap));
 	procmap_close(procmap);
 	calls.scan_errno = 0;
@@ -1498,7 +1542,7 @@ static int walk_text(const char *text, size_t size, int *nr)
 	int err;
 
 	*nr = 0;
-	err = procmap_open_text(text, size, &procmap);
+	err = procmap_open_text(text, size, NULL, &procmap);
 	while (!err) {
 		err = procmap_next(procmap, &cursor, 0, &found);
 		*nr += !err;
@@ -1519,7 +1563,7 @@ TEST(saved_text_of_parts_of_pages)
 
 	for (i = 0; i < 40; i++)
 		addrs[i] = i % 2 ? 0x1700 - i : 0x1900 + i;
-	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), NULL, &procmap));
 	ASSERT_EQ(0, procmap_resolve(procmap, addrs, 40, 0, &resolved));
 	for (i = 0; i < 40; i++)
 		EXPECT_EQ(i % 2 ? 0x1000 : 0x1800, resolved->mappings[i]->start);
@@ -1532,7 +1576,7 @@ TEST(saved_text)
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
 
-	ASSERT_EQ(0, procmap_open_text(saved, strlen(saved), &procmap));
+	ASSERT_EQ(0, procmap_open_text(saved, strlen(saved), NULL, &procmap));
 	EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_method(procmap));
 	ASSERT_EQ(0, procmap_find(procmap, 0x7f0000000fff,
 				  PROCMAP_WANT_BUILD_ID, &found));
@@ -1567,7 +1611,7 @@ TEST(saved_smaps_has_page_sizes)
 	uint64_t cursor = 0;
 	int i;
 
-	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), NULL, &procmap));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, procmap_next(procmap, &cursor,
 					  PROCMAP_WANT_PAGE_SIZE, &found));

@@ -22,7 +22,7 @@ static void scan_procmap(const char *text, size_t size)
 	uint64_t cursor = 0, sum = 0;
 	unsigned int nr = 0;
 
-	if (procmap_open_text(text, size, &procmap))
+	if (procmap_open_text(text, size, NULL, &procmap))
 		exit(1);
 	while (!procmap_next(procmap, &cursor, 0, &mapping)) {
 		sum += mapping->start + mapping->name_len;

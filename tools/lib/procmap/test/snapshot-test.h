@@ -164,7 +164,7 @@ TEST(snapshot_of_any_size)
 		/* Between two mappings, there is a gap of one page. */
 		size += sprintf(text + size, "%x000-%x000 r--p 00000000 00:00 0 \n",
 				2 * nr, 2 * nr + 1);
-		ASSERT_EQ(0, procmap_open_text(text, size, &procmap));
+		ASSERT_EQ(0, procmap_open_text(text, size, NULL, &procmap));
 		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
 		procmap_close(procmap);
 		ASSERT_EQ((size_t)nr, procmap_snapshot_count(snapshot));
@@ -192,7 +192,7 @@ TEST(snapshot_up_to_the_last_address)
 	struct procmap_snapshot *snapshot;
 	struct procmap *procmap;
 
-	ASSERT_EQ(0, procmap_open_text(text, strlen(text), &procmap));
+	ASSERT_EQ(0, procmap_open_text(text, strlen(text), NULL, &procmap));
 	ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
 	EXPECT_STREQ("low", procmap_snapshot_find(snapshot, 0)->name);
 	EXPECT_STREQ("low", procmap_snapshot_find(snapshot, 0xfff)->name);
@@ -231,7 +231,7 @@ static struct procmap_snapshot *snapshot_of_text(const char *text, unsigned int 
 	struct procmap_snapshot *snapshot = NULL;
 	struct procmap *procmap;
 
-	if (procmap_open_text(text, strlen(text), &procmap))
+	if (procmap_open_text(text, strlen(text), NULL, &procmap))
 		return NULL;
 	procmap_snapshot_take(procmap, flags, &snapshot);
 	procmap_close(procmap);
@@ -331,7 +331,7 @@ TEST(snapshot_of_all_addresses)
 	size_t i, nr;
 
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		ASSERT_EQ(0, procmap_open_text(texts[i], strlen(texts[i]), &procmap));
+		ASSERT_EQ(0, procmap_open_text(texts[i], strlen(texts[i]), NULL, &procmap));
 		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
 		nr = procmap_snapshot_count(snapshot);
 		last = procmap_snapshot_at(snapshot, nr - 1);
@@ -453,7 +453,7 @@ FIXTURE_SETUP(changing)
 	ASSERT_EQ(0, munmap(self->area + 5 * PAGE, PAGE));
 	ASSERT_TRUE(start_child(&self->child, change_on_demand, self->area));
 	ASSERT_TRUE(await(self->child.control));
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, variant->method,
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 				      &self->procmap));
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &self->snapshot));
 }
@@ -581,7 +581,7 @@ TEST_F(changing, unlinked_file_is_noticed)
 	close(fd);
 	ASSERT_TRUE(start_child(&child, keep_still, NULL));
 	ASSERT_TRUE(await(child.control));
-	ASSERT_EQ(0, procmap_open_pid(child.pid, variant->method, &procmap));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
 	ASSERT_EQ(0, procmap_snapshot_take(procmap, PROCMAP_WANT_DELETED, &snapshot));
 	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, procmap));
 	ASSERT_EQ(0, unlink(path));

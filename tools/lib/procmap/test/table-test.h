@@ -397,15 +397,13 @@ static uint64_t world_now(void *context)
 }
 
 /* The text of maps of a process of the world, at its present. */
-static int world_open(void *context, pid_t pid, enum procmap_method method,
-		      struct procmap **procmap)
+static int world_open(void *context, pid_t pid, struct procmap **procmap)
 {
 	struct world *const world = context;
 	struct world_page *const pages = world->pages[pid - 1];
 	size_t len = 0;
 	int page, end;
 
-	(void)method;
 	for (page = 0; page < WORLD_PAGES; page = end) {
 		for (end = page + 1; end < WORLD_PAGES &&
 		     pages[end].id == pages[page].id; end++)
@@ -419,7 +417,7 @@ static int world_open(void *context, pid_t pid, enum procmap_method method,
 				       (unsigned int)world_offset(pages[page].id, page),
 				       pages[page].id);
 	}
-	return len ? procmap_open_text(world->text, len, procmap) : -ESRCH;
+	return len ? procmap_open_text(world->text, len, NULL, procmap) : -ESRCH;
 }
 
 /* The processes of the world are read, too. */
@@ -1202,7 +1200,7 @@ TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	time = now.tv_sec * 1000000000ull + now.tv_nsec;
-	ASSERT_EQ(0, procmap_open_self(PROCMAP_BY_TEXT, &procmap));
+	ASSERT_EQ(0, procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap));
 	/* The table and the handle allocate memory. */
 	while (!(err = procmap_next(procmap, &cursor, PROCMAP_FILE_BACKED |
 				    PROCMAP_WANT_BUILD_ID, &mapping))) {
