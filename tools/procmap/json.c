@@ -109,7 +109,7 @@ void json_address(struct json *json, const char *key, uint64_t addr)
 	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
 }
 
-/* Returns whether it was valid UTF-8, that is, whether no byte was lost. */
+/* Returns false if bytes were lost, as they were not valid UTF-8. */
 static bool json_bytes(struct json *json, const char *key, const char *bytes,
 		       size_t len)
 {

@@ -4,8 +4,8 @@
  * them, with the ioctls PROCMAP_QUERY and PROCMAP_SCAN or from the text of
  * /proc/PID/maps.
  *
- * This file reads the command line, whose commands are where their work is done, and
- * has the command work on each process.
+ * This file reads the command line and runs the command on each process. Each command
+ * declares its options in the file that does its work.
  */
 #include "procfs_query.h"
 
@@ -62,8 +62,8 @@ static const struct tool_option other_options[] = {
 };
 
 /*
- * --interval and --bench come before the commands that they are given with: the first
- * command does the work.
+ * The first command that was given does the work, so --interval and --bench come before
+ * the commands that they are given with.
  */
 static const struct tool_option *const tables[] = {
 	watch_options, bench_options, show_options, sum_options, deleted_options,
@@ -232,7 +232,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* Of several processes, skip those that exited or that we may not inspect. */
+/* Among several processes, skip those that exited or that we may not inspect. */
 static bool can_be_skipped(const struct options *options, int err)
 {
 	return is_of_many(options) && (err == -ENOENT || err == -ESRCH ||
@@ -240,7 +240,7 @@ static bool can_be_skipped(const struct options *options, int err)
 				       err == -ESTALE);
 }
 
-/* Of several processes, those without the given name are left out. */
+/* Among several processes, leave out those without the given name. */
 static bool is_to_be_printed(const struct options *options, int status)
 {
 	return status == EXIT_SUCCESS ||

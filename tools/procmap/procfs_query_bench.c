@@ -191,8 +191,8 @@ static void print_timings(FILE *out, const struct options *options,
 }
 
 /*
- * The methods to measure: the ioctl, whether or not the kernel has it; the scan,
- * if the kernel has it; the text, always last. Returns how many.
+ * Choose the methods to measure: the query, even if the kernel lacks it; the scan, if the
+ * kernel has it; the text, always last. Returns their number.
  */
 static size_t methods_to_measure(enum procmap_method methods[NR_METHODS])
 {

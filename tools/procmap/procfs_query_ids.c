@@ -164,7 +164,7 @@ static int add_to_ids(const struct options *options, FILE *out)
 	return 0;
 }
 
-/* Remove repetitions of sorted elements. Returns how many are left. */
+/* Remove repetitions of sorted elements. Returns the new number of elements. */
 static size_t unique(void *elements, size_t nr, size_t size,
 		     int (*compare)(const void *a, const void *b))
 {
@@ -205,8 +205,8 @@ static void complete_id(struct id *id)
 }
 
 /*
- * Group the files from the first with a build ID on; they are sorted by it. Returns
- * NULL if there is none; the caller frees the result.
+ * Group files by build ID. They are sorted by it, and @first is the first one that has
+ * one. Returns NULL if there is none; the caller frees the result.
  */
 static struct id *group(size_t first, size_t *nr)
 {
@@ -315,7 +315,7 @@ static void print_id(const struct id *id, FILE *out)
 	fputc('\n', out);
 }
 
-/* Print how many files have no build ID that is known. */
+/* Print the number of files without a known build ID. */
 static void print_others(const struct options *options, size_t unreadable,
 			 size_t without, FILE *out)
 {

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <sys/stat.h>
 
-/* Parse an address. Returns NULL, or what is wrong with it. */
+/* Parse an address. Returns NULL, or the end of a message. */
 static const char *parse_address(const char *text, size_t len, uint64_t *addr)
 {
 	size_t i = 0;
@@ -60,7 +60,7 @@ void open_input(struct input *input, const char *path)
 				      S_ISFIFO(stat.st_mode));
 }
 
-/* Returns whether the line has an address; it may be empty, or a comment. */
+/* Returns false if the line is empty or a comment. */
 static bool take_address(const struct input *input, size_t len, uint64_t *addr)
 {
 	const char *text = input->text;

@@ -77,8 +77,8 @@ static int visit_addresses(struct procmap *procmap,
 }
 
 /*
- * Do the requested lookups in one pass: visit each address with the mapping that
- * covers it, or NULL; or, without addresses, each mapping with its start.
+ * Visit each address with the mapping that covers it, or NULL; or, without addresses,
+ * each mapping with its start.
  */
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context)

@@ -63,7 +63,7 @@ void print_process(FILE *out, const struct options *options)
 	free(program);
 }
 
-/* "-" means that there is none, "?" that the file cannot be read. */
+/* Print "-" without a build ID, "?" if the file cannot be read. */
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 {
 	fail_without_files(vma->build_id_size);
@@ -78,8 +78,8 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 }
 
 /*
- * Print the line of a mapping, byte for byte as in the text unless on a terminal
- * or with other columns. The line begins at column @indent of the terminal.
+ * Print the line of a mapping: byte for byte that of the text, unless it has a build ID
+ * or is for a terminal, where it begins at column @indent.
  */
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format)
@@ -284,8 +284,8 @@ int answer(const struct options *options, struct input *input)
 }
 
 /*
- * In names such as [heap] and [anon:*], the first bracket is that of the name, and
- * does not begin a set of characters.
+ * In names such as [heap] and [anon:*], the first bracket belongs to the name: it does
+ * not begin a set of characters.
  */
 static void set_name(struct options *options, const char *text)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: read what /proc has about processes. */
+/* procfs_query: read files about processes in /proc. */
 #include "procfs_query.h"
 
 #include <glob.h>
@@ -27,8 +27,8 @@ void fail_without_proc(int err)
 }
 
 /*
- * The ID that this process has in /proc, which may be that of another PID namespace.
- * Returns 0 if it has none there.
+ * Return the ID of this process in /proc, which may belong to another PID namespace; 0 if
+ * it has none there.
  */
 pid_t own_pid(void)
 {
@@ -38,8 +38,8 @@ pid_t own_pid(void)
 }
 
 /*
- * Read the rest of a text, up to its end or an error. What has a NUL is no text, and may
- * have no end: it is not read on. The bytes end with a NUL. The caller frees them.
+ * Read the rest of a text, up to its end or an error, or up to a NUL: a file that has one
+ * is not a text and may be endless. The bytes end with a NUL. The caller frees them.
  */
 char *read_all(FILE *file, size_t *len)
 {

@@ -29,7 +29,7 @@ static bool is_in_user_namespace(void)
 	return !is_initial;
 }
 
-/* Return the reason for which root may not inspect a process, and the way out. */
+/* Return the reason why root may not inspect a process, and the way out. */
 static const char *why_denied(void)
 {
 	if (!has_capability(CAP_SYS_PTRACE))

@@ -114,7 +114,7 @@ static void print_exited(const struct watcher *watcher)
 }
 
 /*
- * Sleep until the next multiple of the interval since @start. Those that have passed,
+ * Sleep until the next multiple of the interval since @start. Multiples that have passed,
  * for example while this process was stopped, are skipped.
  */
 static void wait_for_next(uint64_t start, double seconds)
@@ -161,8 +161,8 @@ static int refresh(struct procmap *procmap, const struct options *options,
 }
 
 /*
- * Go on with the new program. Its name is found by the process ID, which still
- * is that of this process if its mappings can be read afterwards.
+ * Go on with the new program. Its name is looked up by process ID. The ID was not reused
+ * if the mappings can be read afterwards.
  */
 static int follow(struct procmap *procmap, const struct options *options,
 		  struct procmap_snapshot **now, char **program)
@@ -215,8 +215,8 @@ free:
 }
 
 /*
- * Print changes until the process exits. Two snapshots take turns: what is to be
- * compared with the next look has to stay as it is.
+ * Print changes until the process exits. Two snapshots take turns: the last one must not
+ * change before it is compared with the next one.
  */
 static int watch(const struct options *options)
 {

@@ -26,8 +26,8 @@ void *need(void *memory)
 }
 
 /*
- * An array of @nr elements, with room for one more. @room is the number that it has room
- * for, and @size that of the bytes of one.
+ * Return an array of @nr elements of @size bytes, enlarged if it has no @room for one
+ * more.
  */
 void *room_for_one(void *elements, size_t nr, size_t *room, size_t size)
 {
@@ -105,7 +105,7 @@ void look_at_terminal(void)
 	const char *const term = getenv("TERM");
 	struct winsize size = {};
 
-	/* mbrtowc() and wcwidth() need it, and fnmatch(3) for what one character is. */
+	/* For mbrtowc(), wcwidth() and fnmatch(3). */
 	setlocale(LC_CTYPE, "");
 	if (!isatty(STDOUT_FILENO))
 		return;
@@ -136,8 +136,8 @@ int print_coloured(FILE *out, enum colour colour, const char *text)
 }
 
 /*
- * Characters that a terminal obeys, that change the order in which it shows others, that
- * end a line, or that are not seen could make one name look like another.
+ * Returns true for characters that could make one name look like another on a terminal:
+ * control characters, line ends, invisible ones, and those that set the direction of text.
  */
 bool is_control(uint32_t c)
 {

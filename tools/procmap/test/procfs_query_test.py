@@ -481,8 +481,8 @@ ONE_A_LINE = "give a file with one address per line"
 NO_COPY = "give a copy of /proc/PID/maps"
 
 # Each is a test: its name; the line that the tool prints before it exits with status 2;
-# the command line; and what is put in place of {0} in both, which is also the content of
-# the file {bad} and of standard input.
+# the command line; and the values of {0} in both. A value is also the content of the file
+# {bad} and of standard input.
 ERRORS = (
     ("process_is_required", "no process given: use -p PID, --all or --maps-file "
      "PATH", "{0}", ("400000", "--list", "")),
@@ -556,8 +556,9 @@ def named(pattern):
     return lambda vma: re.fullmatch(pattern, vma.name)
 
 
-# Each is a test: its name; what is listed; and, with each method, in text and in JSON,
-# which mappings of the process it has. There is at least one, or the status is 1.
+# Each is a test: its name; a process and the command line; and the condition for a mapping
+# of the process to be printed, by each method, in text and in JSON. At least one mapping
+# meets it; None: the tool prints nothing and exits with status 1.
 LISTS = (
     ("list_is_that_of_the_text", "plain --list", lambda vma: True),
     ("list_of_odd_mappings_is_that_of_the_text", "odd --list", lambda vma: True),
@@ -583,7 +584,7 @@ LISTS = (
     ("name_has_no_blank_at_its_end", "plain --name '{tmp}/cat '", None),
 )
 
-# Options that do not work with each option.
+# An option, and those that do not work with it.
 REFUSED_TOGETHER = {
     "--interval=1": "--all --maps-file=x --name=x --bench=2",
     "--bench=2": "--all --maps-file=x --query --scan --text",
@@ -1237,7 +1238,7 @@ class ProcfsQueryTest(unittest.TestCase):
         time.sleep(1)
         watcher.send_signal(signal.SIGCONT)
         look(10)
-        # Each is in an interval of its own, late or not; a millisecond is cut off.
+        # No two looks are in one interval. Times are rounded down to a millisecond.
         for first, fourth in zip(looks, looks[3:]):
             self.assertGreaterEqual(fourth - first, datetime.timedelta(seconds=0.009))
 
@@ -1248,7 +1249,7 @@ class ProcfsQueryTest(unittest.TestCase):
             seen = re.match(TIME, next(lines))[0]
             self.assertEqual(seen[-6:], offset)
             found = datetime.datetime.fromisoformat(seen)
-            # Less than a millisecond is cut off.
+            # Times are rounded down to a millisecond.
             self.assertLess(before - datetime.timedelta(milliseconds=1), found)
             self.assertLess(found, datetime.datetime.now(datetime.timezone.utc))
             self.ends_with(actor, watcher, lines)
