@@ -157,18 +157,6 @@ static const char *mount_fuse(struct fuse *fuse)
 	return NULL;
 }
 
-/* Become root in a user namespace of its own. Returns NULL, or why that cannot be. */
-static const char *enter_user_namespace(void)
-{
-	char map[32];
-
-	snprintf(map, sizeof(map), "0 %u 1", getuid());
-	return unshare(CLONE_NEWUSER) || !write_file("/proc/self/uid_map", map) ||
-	       !write_file("/proc/self/setgroups", "deny") ||
-	       !write_file("/proc/self/gid_map", map) ?
-	       "no user namespaces, CONFIG_USER_NS" : NULL;
-}
-
 static const char *mount_overlay(void)
 {
 	return mkdir(EMPTY, 0700) ||
@@ -222,7 +210,6 @@ FIXTURE_VARIANT(fuse)
 {
 	enum way way;
 	uint32_t open_flags;
-	bool in_user_namespace;
 	const char *(*mount_upper)(void);
 };
 
@@ -233,11 +220,6 @@ FIXTURE_VARIANT_ADD(fuse, query) {
 FIXTURE_VARIANT_ADD(fuse, query_direct_io) {
 	.way = QUERY,
 	.open_flags = FOPEN_DIRECT_IO,
-};
-
-FIXTURE_VARIANT_ADD(fuse, query_in_a_user_namespace) {
-	.way = QUERY,
-	.in_user_namespace = true,
 };
 
 FIXTURE_VARIANT_ADD(fuse, query_below_overlay) {
@@ -268,7 +250,7 @@ FIXTURE_VARIANT_ADD(fuse, scan_below_ecryptfs) {
 
 FIXTURE_SETUP(fuse)
 {
-	const char *missing = NULL;
+	const char *missing;
 	int fd;
 
 	skip_without_way(_metadata, variant->way);
@@ -276,9 +258,7 @@ FIXTURE_SETUP(fuse)
 	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
 	self->fuse.open_flags = variant->open_flags;
 	ASSERT_TRUE(write_elf(self->fuse.content, build_id));
-	if (variant->in_user_namespace)
-		missing = enter_user_namespace();
-	missing = missing ?: mount_scratch() ?: mount_fuse(&self->fuse);
+	missing = mount_scratch() ?: mount_fuse(&self->fuse);
 	if (!missing && variant->mount_upper)
 		missing = variant->mount_upper();
 	if (missing) {
