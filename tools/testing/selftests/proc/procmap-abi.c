@@ -826,36 +826,6 @@ TEST_F(process, longer_struct_can_have_name_and_build_id)
 	EXPECT_TRUE(has_build_id(&answer));
 }
 
-static bool is_in_memory(void *page)
-{
-	unsigned char resident = 1;
-
-	return mincore(page, page_size(), &resident) || resident & 1;
-}
-
-/* Whoever reads the page behind the structure, or writes to it, makes it one in memory. */
-TEST_F(process, page_past_the_size_is_left_missing)
-{
-	static const size_t sizes[] = { 8, 24, 56, 88, 96, 104, 112 };
-	const struct abi *const abi = variant->abi;
-	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
-	unsigned int i;
-
-	ASSERT_EQ(0, mprotect(end, page_size(), PROT_READ | PROT_WRITE));
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		union argument arg = abi->ask(start_of(FILE_RW), 0, 0);
-
-		arg.size = sizes[i];
-		memcpy(end - sizes[i], &arg, sizes[i]);
-		ASSERT_FALSE(is_in_memory(end));
-		EXPECT_EQ(sizes[i] < abi->size_min ? -EINVAL : 0,
-			  call(abi, end - sizes[i]));
-		ASSERT_FALSE(is_in_memory(end)) {
-			TH_LOG("size %zu", sizes[i]);
-		}
-	}
-}
-
 /* The buffers. */
 
 static void set_buffer(union argument *arg, const struct buffer *buffer,
@@ -1329,25 +1299,6 @@ TEST_F(query, with_a_buffer_size_and_no_field_for_its_address_is_einval)
 	EXPECT_EQ(-EINVAL, call(&query_abi, &arg));
 }
 
-/* The buffer has to hold the NUL of a name, too. */
-TEST_F(query, for_what_is_longer_than_its_buffer_is_enametoolong)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(query_abi.buffers); i++) {
-		const struct buffer *const buffer = &query_abi.buffers[i];
-		uint32_t size;
-
-		for (size = 1; size < buffer->needed; size++) {
-			union argument arg = ask_query(start_of(FILE_R), 0,
-						       NAME | BUILD_ID);
-
-			set_buffer(&arg, buffer, (uintptr_t)&buffers, size);
-			EXPECT_EQ(-ENAMETOOLONG, call(&query_abi, &arg));
-		}
-	}
-}
-
 #ifdef HAVE_PROCMAP_SCAN
 /*
  * What only PROCMAP_SCAN has: ranges, an array of records, and data that they share.
@@ -1655,21 +1606,6 @@ FIXTURE_SETUP(files)
 FIXTURE_TEARDOWN(files)
 {
 	close(target.fd);
-}
-
-TEST_F(files, that_were_opened_more_than_once)
-{
-	char path[32];
-	unsigned int i;
-	int fd;
-
-	sprintf(path, "/proc/self/fd/%d", make_named_elf(4));
-	for (i = 0; i < 300; i++) {
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		ASSERT_TRUE(map_page_of(i, fd, 0));
-		close(fd);
-	}
-	scan_pages(_metadata, 300);
 }
 
 /* One file with two paths, by turns: what is shared by inode is wrong. */
