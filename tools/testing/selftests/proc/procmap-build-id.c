@@ -312,26 +312,6 @@ FIXTURE_TEARDOWN(place)
 {
 }
 
-/* Of any part, and also of what is past the end of the file. */
-TEST_F(place, mapping_of_any_kind)
-{
-	static const int prots[] = {
-		PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE,
-		PROT_READ | PROT_EXEC,
-	};
-	static const size_t pages[] = { 0, 1, 3, 4, 1000 };
-	unsigned int i;
-
-	ASSERT_TRUE(make_file(&self->subject, &self->elf));
-	ASSERT_EQ(0, ftruncate(self->subject.fd, 4 * page_size()));
-	for (i = 0; i < 2 * 4 * 5; i++)
-		expect_id_at(_metadata, &self->subject,
-			     mmap(NULL, page_size(), prots[i / 2 % 4],
-				  i % 2 ? MAP_SHARED : MAP_PRIVATE,
-				  self->subject.fd, pages[i / 8] * page_size()),
-			     1, 20);
-}
-
 /* The ID is that of the file, whatever a process makes of its memory. */
 TEST_F(place, private_changes_do_not_count)
 {

@@ -689,36 +689,4 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 	EXPECT_LT(found, n - n / 10);
 }
 
-TEST(programs_and_libraries_have_the_ids_that_libelf_reads)
-{
-	struct image image = { .bytes = malloc(IMAGE_MAX) };
-	const int maps = open_maps(0);
-	unsigned int found = 0;
-	struct maps text;
-	size_t i;
-
-	ASSERT_NE((unsigned int)EV_NONE, elf_version(EV_CURRENT));
-	ASSERT_EQ(0, read_maps(maps, &text));
-	for (i = 0; i < text.nr; i++) {
-		const struct maps_line *const line = &text.lines[i];
-		const int fd = open(line->name, O_RDONLY | O_CLOEXEC);
-		uint8_t id[ID_MAX];
-		struct model model;
-
-		if (fd < 0)
-			continue;
-		/* All that is read for the ID is at the beginning. */
-		image.size = read(fd, image.bytes, IMAGE_MAX);
-		close(fd);
-		model = model_of(&image);
-		ASSERT_EQ((int)model.size,
-			  get_build_id(QUERY, maps,
-				       (void *)(uintptr_t)line->start, id));
-		ASSERT_EQ(0, memcmp(model.id, id, model.size));
-		found += model.size > 0;
-	}
-	if (!found)
-		SKIP(return, "no program or library here has a build ID");
-}
-
 TEST_HARNESS_MAIN

@@ -13,7 +13,6 @@
 
 #define ADDRESS_OF_VSYSCALL	0xffffffffff600000
 
-#define HUGE_PAGE_SIZE	(2u << 20)
 #define DELETED		" (deleted)"
 
 static const uint8_t build_id[20] = "that of each file";
@@ -219,7 +218,7 @@ FIXTURE_VARIANT_ADD(anon_name, empty) { .length = 0 };
 FIXTURE_VARIANT_ADD(anon_name, one_byte) { .length = 1 };
 FIXTURE_VARIANT_ADD(anon_name, longest) { .length = ANON_NAME_MAX };
 
-/* Give memory a name, or none. Returns 0 or -errno. */
+/* Give memory a name. Returns 0 or -errno. */
 static int set_name(void *addr, const char *name)
 {
 	return prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, page_size(),
@@ -251,12 +250,6 @@ TEST_F(anon_name, is_shown)
 	expect_name(_metadata, self->addr, self->shown);
 }
 
-TEST_F(anon_name, can_be_taken_away)
-{
-	ASSERT_EQ(0, set_name(self->addr, NULL));
-	expect_name(_metadata, self->addr, "");
-}
-
 TEST_F(anon_name, fits_its_buffer_to_the_byte)
 {
 	const size_t length = strlen(self->shown);
@@ -285,20 +278,6 @@ TEST_F(anon_name, is_not_for_a_file)
 		EXPECT_EQ(-EBADF, err);
 	snprintf(shown, sizeof(shown), "[anon_shmem:%s]", self->name);
 	expect_name(_metadata, addr, err ? "/memfd:file" DELETED : shown);
-}
-
-/* No huge page is needed to map one. */
-TEST(huge_page)
-{
-	void *const addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-				MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
-
-	if (addr == MAP_FAILED)
-		SKIP(return, "no huge pages of 2 MB, CONFIG_HUGETLBFS");
-	expect_name(_metadata, addr, "/anon_hugepage" DELETED);
-	expect_name(_metadata, (uint8_t *)addr + HUGE_PAGE_SIZE - 1,
-		    "/anon_hugepage" DELETED);
 }
 
 /* A directory of its own, where the process works. */
