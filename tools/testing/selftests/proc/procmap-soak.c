@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test PROCMAP_QUERY and PROCMAP_SCAN with random arguments, see procmap-caller.h: on a
- * process that changes, and on one that stays, of which each result is known.
+ * Test PROCMAP_QUERY and PROCMAP_SCAN with random arguments, see procmap-caller.h, on
+ * a process that changes.
  */
 #include "../kselftest_harness.h"
 #include "procmap-caller.h"
@@ -17,9 +17,6 @@
 
 /* The most that name and build ID of one mapping take. */
 #define DATA_MAX	(PATH_MAX + ID_MAX)
-
-/* Changes of the process that stays, before it does. */
-#define CHANGES		500
 
 /* Zones: of the structure, and of what the call may write to besides. */
 enum { ARGUMENT, NAME, ID, VEC = NAME, DATA = ID };
@@ -65,10 +62,6 @@ struct command {
 
 /* The one that is tested. */
 static const struct command *command;
-
-/* The process that stays, if there is one. */
-static struct child still;
-static int still_fd;
 
 /*
  * PROCMAP_QUERY.
@@ -209,9 +202,6 @@ static const struct command query = {
  */
 
 #ifdef HAVE_PROCMAP_SCAN
-
-/* What is mapped in the process that stays. */
-static struct truth truth;
 
 static uint64_t vec_size(const struct procmap_scan_arg *arg)
 {
@@ -388,29 +378,6 @@ static const char *wrong_found(const struct attempt *attempt,
 	return wrong_mapping(&found, in_area);
 }
 
-/* Of the process that stays, each result is known. */
-static const char *wrong_if_still(const struct attempt *attempt)
-{
-	const struct buffer *const buffers = attempt->buffers;
-	const struct argument *const argument = &attempt->argument;
-	struct procmap_scan_arg arg = attempt->in.arg;
-	const size_t first = first_line(&truth.maps, arg.start);
-
-	if (attempt->outcome == FAULT &&
-	    next_line(&truth.maps, first, &arg) == truth.maps.nr &&
-	    argument->buffer.room >= sizeof(arg) &&
-	    !outcomes_of_argument(argument, ARG_SIZE_MIN, sizeof(arg)))
-		return "a fault without anything to write";
-	if (!has_outputs(attempt) || (attempt->ret > 0 && !buffers[VEC].bytes))
-		return "";
-	arg = attempt->out.arg;
-	/* They may be mapped once more, there for the kernel to fault at. */
-	arg.vec = (uintptr_t)buffers[VEC].bytes;
-	arg.data = (uintptr_t)buffers[DATA].bytes;
-	return arg.data_used && !arg.data ? "" :
-	       wrong_scan(&truth, &arg, attempt->ret);
-}
-
 static const char *wrong_outputs(const struct attempt *attempt,
 				 unsigned long *in_area)
 {
@@ -421,7 +388,7 @@ static const char *wrong_outputs(const struct attempt *attempt,
 	int i;
 
 	if (!has_outputs(attempt))
-		return still.pid ? wrong_if_still(attempt) : "";
+		return "";
 	if (memcmp(in, out, offsetof(struct procmap_scan_arg, walk_end)) ||
 	    in->vec != out->vec || in->vec_len != out->vec_len ||
 	    in->vma_size != out->vma_size || in->data != out->data ||
@@ -438,7 +405,7 @@ static const char *wrong_outputs(const struct attempt *attempt,
 		if (*wrong)
 			return wrong;
 	}
-	return still.pid ? wrong_if_still(attempt) : "";
+	return "";
 }
 
 static const struct command scan = {
@@ -502,10 +469,6 @@ static void call_once(struct caller *caller)
 	void *arg;
 
 	attempt.fd = some_file(caller, &attempt.steady);
-	if (still.pid) {
-		attempt.fd = still_fd;
-		attempt.steady = true;
-	}
 	command->make(&attempt, caller);
 	arg = (void *)(uintptr_t)attempt.argument.buffer.addr;
 	attempt.ret = ioctl(attempt.fd, command->number, arg);
@@ -524,20 +487,6 @@ static void call_once(struct caller *caller)
 		log_wrong(caller, &attempt, wrong);
 }
 
-/* Change the area for a while, and then no more. */
-static int be_still(int control, void *arg)
-{
-	const int program = memfd_create(PROGRAM, MFD_CLOEXEC);
-	const int shared = memfd_create(SHARED_FILE, MFD_CLOEXEC);
-	unsigned int i;
-
-	if (!write_elf(program, program_id) || !map_many())
-		return 1;
-	for (i = 0; i < CHANGES; i++)
-		change_once(program, shared, arg);
-	return notify(control) && await(control) ? 0 : 1;
-}
-
 FIXTURE(calls)
 {
 	struct chaos chaos;
@@ -546,42 +495,16 @@ FIXTURE(calls)
 FIXTURE_VARIANT(calls)
 {
 	const struct command *command;
-	bool still;
 };
 
-FIXTURE_VARIANT_ADD(calls, query_of_a_process_that_changes) {
+FIXTURE_VARIANT_ADD(calls, query) {
 	.command = &query,
 };
 
 #ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(calls, scan_of_a_process_that_changes) {
+FIXTURE_VARIANT_ADD(calls, scan) {
 	.command = &scan,
 };
-
-FIXTURE_VARIANT_ADD(calls, scan_of_a_process_that_stays) {
-	.command = &scan,
-	.still = true,
-};
-
-static void run_still(struct __test_metadata *const _metadata,
-		      struct chaos *chaos)
-{
-	sigset_t set;
-
-	chaos->soak = begin_soak(_metadata);
-	chaos->call = call_once;
-	ASSERT_TRUE(start_child(&still, be_still, &chaos->soak.seed));
-	ASSERT_TRUE(await(still.control));
-	still_fd = open_maps(still.pid);
-	ASSERT_EQ(0, read_truth(still_fd, &truth));
-	/* A signal that is blocked does not interrupt. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
-	ASSERT_EQ(0, kill(getpid(), SIGUSR1));
-	start_callers(_metadata, chaos);
-	join_callers(_metadata, chaos);
-}
 #endif
 
 FIXTURE_SETUP(calls)
@@ -595,17 +518,11 @@ FIXTURE_SETUP(calls)
 
 FIXTURE_TEARDOWN(calls)
 {
-	stop_child(&still);
 }
 
 TEST_F_TIMEOUT(calls, with_random_arguments, SOAK_TIMEOUT)
 {
-#ifdef HAVE_PROCMAP_SCAN
-	if (variant->still)
-		run_still(_metadata, &self->chaos);
-	else
-#endif
-		run_chaos(_metadata, &self->chaos, call_once);
+	run_chaos(_metadata, &self->chaos, call_once);
 }
 
 TEST_HARNESS_MAIN

@@ -213,7 +213,10 @@ static bool query_agrees(struct subject *subject)
 
 static struct room room;
 
-/* No filter, each alone and some together, with and without names and IDs. */
+/*
+ * No filter, each alone and some together, with and without names and IDs, which the
+ * data of a call has room for, or not.
+ */
 static const char *wrong_walks(int fd, const struct truth *truth, size_t *calls)
 {
 	static const uint64_t filters[] = {
@@ -224,6 +227,7 @@ static const char *wrong_walks(int fd, const struct truth *truth, size_t *calls)
 	};
 	static const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
 	static const uint32_t vec_lens[] = { 1, 7, 64, 1000 };
+	static const uint32_t data_sizes[] = { DATA_SIZE, 3000, 100 };
 	const char *wrong = "";
 	unsigned int i;
 
@@ -233,6 +237,7 @@ static const char *wrong_walks(int fd, const struct truth *truth, size_t *calls)
 
 		arg.filter = filters[i % 8];
 		arg.vec_len = vec_lens[i / 32];
+		arg.data_size = data_sizes[i % 3];
 		wrong = wrong_walk(fd, truth, &room, arg, calls);
 	}
 	return wrong;
