@@ -503,62 +503,6 @@ static inline bool is_child(const struct child *children, size_t nr, pid_t pid)
 	return false;
 }
 
-/*
- * A child, or a thread with the same socket: then the pid is 0. It may be in
- * memory that is shared with a child.
- */
-struct worker {
-	struct child child;
-	pthread_t thread;
-	int control;	/* the thread's end of the socket */
-	int (*run)(int control, void *arg);
-	void *arg;
-};
-
-static inline void *run_worker(void *arg)
-{
-	struct worker *const worker = arg;
-	const int status = worker->run(worker->control, worker->arg);
-
-	close(worker->control);
-	return (void *)(intptr_t)status;
-}
-
-static inline bool start_worker(struct worker *worker,
-				int (*run)(int control, void *arg), void *arg,
-				bool process)
-{
-	struct child child;
-	int ends[2];
-
-	/* The child writes to it, too, so it must not be the one they share. */
-	if (process) {
-		if (!start_child(&child, run, arg))
-			return false;
-		worker->child = child;
-		return true;
-	}
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		return false;
-	worker->child.control = ends[0];
-	worker->control = ends[1];
-	worker->run = run;
-	worker->arg = arg;
-	return !pthread_create(&worker->thread, NULL, run_worker, worker);
-}
-
-/* Wait for a worker to end by itself. Returns its status, or -1. */
-static inline int end_of_worker(struct worker *worker)
-{
-	void *status;
-
-	if (worker->child.pid)
-		return end_of_child(&worker->child);
-	if (pthread_join(worker->thread, &status))
-		return -1;
-	return (intptr_t)status;
-}
-
 /* Let the other end of a socket go on. */
 static inline bool notify(int control)
 {

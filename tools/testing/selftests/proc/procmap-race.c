@@ -112,7 +112,7 @@ struct kind {
 /* In memory that a forked changer shares. */
 struct race {
 	const struct kind *kind;
-	struct worker changer;
+	struct child changer;
 	int fd;			/* the target's maps file */
 	atomic_uint changes;
 	atomic_bool stop;
@@ -155,22 +155,24 @@ static int be_changer(int control, void *arg)
 
 /* Start the changer, and record the text of each state. */
 static void start_race(struct __test_metadata *const _metadata,
-		       struct race *race, const struct kind *kind, bool process)
+		       struct race *race, const struct kind *kind)
 {
-	const int *const control = &race->changer.child.control;
+	struct child changer;
 	unsigned int i;
 
 	race->kind = kind;
-	ASSERT_TRUE(start_worker(&race->changer, be_changer, race, process));
-	ASSERT_TRUE(await(*control));
-	race->fd = open_maps(race->changer.child.pid);
+	/* Not in @race, which they share: start_child() sets the PID in both. */
+	ASSERT_TRUE(start_child(&changer, be_changer, race));
+	race->changer = changer;
+	ASSERT_TRUE(await(changer.control));
+	race->fd = open_maps(changer.pid);
 	ASSERT_LE(0, race->fd);
 	for (i = 0; i < kind->nr_states; i++) {
-		ASSERT_TRUE(notify(*control));
-		ASSERT_TRUE(await(*control));
+		ASSERT_TRUE(notify(changer.control));
+		ASSERT_TRUE(await(changer.control));
 		ASSERT_EQ(0, read_maps(race->fd, &race->states[i]));
 	}
-	ASSERT_TRUE(notify(*control));
+	ASSERT_TRUE(notify(changer.control));
 }
 
 static bool same_line(const struct maps_line *a, const struct maps_line *b)
@@ -590,31 +592,19 @@ FIXTURE(race)
 FIXTURE_VARIANT(race)
 {
 	int (*by)(struct walk *walk);
-	bool process;	/* it is another process that changes, not a thread */
 };
 
-FIXTURE_VARIANT_ADD(race, query_and_a_thread) {
+FIXTURE_VARIANT_ADD(race, query) {
 	.by = walk_by_query,
 };
 
-FIXTURE_VARIANT_ADD(race, query_and_another_process) {
-	.by = walk_by_query,
-	.process = true,
-};
-
-FIXTURE_VARIANT_ADD(race, text_and_another_process) {
+FIXTURE_VARIANT_ADD(race, text) {
 	.by = walk_by_text,
-	.process = true,
 };
 
 #ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(race, scan_and_a_thread) {
+FIXTURE_VARIANT_ADD(race, scan) {
 	.by = walk_by_scan,
-};
-
-FIXTURE_VARIANT_ADD(race, scan_and_another_process) {
-	.by = walk_by_scan,
-	.process = true,
 };
 #endif
 
@@ -629,7 +619,7 @@ FIXTURE_SETUP(race)
 
 FIXTURE_TEARDOWN(race)
 {
-	stop_child(&self->race->changer.child);
+	stop_child(&self->race->changer);
 }
 
 /* Is that enough? For text, mappings straddle only where it is too long for one read. */
@@ -660,7 +650,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	};
 	unsigned int page, before, disturbed = 0;
 
-	start_race(_metadata, race, kind, variant->process);
+	start_race(_metadata, race, kind);
 	walk.fd = race->fd;
 	while (!is_enough(race, &walk, disturbed)) {
 		walk.filter = walk.n % 2 ? R : 0;
@@ -683,7 +673,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 		}
 	}
 	race->stop = true;
-	EXPECT_EQ(0, end_of_worker(&race->changer));
+	EXPECT_EQ(0, end_of_child(&race->changer));
 }
 
 TEST_F_TIMEOUT(race, mmap_munmap, RACE_TIMEOUT)
