@@ -37,7 +37,7 @@ static struct file_operations live_operations __ro_after_init;
 
 static bool scan;
 module_param(scan, bool, 0444);
-MODULE_PARM_DESC(scan, "have PROCMAP_SCAN, which no mainline kernel has (default: N)");
+MODULE_PARM_DESC(scan, "add PROCMAP_SCAN, which is not in mainline (default: N)");
 
 /*
  * The ioctls. May sleep. The file keeps the address space allocated, and the

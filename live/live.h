@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What differs between bases, in linux-VERSION.c. See also vma_name.h. */
+/* The parts that differ between bases, in linux-VERSION.c. See also vma_name.h. */
 #ifndef _LIVE_LIVE_H
 #define _LIVE_LIVE_H
 
@@ -7,7 +7,7 @@
 #include <linux/ftrace.h>
 
 /*
- * How the private data of a maps file's struct seq_file begins, as in
+ * The beginning of the private data of a maps file's struct seq_file, as in
  * fs/proc/internal.h, which is not in the headers packages; check_file() verifies it.
  * @mm is NULL for a kernel thread; otherwise the opened file owns a reference on it
  * (mmgrab()), not on its users.

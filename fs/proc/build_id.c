@@ -2,7 +2,7 @@
 /*
  * Read the build ID of a mapped ELF file.
  *
- * The file is untrusted: whoever can write to it chooses every byte read here,
+ * The file is untrusted: a user who can write to it chooses every byte read here,
  * and can change it at any time. So each header is copied first, and only the
  * copy is checked and used.
  */

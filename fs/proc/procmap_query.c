@@ -59,7 +59,7 @@ static int query_copy_in(struct procmap_query *query,
 	return 0;
 }
 
-/* Copy what is needed of the VMA that a query found. @answer may be NULL. */
+/* Copy the wanted fields of the VMA that a query found. @answer may be NULL. */
 static void query_copy_vma(struct procmap_query *query,
 			   struct query_answer *answer,
 			   const struct procmap_walk *walk,

@@ -6,7 +6,7 @@
  * copied while they are locked. After that, paths are formatted and build IDs looked for
  * in resident pages, with references on the files. Copying to the caller may block for
  * ever, so no reference to the target is held there. Each chunk starts at the address
- * where the one before it ended, with whatever is mapped there by then.
+ * where the one before it ended, with the mappings of that time.
  */
 #include <linux/file.h>
 #include <linux/sched/signal.h>
@@ -35,11 +35,11 @@ static_assert(sizeof(struct procmap_vma) == 72);
  * @nr_copied: records copied out.
  * @nr: number of records of the chunk.
  * @data_used: bytes used of @data.
- * @records: what goes to the caller's array.
+ * @records: the records, to be copied to the caller's array.
  * @files: the file of each record that needs it, or NULL. Records in a row with the
  *	same file share a reference, which is dropped with the last of them.
  * @paths: the path of the file that is the name of each record, or NULL.
- * @data: what goes to the caller's data: special names first.
+ * @data: bytes to be copied to the caller's data: special names first.
  */
 struct scan {
 	struct procmap_scan_arg arg;
@@ -77,7 +77,7 @@ static int scan_copy_arg_in(struct procmap_scan_arg *arg,
 	return !arg->data != !arg->data_size ? -EINVAL : 0;
 }
 
-/* Add the record of a VMA to the chunk, but for what its file has. */
+/* Add the record of a VMA to the chunk, but for path and build ID. */
 static void scan_add_vma(struct scan *scan, struct vm_area_struct *vma)
 {
 	const u64 want = scan->arg.want;

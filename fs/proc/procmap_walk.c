@@ -36,13 +36,13 @@ static struct vm_area_struct *walk_down(struct procmap_walk *walk)
 
 #ifdef CONFIG_PER_VMA_LOCK
 
-/* How often VMAs are looked for without mmap_lock while writers are met. */
+/* Attempts to find VMAs without mmap_lock while writers are met. */
 #define TRIES_MAX		4
 
 /*
- * How long a writer is awaited before that. A thread that maps and unmaps one VMA while
- * that very VMA is looked up takes 1.0 to 1.2 times as long as alone; without the wait,
- * 5.8 to 6.4 times.
+ * Time to wait for a writer before another attempt. A thread that maps and unmaps one VMA
+ * while that very VMA is looked up takes 1.0 to 1.2 times as long as alone; without the
+ * wait, 5.8 to 6.4 times.
  */
 #define WRITER_TIMEOUT_US	50
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A walk over the VMAs of an address space, and what PROCMAP_QUERY and PROCMAP_SCAN
- * return of each.
+ * A walk over the VMAs of an address space, and the fields of a VMA that PROCMAP_QUERY
+ * and PROCMAP_SCAN return.
  */
 #ifndef _PROC_PROCMAP_WALK_H
 #define _PROC_PROCMAP_WALK_H
@@ -131,7 +131,7 @@ static inline u64 procmap_vma_page_size(struct vm_area_struct *vma)
 	       vma_kernel_pagesize(vma) : PAGE_SIZE;
 }
 
-/* What the ioctls return of the file of a VMA, which is locked; 0 without one. */
+/* Get the fields of a VMA's file; 0 without one. The VMA is locked. */
 static inline void procmap_file_fields(const struct vm_area_struct *vma,
 				       u64 *offset, u64 *ino, u32 *dev_major,
 				       u32 *dev_minor)

@@ -16,7 +16,7 @@
  *	as long as a reference on that is held.
  * @text: if @path is NULL: the name, or NULL if the VMA has none. Valid as long
  *	as the VMA is locked.
- * @format: of a name set by prctl(PR_SET_VMA): what to print @text with, such as
+ * @format: of a name set by prctl(PR_SET_VMA): the format to print @text with, such as
  *	"[anon:%s]". Otherwise NULL.
  */
 struct vma_name {

@@ -72,10 +72,10 @@ enum procmap_query_flags {
  *	ENAMETOOLONG.
  * @vma_name_addr: In: address of the name buffer; 0 if and only if
  *	@vma_name_size is 0. EINVAL. The name is the path of the file, followed
- *	by `` (deleted)`` if the file has been unlinked; or what the text shows
- *	without a file, such as ``[heap]``. It is in raw bytes: a newline is not
- *	escaped as ``\012``. PATH_MAX bytes are enough, except for a path that
- *	is longer than that, which fails with ENAMETOOLONG.
+ *	by `` (deleted)`` if the file has been unlinked; or the name that the
+ *	text shows without a file, such as ``[heap]``. It is in raw bytes: a
+ *	newline is not escaped as ``\012``. PATH_MAX bytes are enough, except for
+ *	a path that is longer than that, which fails with ENAMETOOLONG.
  * @build_id_addr: In: address of the build ID buffer; 0 if and only if
  *	@build_id_size is 0. EINVAL. The build ID is read from the notes of the
  *	mapped ELF executable or shared object. A file that cannot be read has

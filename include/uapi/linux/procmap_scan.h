@@ -42,7 +42,7 @@ enum procmap_vma_flags {
 };
 
 /**
- * enum procmap_scan_want - what to return of a mapping besides its fields
+ * enum procmap_scan_want - optional outputs besides the fields of a mapping
  * @PROCMAP_SCAN_NAMES: its name.
  * @PROCMAP_SCAN_BUILD_IDS: the build ID of its file.
  *
@@ -54,7 +54,7 @@ enum procmap_scan_want {
 };
 
 /**
- * enum procmap_scan_flags - what a call reports about itself
+ * enum procmap_scan_flags - status of a call
  * @PROCMAP_SCAN_CHANGED: the address space has changed since
  *	&procmap_scan_arg.generation was read: the records may be of different
  *	states of it. Never set if the generation is 0.
@@ -112,7 +112,7 @@ struct procmap_vma {
  *	all bytes that the kernel does not know must be zero. E2BIG, EINVAL.
  * @filter: In: return only mappings that have all these properties, of &enum
  *	procmap_vma_flags. EINVAL.
- * @want: In: what to return besides the fields, of &enum procmap_scan_want.
+ * @want: In: the optional outputs, of &enum procmap_scan_want.
  *	EINVAL.
  * @start: In: first address of the range, a multiple of the page size. EINVAL.
  * @end: In: first address past the range, not below @start. EINVAL. Pass
@@ -137,10 +137,10 @@ struct procmap_vma {
  *	not know are set to zero. EINVAL.
  * @data_size: In: size of the buffer at @data, in bytes.
  * @data_used: Out: bytes used of the buffer, never more than @data_size.
- * @data_needed: Out: if the call ended because what is left of the buffer is too
+ * @data_needed: Out: if the call ended because the rest of the buffer is too
  *	small for the name and the build ID of the next record, the bytes that
  *	those take; otherwise 0.
- * @flags: Out: what the call reports about itself, of &enum procmap_scan_flags.
+ * @flags: Out: status of the call, of &enum procmap_scan_flags.
  *
  * The records are the mappings that overlap the range and pass all filters, as
  * many as @vec and @data have room for, rising by their ends. Start, end and
@@ -150,8 +150,8 @@ struct procmap_vma {
  * The process may change its mappings during a scan, which may take several
  * calls. No mapping is missed that passes the filters and is left alone during
  * the whole scan. A record may begin below @start, or below the end of the record
- * before it if the mapping there has changed meanwhile: whoever wants each
- * address once cuts it there.
+ * before it if the mapping there has changed meanwhile: a caller that
+ * wants each address once cuts it there.
  *
  * If the first and the last call of a scan return the same generation, which is
  * not 0, and the last one does not set %PROCMAP_SCAN_CHANGED, then all records
@@ -188,7 +188,7 @@ struct procmap_vma {
  * any other error, the structure, the array and the data buffer have undefined
  * content.
  *
- * An empty range is complete at once, whatever has become of the process.
+ * An empty range is complete at once, even if the process is gone.
  *
  * Permission to inspect the process is checked by open(2), and not again by the
  * ioctl.

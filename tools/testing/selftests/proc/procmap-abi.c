@@ -130,7 +130,7 @@ enum mapping {
 
 enum backing { NO_FILE, ELF_FILE, READONLY_ELF_FILE, EMPTY_FILE, NR_BACKINGS };
 
-/* What is mapped, and the filters that each mapping passes. */
+/* The mappings, and the filters that each of them passes. */
 static const struct {
 	int prot;
 	int flags;
@@ -312,14 +312,14 @@ static bool is_filled(const void *bytes, size_t size, uint8_t with)
 }
 
 /*
- * How both ioctls are called in the same way.
+ * One way to call both ioctls.
  */
 
-/* What to return besides the fields: for both, the bits that PROCMAP_SCAN has. */
+/* Wanted besides the fields, for both ioctls: the bits of PROCMAP_SCAN. */
 #define NAME		0x01
 #define BUILD_ID	0x02
 
-/* What buffers hold before a call. */
+/* The content of buffers before a call. */
 #define FILL		0xa5
 
 #define DATA_SIZE	4096
@@ -353,7 +353,7 @@ union argument {
  * struct buffer - a buffer of a call, by its fields in the structure
  * @addr: offset of its address.
  * @size: offset of its size, of 32 bits.
- * @needed: what the size has to be for FILE_R.
+ * @needed: the least size for FILE_R.
  * @unit: bytes that 1 of that is.
  * @limit: the largest size.
  * @is_data: it has the name or the build ID.
@@ -377,15 +377,15 @@ struct span {
  * @command: its number.
  * @size: size of its structure.
  * @size_min: the smallest size that the kernel takes.
- * @filters: the filters that it knows, and what else is in that field.
- * @found: what it returns if it finds one mapping.
+ * @filters: the filters that it knows, and the other flags of that field.
+ * @found: its return value if it finds one mapping.
  * @outputs: bytes of the structure that are outputs.
  * @in_outs: bytes that are inputs, and then outputs.
  * @buffers: its buffers.
  * @ask: make an argument for the mapping at @addr that passes filters of
  *	PROCMAP_QUERY; with NEXT, for the first one from there on.
- * @answer: what the kernel has made of such an argument, as the answer of a query:
- *	the range, the name and the build ID.
+ * @answer: convert such an argument, after the call, to the answer of a query: the
+ *	range, the name and the build ID.
  */
 struct abi {
 	unsigned int command;
@@ -1171,7 +1171,7 @@ static void make_fault(struct attempt *attempt, const struct fault *fault,
 	}
 }
 
-/* Returns what the call returns, or -errno. */
+/* Returns the value of the call, or -errno. */
 static int try(const struct attempt *attempt)
 {
 	const int prot = attempt->place == READ_ONLY ? PROT_READ :
@@ -1261,7 +1261,7 @@ TEST_F(call, with_two_faults_reports_the_earlier_one)
 }
 
 /*
- * What only PROCMAP_QUERY has: the size of its structure may leave out the last
+ * PROCMAP_QUERY alone: the size of its structure may leave out the last
  * fields, and a buffer that is too small is an error.
  */
 FIXTURE(query)
@@ -1287,7 +1287,7 @@ TEST_F(query, without_build_id_field_can_have_a_name)
 	EXPECT_STREQ(FILE_NAME, buffers.name);
 }
 
-/* An address beyond the size is 0, whatever follows the structure in memory. */
+/* An address beyond the size is 0, also if other bytes follow in memory. */
 TEST_F(query, with_a_buffer_size_and_no_field_for_its_address_is_einval)
 {
 	union argument arg = ask_query(start_of(FILE_R), 0, NAME | BUILD_ID);
@@ -1301,7 +1301,7 @@ TEST_F(query, with_a_buffer_size_and_no_field_for_its_address_is_einval)
 
 #ifdef HAVE_PROCMAP_SCAN
 /*
- * What only PROCMAP_SCAN has: ranges, an array of records, and data that they share.
+ * PROCMAP_SCAN alone: ranges, an array of records, and data that they share.
  */
 
 FIXTURE(scan)
@@ -1507,8 +1507,8 @@ TEST_F(scan, with_too_little_data_for_the_first_is_enospc)
 }
 
 /*
- * What is needed is known before it is an error. If the array is full as well, it may be
- * known or not.
+ * data_needed is set as soon as a record does not fit. If the array is full as well, it
+ * may be set or not.
  */
 TEST_F(scan, goes_on_with_as_much_data_as_it_needs)
 {
@@ -1608,7 +1608,7 @@ FIXTURE_TEARDOWN(files)
 	close(target.fd);
 }
 
-/* One file with two paths, by turns: what is shared by inode is wrong. */
+/* One file with two paths, by turns: records must not share by inode. */
 TEST_F(files, that_have_two_paths_keep_them)
 {
 	char first[] = "/tmp/procmap-abi-XXXXXX", second[64];
@@ -1644,7 +1644,7 @@ TEST_F(files, that_take_turns_are_all_returned)
 	scan_pages(_metadata, 400);
 }
 
-/* Only the build IDs differ: what is shared by the name is wrong. */
+/* Only the build IDs differ: records must not share by name. */
 TEST_F(files, of_one_name_keep_their_build_ids)
 {
 	uint8_t id[20];
@@ -1731,7 +1731,7 @@ TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
 	}
 }
 
-/* Whatever they share, what each of them needs by itself is enough. */
+/* The room that each of them needs by itself is enough, whether they share or not. */
 TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 {
 	struct procmap_scan_arg arg = ask(&room, SCENE_START,
@@ -1753,10 +1753,9 @@ TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 }
 
 /*
- * The generation of an address space: every call that changes mappings moves it, what
- * only reads does not. A kernel that does not know when an address space changes returns
- * 0, and takes none that is passed in for that of the address space. One that does know
- * returns nothing as long as it is the same.
+ * The generation of an address space: calls that change mappings move it, and others do
+ * not. A kernel that does not count changes returns 0, and does not compare the known
+ * generation. Other kernels return no records as long as it is the same.
  */
 
 #ifndef PR_SET_VMA
@@ -1767,7 +1766,7 @@ TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 #define AREA_PAGES	8
 #define STACK_GROWTH	0x100000
 
-/* What the target does: the calls that change mappings first, on private memory. */
+/* System calls of the target that change its mappings, on private memory. */
 
 static bool do_mmap(char *area)
 {
@@ -1820,7 +1819,7 @@ static bool do_grow_stack(char *area)
 	return read_file("/proc/self/comm", frame, sizeof(frame));
 }
 
-/* And those that do not. */
+/* System calls and a page fault that do not. */
 
 static bool do_nothing(char *area)
 {
@@ -2049,7 +2048,7 @@ TEST_F(same_generation, is_returned_throughout_a_scan)
 	EXPECT_LT(1u, calls);
 }
 
-/* Whatever the generation, the arguments have to be right and the process there. */
+/* Wrong arguments and a process that is gone are errors, changed or not. */
 TEST_F(same_generation, is_looked_at_after_errors)
 {
 	const uint64_t generation = scan_since(_metadata, 0);

@@ -48,7 +48,7 @@ static void expect_id_at(struct __test_metadata *const _metadata,
 	uint8_t expected[ID_MAX + 1], id[ID_MAX + 1];
 	int i;
 
-	/* What is behind the ID in the buffer is left alone. */
+	/* The bytes behind the ID in the buffer are left alone. */
 	memset(expected, 0x5a, sizeof(expected));
 	memset(id, 0x5a, sizeof(id));
 	for (i = 0; i < size; i++)
@@ -312,7 +312,7 @@ FIXTURE_TEARDOWN(place)
 {
 }
 
-/* The ID is that of the file, whatever a process makes of its memory. */
+/* The ID is that of the file, also where a process has written to its memory. */
 TEST_F(place, private_changes_do_not_count)
 {
 	uint8_t *addr;
@@ -467,7 +467,7 @@ FIXTURE_TEARDOWN(page)
 		write_file(HUGE_PAGES, self->huge_pages);
 }
 
-/* Whoever watches the page must see that it is missing. */
+/* Looking at a missing page of shared memory does not fill it in. */
 TEST_F(page, missing_stays_missing)
 {
 	struct subject *const subject = &self->subject;
@@ -654,7 +654,7 @@ FIXTURE_VARIANT(file_system)
 {
 	const char *type;
 	const char *make;	/* the command that makes it in SCRATCH_IMAGE */
-	bool is_full;		/* it is made with what is in TREE */
+	bool is_full;		/* it is made with the files in TREE */
 	bool is_below_overlay;
 };
 

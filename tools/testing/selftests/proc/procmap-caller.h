@@ -4,9 +4,9 @@
  * that others close meanwhile, with buffers that others unmap, about a process
  * that never stays the same.
  *
- * Whatever happens meanwhile, some things hold: an error is one that the arguments
- * can have; nothing is written but what is reported; and a mapping is one that
- * the process can have had.
+ * Some rules hold all the time: an error is one that the arguments can have; only the
+ * bytes that are reported are written; and a mapping is one that the process can have
+ * had.
  */
 #ifndef PROCMAP_CALLER_H
 #define PROCMAP_CALLER_H
@@ -22,7 +22,7 @@
 
 /*
  * The target maps and unmaps in this area: memory, a program and a shared file. A
- * page of a file is mapped at its own place only, whatever splits and merges.
+ * page of a file is mapped at its own place only, also when mappings split and merge.
  */
 #define AREA_PAGES	64
 #define CHANGED_PAGES	8
@@ -67,7 +67,7 @@ static inline void map_some(char *at, size_t size, int prot, int flags, int fd)
 	     fd < 0 ? 0 : (uintptr_t)at - AREA);
 }
 
-/* What fails leaves the area as it is. */
+/* A change that fails leaves the area as it is. */
 static inline void change_once(int program, int shared, uint64_t *seed)
 {
 	char *const at = page_at(below(AREA_PAGES, seed));
@@ -135,7 +135,7 @@ static void __attribute__((constructor)) be_executed_target(int argc,
 }
 
 /*
- * What an ioctl returned of a mapping.
+ * A mapping, as an ioctl returned it.
  */
 
 struct found {
@@ -166,7 +166,7 @@ static inline bool is_identified(const struct found *found, const uint8_t *id,
 			      !memcmp(found->id, id, size));
 }
 
-/* What is wrong with a mapping in the area, or "". */
+/* Check a mapping in the area. Returns its fault, or "". */
 static inline const char *wrong_in_area(const struct found *found)
 {
 	const bool shared = found->permissions & PROCMAP_QUERY_VMA_SHARED;
@@ -192,7 +192,7 @@ static inline const char *wrong_in_area(const struct found *found)
 	return "";
 }
 
-/* What is wrong with a mapping, or "". Counts those in the area. */
+/* Check a mapping, and count it if it is in the area. Returns its fault, or "". */
 static inline const char *wrong_mapping(const struct found *found,
 					unsigned long *in_area)
 {
@@ -223,10 +223,10 @@ static inline const char *wrong_mapping(const struct found *found,
  * Buffers.
  */
 
-/* What buffers hold before a call. */
+/* The content of buffers before a call. */
 #define FILL		0xa5
 
-/* So many bytes before and behind what a call may write must be left alone. */
+/* Bytes before and behind a buffer that a call must leave alone. */
 #define MARGIN		64
 
 /*
@@ -377,7 +377,7 @@ static inline bool is_filled(const uint8_t *bytes, size_t size)
 	return !size || (*bytes == FILL && !memcmp(bytes, bytes + 1, size - 1));
 }
 
-/* Is all that was filled as it was, but for the first @used bytes? */
+/* All that was filled is unchanged, but for the first @used bytes. */
 static inline bool is_left_alone(const struct zone *zone,
 				 const struct buffer *buffer, size_t size,
 				 size_t used)
@@ -393,7 +393,7 @@ static inline bool is_left_alone(const struct zone *zone,
 	       (used >= size || is_filled(buffer->bytes + used, size - used));
 }
 
-/* A size near a boundary. @usual: what is mostly right. */
+/* A size near a boundary, or most often @usual. */
 static inline uint64_t some_size(uint64_t usual, uint64_t *seed)
 {
 	const uint64_t sizes[] = {
@@ -544,7 +544,7 @@ static inline void put_argument(struct argument *argument,
 }
 
 /*
- * What the structure itself can lead to, or 0 if the kernel goes on with it.
+ * The outcomes that the structure itself can have, or 0 if the kernel goes on with it.
  * @size_min: the least size. @known: bytes that the kernel knows.
  */
 static inline unsigned int outcomes_of_argument(const struct argument *argument,
@@ -568,7 +568,7 @@ static inline unsigned int outcomes_of_argument(const struct argument *argument,
 	return set;
 }
 
-/* Has the call left alone what is before and behind the part that it knows? */
+/* The bytes before and behind the part that the kernel knows are unchanged. */
 static inline bool is_argument_left_alone(const struct argument *argument,
 					  const struct zone *zone, size_t known)
 {
@@ -588,14 +588,14 @@ static inline bool is_argument_left_alone(const struct argument *argument,
 
 /**
  * struct caller - a thread that calls the ioctl
- * @chaos: what it shares with the others.
+ * @chaos: the run, which it shares with the others.
  * @thread: the thread.
  * @seed: the state of its random numbers.
  * @maps: its own maps file, which nobody else closes.
  * @zones: its buffers.
  * @counts: how often a call came out so.
  * @in_area: mappings in the area that were returned.
- * @wrong: what was wrong with the last call, or "".
+ * @wrong: the fault of the last call, or "".
  */
 struct caller {
 	struct chaos *chaos;
@@ -814,7 +814,7 @@ static inline void start_callers(struct __test_metadata *const _metadata,
 	}
 }
 
-/* Wait for the end, and report what was wrong, and what has happened. */
+/* Wait for the end, and report faults and outcomes. */
 static inline void join_callers(struct __test_metadata *const _metadata,
 				struct chaos *chaos)
 {

@@ -3,7 +3,7 @@
  * Test the build IDs of thousands of hostile ELF files: real ones, of both
  * classes, with each field of their headers at its edges; and at random with
  * several such fields, flipped bits, cut off, with tables and notes across pages,
- * and with more of them than the kernel looks at. libelf says what is right.
+ * and with more of them than the kernel looks at. libelf is the reference.
  */
 #include <gelf.h>
 #include <glob.h>
@@ -41,7 +41,7 @@
 #define PADDING		64
 #define NO_PAGE		(~0ull)
 
-/* What libelf says of a file, and how far the kernel has read it. */
+/* The build ID of a file by libelf, and how far the kernel has read the file. */
 struct model {
 	const struct image *image;
 	Elf *elf;
@@ -260,7 +260,7 @@ static void add_all(struct corpus *corpus, const struct image *image)
 
 #define VALUES	18
 
-/* What is put in a field: the edges, and what makes a careless sum wrap. */
+/* Values for a field: its edges, and those that make an unchecked sum wrap. */
 static uint64_t hostile_value(const struct image *image, uint64_t now, size_t i)
 {
 	const uint64_t values[VALUES] = {
@@ -648,7 +648,7 @@ FIXTURE_TEARDOWN(corpus)
 {
 }
 
-/* What a look-up has to return. */
+/* The expected result of a look-up. */
 static int size_of(const struct subject *subject, const struct model *model,
 		   bool evicted)
 {

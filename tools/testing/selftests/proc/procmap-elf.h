@@ -177,7 +177,7 @@ struct elf {
 	{ .owner = "GNU", .type = NT_GNU_BUILD_ID, .seed = (id_seed), \
 	  .size = (id_size) }
 
-/* What other notes look like: same owner, same type, an odd size. */
+/* Notes that are no build IDs: of its owner, of its type, of an odd size. */
 #define ABI_TAG \
 	{ .owner = "GNU", .type = NT_GNU_ABI_TAG, .seed = 0x80, .size = 16 }
 #define STRANGER \

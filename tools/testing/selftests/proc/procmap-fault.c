@@ -2,7 +2,7 @@
 /*
  * Let each allocation and each copy of PROCMAP_QUERY and PROCMAP_SCAN fail, and let
  * them block at each copy: errors are clean ones, the next call works, a call that
- * blocks holds nothing of its target, and a scan goes on with what is there then.
+ * blocks holds nothing of its target, and a scan goes on with the mappings of that time.
  */
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@
 
 static const uint8_t build_id[20] = "the mapped file's";
 
-/* What is wanted besides the fields. */
+/* Wanted besides the fields. */
 #define WANT_NAME	1
 #define WANT_BUILD_ID	2
 
@@ -50,17 +50,17 @@ struct kind {
  * struct call - an ioctl on the scene, or on one page of it
  * @kind: which one.
  * @fd: the maps file of the target.
- * @want: what is wanted.
+ * @want: the name, the build ID, both or none.
  * @nr: number of pages of the scene.
  * @vma_size: size of a record.
  * @path: that of the mapped file.
  * @pages: NR_PAGES, the structure in the first.
- * @copies: what is in @pages when the call begins, if it is to block.
+ * @copies: the content of @pages when the call begins, if it is to block.
  * @page: number of the page where it blocks.
  * @write: block only at writing to that.
  * @uffd: the userfaultfd.
- * @thread: who makes the call.
- * @ret: what the call returned, or -errno.
+ * @thread: the thread that makes the call.
+ * @ret: its return value, or -errno.
  */
 struct call {
 	const struct kind *kind;
@@ -167,7 +167,7 @@ static const struct kind query_kind = {
 };
 
 #ifdef HAVE_PROCMAP_SCAN
-/* What was mapped before the call. Each test is a process of its own. */
+/* The mappings before the call. Each test is a process of its own. */
 static struct truth truth;
 
 static void fill_scan(const struct call *call)
@@ -268,8 +268,8 @@ FIXTURE(fault)
 	int fail_nth;
 	int file;
 	struct call call;
-	int full;		/* what a call that does not fail returns */
-	uint8_t *good;		/* and what it leaves in its pages */
+	int full;		/* the return value of a call that does not fail */
+	uint8_t *good;		/* and the content of its pages */
 };
 
 FIXTURE_VARIANT(fault)
@@ -419,14 +419,14 @@ FIXTURE_TEARDOWN(fault)
 	EXPECT_EQ(0, umount2(variant->evicted ? SCRATCH_EXT4 : SCRATCH, 0));
 }
 
-/* How many calls failed so, and how many did without a build ID. */
+/* Calls that failed, by error, and calls that did without a build ID. */
 struct outcomes {
 	int copies;
 	int no_memory;
 	int no_build_id;
 };
 
-/* Has the call the answer of one that does not fail? */
+/* The answer is that of a call that does not fail. */
 static bool is_good(const struct _test_data_fault *self)
 {
 	return self->call.ret == self->full &&
@@ -546,7 +546,7 @@ FIXTURE_VARIANT(blocked)
 	const struct kind *kind;
 	enum call_page page;
 	bool write;
-	/* What the call returns if the target exits meanwhile, at the least. */
+	/* The least that the call returns if the target exits meanwhile. */
 	int least;
 };
 
@@ -728,8 +728,8 @@ static struct procmap_scan_arg *block_midway(struct __test_metadata *const _meta
 }
 
 /*
- * How many of the records are those of the truth, from one on, which follows on the
- * one before it. Sets @next to the line that has to come next.
+ * Count the records from @first on that are lines of the truth in a row, beginning with
+ * the line behind the record before. Sets @next to the line that has to come next.
  */
 static int count_right(const struct truth *truth,
 		       const struct procmap_scan_arg *arg, int first, int nr,
@@ -800,7 +800,7 @@ TEST_F(midway, interrupted_scan_goes_on_from_walk_end)
 		block_midway(_metadata, call, VEC_PAGE, 0);
 	int nr;
 
-	/* What was copied out already is returned. */
+	/* The records that were copied out before it are returned. */
 	interrupt(_metadata, call);
 	ASSERT_LT(0, call->ret);
 	EXPECT_NE(arg->end, arg->walk_end);

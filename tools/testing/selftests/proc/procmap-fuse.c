@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that a FUSE server that never answers cannot stop who looks up build IDs: no
- * ioctl reads from it, or from a file system above it. Such files have a build ID
- * only if its pages are resident.
+ * Test that a FUSE server that never answers does not block a lookup of a build ID: the
+ * ioctls read neither from it nor from a file system above it. Such files have a build
+ * ID only if its pages are resident.
  */
 /* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
 #include <linux/posix_types.h>
@@ -127,7 +127,7 @@ static int be_fuse_server(int control, void *arg)
 		reply.header.unique = request.header.unique;
 		reply.header.error = size < 0 ? size : 0;
 		reply.header.len = sizeof(reply.header) + (size < 0 ? 0 : size);
-		/* Whoever asked may be dead, or expect no answer. */
+		/* The process that asked may be dead, or expect no answer. */
 		if (write(fuse->device, &reply, reply.header.len) < 0 &&
 		    errno != ENOENT)
 			return 1;
@@ -191,7 +191,7 @@ static const char *mount_ecryptfs(void)
 	       "no eCryptfs, CONFIG_ECRYPT_FS" : NULL;
 }
 
-/* What a reader has found: its own process may never come back. */
+/* The result of a reader, which is a process of its own: it may never return. */
 struct found {
 	int size;		/* as get_build_id() returns it */
 	uint8_t id[ID_MAX];

@@ -12,7 +12,7 @@
 /* The device of the module in procmap-hold/, which holds that lock. */
 #define HOLD_DEVICE	"/dev/procmap_hold"
 
-/* What an ioctl looks for. Code of this program is in the target, too. */
+/* The mappings to look for. Code of this program is in the target, too. */
 enum search {
 	FIRST_MAPPING,		/* no kernel can find that without the lock of all */
 	OWN_CODE,
@@ -60,7 +60,7 @@ static int search_by_scan(int fd, enum search search)
 }
 #endif
 
-/* What the reader reports when its ioctl returns. */
+/* The report of the reader when its ioctl returns. */
 struct report {
 	int result;
 	int signals;	/* caught meanwhile */
@@ -155,7 +155,7 @@ static int be_reader(int control, void *arg)
 	return 0;
 }
 
-/* Is the reader blocked in its ioctl? The second argument is the request. */
+/* The reader is in its ioctl if the second argument of its system call is the request. */
 static bool is_blocked(const struct _test_data_held *self)
 {
 	unsigned long nr, fd, seen;
@@ -264,7 +264,7 @@ static const char *start_tracing(pid_t pid)
 	return NULL;
 }
 
-/* What the trace shows of a process. */
+/* The locks that a process took, by the trace. */
 struct locks {
 	char own[32];		/* the name of its own mmap_lock */
 	unsigned int others;	/* how often it took that of another process */

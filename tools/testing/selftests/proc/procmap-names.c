@@ -20,7 +20,7 @@ static const uint8_t build_id[20] = "that of each file";
 /* The longest name that prctl(PR_SET_VMA) takes. */
 #define ANON_NAME_MAX	79
 
-/* Every byte of a path as an escape, and then some. */
+/* Room for a path of escapes only, and for more. */
 #define ESCAPED_MAX	(4 * PATH_MAX + 16)
 
 static void *map_file(int fd, int flags)
@@ -48,7 +48,7 @@ static void *map_new_file(const char *path)
 }
 
 /*
- * The record of what covers @addr has this start and this name, NULL for one that is
+ * The record of the mapping at @addr has this start and this name, NULL for one that is
  * too long. Buffers are not on the stack: it must not grow meanwhile.
  */
 static void expect_scanned(struct __test_metadata *const _metadata, int fd,
@@ -80,8 +80,8 @@ static void expect_scanned(struct __test_metadata *const _metadata, int fd,
 }
 
 /*
- * What covers @addr has one name, by the ioctls and in the text of @fd: @name, or
- * any if that is NULL.
+ * The mapping at @addr has one name, by the ioctls and in the text of @fd: @name, or any
+ * if that is NULL.
  */
 static void expect_name_in(struct __test_metadata *const _metadata, int fd,
 			   const void *addr, const char *name)
@@ -285,7 +285,7 @@ static bool make_directory(char path[64])
 {
 	char name[] = "/tmp/procmap-names.XXXXXX";
 
-	/* The path as the kernel shows it, whatever /tmp is. */
+	/* The path as the kernel shows it, also if /tmp is a link. */
 	return mkdtemp(name) && !chdir(name) && getcwd(path, 64);
 }
 
@@ -313,7 +313,7 @@ FIXTURE_TEARDOWN(file)
 	EXPECT_TRUE(remove_directory(self->directory));
 }
 
-/* The text is the same for a newline and for what it writes for one. */
+/* The text is the same for a newline and for a path with its escape. */
 TEST_F(file, is_told_byte_for_byte)
 {
 	char all[256] = " ", path[PATH_MAX];
@@ -332,9 +332,9 @@ TEST_F(file, is_told_byte_for_byte)
 
 /*
  * A path is shown as the reader sees it, from the root directory that the reader
- * has at that moment: neither the opener's nor the target's root counts. What is
- * not below it is shown from the root of all mounts, which may be another one
- * than that of this test.
+ * has at that moment: neither the opener's nor the target's root counts. A file that
+ * is not below it is shown from the root of all mounts, which may be another one than
+ * that of this test.
  */
 TEST_F(file, seen_from_another_root_directory)
 {
@@ -370,7 +370,7 @@ FIXTURE(path)
 
 FIXTURE_VARIANT(path)
 {
-	size_t length;		/* of what is shown */
+	size_t length;		/* of the name that is shown */
 	bool deleted;
 };
 
@@ -489,8 +489,8 @@ TEST_F(path, does_not_matter_when_no_name_is_wanted)
 
 #ifdef HAVE_PROCMAP_SCAN
 /*
- * Whatever is wanted. A call has no data at first, and gets as much as it says that the
- * next mapping needs: none for a path that is too long, but some for the build ID.
+ * For each set of wants. A call has no data at first, and then as much as the next mapping
+ * needs by data_needed: none for a path that is too long, but some for the build ID.
  */
 TEST_F(path, is_passed_by_a_scan_with_data_for_what_is_returned)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of PROCMAP_QUERY share: the call itself, and the truth, to which
- * its answer is compared: the text of the same file.
+ * Helpers for tests of PROCMAP_QUERY: the call itself, and the text of the same file,
+ * with which its answer is compared.
  */
 #ifndef PROCMAP_QUERY_TEST_H
 #define PROCMAP_QUERY_TEST_H
@@ -352,7 +352,7 @@ static inline void escape_name(const char *name, char *text, size_t size)
 	text[used] = '\0';
 }
 
-/* Are the fields of the answer, all but the page size, those of the line? */
+/* Compare the fields of the answer, all but the page size, with the line. */
 static inline bool same_fields(const struct maps_line *line,
 			       const struct procmap_query *query)
 {
@@ -424,8 +424,8 @@ static inline bool arm(int fail_nth, unsigned int nth)
 }
 
 /*
- * Was there an nth place? The calls made here can be hit by the fault as well,
- * but only once.
+ * Returns true if there was an nth place. The calls made here can be hit by the fault
+ * as well, but only once.
  */
 static inline bool disarm(int fail_nth)
 {
@@ -440,7 +440,7 @@ static inline bool disarm(int fail_nth)
 	return failed;
 }
 
-/* How many mappings a large process has: debug aids take minutes for as many. */
+/* The number of mappings of a large process, which takes a debug kernel minutes. */
 static inline unsigned int nr_many(void)
 {
 	const char *const nr = getenv("PROCMAP_TEST_MAPPINGS");

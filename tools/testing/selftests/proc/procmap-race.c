@@ -18,7 +18,7 @@
 /* The slot: the pages where mappings change from one known state to another. */
 #define SLOT_PAGES	10
 
-/* What is mapped in the slot before the first change. */
+/* The pages of the slot that are mapped before the first change. */
 #define FIRST_PAGES	4
 
 /* A mapping that stays, and ends each search. */
@@ -39,15 +39,15 @@
 
 #define END_PAGE	(STACK_PAGE + 1)
 
-/* What each side does at least; each change of the slot has to wait for the reader. */
+/* At the least. Each change of the slot has to wait for the reader. */
 #define SLOT_CHANGES	150
 #define AREA_CHANGES	4000
 #define WALKS		192
 
-/* How many walks must have met a change. */
+/* Walks that must have met a change. */
 #define DISTURBED	30
 
-/* How many mappings must have begun below the point up to which a walk was done. */
+/* Mappings that must have begun below the point up to which a walk was done. */
 #define STRADDLING	10
 
 /* Targets that exit or execute another program, and forks of one. */
@@ -193,13 +193,13 @@ static bool is_right_id(const struct maps_line *line, const uint8_t *id,
 			 !size);
 }
 
-/* What PROCMAP_QUERY returns. */
+/* The answer of PROCMAP_QUERY. */
 struct answer {
 	struct maps_line line;
 	char name[PATH_MAX];
 };
 
-/* Query an address. Returns 0 or -errno; -EBADMSG for what the text does not tell. */
+/* Query an address. Returns 0 or -errno; -EBADMSG for a wrong page size or build ID. */
 static int query_at(int fd, uint64_t addr, uint64_t flags, struct answer *answer)
 {
 	uint8_t id[20];
@@ -323,7 +323,7 @@ struct walk {
 	uint64_t filter;		/* permissions that they must have */
 	struct race *race;		/* who changes them, or NULL */
 	const struct maps *still;	/* otherwise, all of them in turn */
-	uint64_t pos;			/* what is below this is done */
+	uint64_t pos;			/* the walk is done up to here */
 	size_t nr;			/* mappings that were met */
 	bool pages[END_PAGE];		/* pages of the area that were met */
 	const char *wrong;		/* or "" */
@@ -347,7 +347,7 @@ static int walk_once(struct walk *walk)
 	return walk->err;
 }
 
-/* What is wrong with a mapping while others change, or "". */
+/* Check a mapping while others change. Returns its fault, or "". */
 static const char *wrong_in_race(struct walk *walk, const struct maps_line *line)
 {
 	struct race *const race = walk->race;
@@ -488,7 +488,7 @@ static __thread struct room room;
 static int walk_by_scan(struct walk *walk)
 {
 	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
-	/* The second is what one record of the file needs. */
+	/* The second is enough for one record of the file. */
 	static const uint32_t data_sizes[] = { 65536, 42 };
 	struct procmap_scan_arg arg;
 	int i, nr;
@@ -533,7 +533,7 @@ static void skip_without_ioctl(struct __test_metadata *const _metadata,
 }
 
 /*
- * Random changes: no walk misses what stays.
+ * Random changes: no walk misses a mapping that stays.
  */
 
 static bool is_pillar(unsigned int page)
@@ -622,7 +622,7 @@ FIXTURE_TEARDOWN(race)
 	stop_child(&self->race->changer);
 }
 
-/* Is that enough? For text, mappings straddle only where it is too long for one read. */
+/* In the text, mappings straddle only where it is too long for one read. */
 static bool is_enough(const struct race *race, const struct walk *walk,
 		      unsigned int disturbed)
 {
@@ -635,7 +635,7 @@ static bool is_enough(const struct race *race, const struct walk *walk,
 	       (walk->by == walk_by_text || walk->straddling >= STRADDLING);
 }
 
-/* Walk, filtered or not. None misses what stays. */
+/* Walk, filtered or not. No walk misses a mapping that stays. */
 static void run_race(struct __test_metadata *const _metadata, struct race *race,
 		     const struct _fixture_variant_race *variant,
 		     const struct kind *kind)
@@ -743,8 +743,8 @@ static int exit_now(int control)
 }
 
 /*
- * Become a program that sends back what it hears: nothing but the new program
- * can do that, so the test knows that this is what ended the address space.
+ * Become a program that echoes its input. Only the new program does, so an echo shows
+ * that it has replaced the address space.
  */
 static int execute_echo(int control)
 {
@@ -859,7 +859,7 @@ static void forget_target(struct _test_data_target *self)
 		close(self->walks[i].fd);
 }
 
-/* Walk a target that stays. Returns what is wrong; or NULL after ESRCH. */
+/* Walk a target that stays. Returns a fault or "", or NULL after ESRCH. */
 static const char *wrong_still(struct walk *walk)
 {
 	if (walk_once(walk) == -ESRCH)
@@ -919,7 +919,7 @@ TEST_F_TIMEOUT(target, exits_or_executes_a_program_meanwhile, RACE_TIMEOUT)
 	EXPECT_LT(0u, walks);
 }
 
-/* A child has what its parent has, as long as it is there. */
+/* A child has the mappings of its parent, as long as it is there. */
 TEST_F_TIMEOUT(target, forks_meanwhile, RACE_TIMEOUT)
 {
 	const struct plan plan = { 300, fork_on };

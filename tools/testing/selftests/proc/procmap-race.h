@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests share whose target changes while it is looked at: where it
- * changes, and how long they wait for anything.
+ * Helpers for tests whose target changes while it is looked at: where it changes, and
+ * how long they wait.
  */
 #ifndef PROCMAP_RACE_TEST_H
 #define PROCMAP_RACE_TEST_H
@@ -72,7 +72,7 @@ static inline bool ends_in_time(const struct child *child)
 	return ended;
 }
 
-/* What a reader waits for is killable: it dies although that does not come. */
+/* The wait of the reader must be killable. */
 static inline void expect_death(struct __test_metadata *const _metadata,
 				struct child *reader)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of PROCMAP_SCAN share: the call itself, and the truth, to which
- * its records are compared: the text of the same file.
+ * Helpers for tests of PROCMAP_SCAN: the call itself, and the text of the same file,
+ * with which its records are compared.
  */
 #ifndef PROCMAP_SCAN_TEST_H
 #define PROCMAP_SCAN_TEST_H
@@ -27,7 +27,7 @@
 /* The end of a range that has all mappings. */
 #define NO_END		(~0ull)
 
-/* What a scan may write to. */
+/* The array and the data buffer of a scan. */
 struct room {
 	struct procmap_vma *vec;
 	char *data;
@@ -35,7 +35,7 @@ struct room {
 	uint32_t data_size;
 };
 
-/* What the text does not show of a mapping, as PROCMAP_QUERY returns it. */
+/* The fields of a mapping that the text does not show, by PROCMAP_QUERY. */
 struct extra {
 	uint64_t page_size;
 	char *name;		/* as raw bytes, NULL if there is none */
@@ -120,7 +120,7 @@ static inline const char *data_at(const struct procmap_scan_arg *arg,
 	return (void *)(uintptr_t)(arg->data + offset);
 }
 
-/* Are these bytes at the offset, within the used part of the data? */
+/* These bytes are at the offset, within the used part of the data. */
 static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
 			   const void *bytes, uint32_t size)
 {
@@ -207,7 +207,7 @@ static inline size_t first_line(const struct maps *maps, uint64_t addr)
 	return low;
 }
 
-/* What a record of the line has in its flags, apart from a name too long. */
+/* The flags of a record of the line, apart from a name too long. */
 static inline uint64_t flags_of_line(const struct maps_line *line)
 {
 	return line->flags | (is_file(line) ? PROCMAP_VMA_FILE_BACKED : 0);
@@ -232,7 +232,7 @@ static inline uint32_t data_of(const struct extra *extra, uint64_t want)
 	       (want & BUILD_IDS ? extra->build_id_size : 0);
 }
 
-/* May a scan leave out the build ID, since it would have to be read? */
+/* A scan may leave out the build ID if it would have to be read. */
 static inline bool may_be_unread(const struct truth *truth, size_t i,
 				 const struct procmap_scan_arg *arg)
 {
@@ -240,7 +240,7 @@ static inline bool may_be_unread(const struct truth *truth, size_t i,
 	       is_file(&truth->maps.lines[i]);
 }
 
-/* What is wrong with a record, or "". */
+/* Check a record. Returns its fault, or "". */
 static inline const char *wrong_record(const struct truth *truth, size_t i,
 				       const struct procmap_scan_arg *arg,
 				       const struct procmap_vma *record)
@@ -282,8 +282,8 @@ static inline const char *wrong_record(const struct truth *truth, size_t i,
 }
 
 /*
- * What is wrong with the first @nr records, or "". Sets @next to the line that a
- * scan has to return next, and @data_used to the end of the data of those before.
+ * Check the first @nr records. Sets @next to the line that a scan has to return next,
+ * and @data_used to the end of the data of those before. Returns their fault, or "".
  */
 static inline const char *wrong_records(const struct truth *truth,
 					const struct procmap_scan_arg *arg,
@@ -317,8 +317,8 @@ static inline const char *wrong_records(const struct truth *truth,
 }
 
 /*
- * What is wrong with the first @nr records, and with the outputs of a call that
- * may have ended anywhere; or "". Sets @next to the line to be returned next.
+ * Check the first @nr records, and the outputs of a call that may have ended anywhere.
+ * Sets @next to the line to be returned next. Returns a fault, or "".
  */
 static inline const char *wrong_part(const struct truth *truth,
 				     const struct procmap_scan_arg *arg,
@@ -351,9 +351,8 @@ static inline const char *wrong_part(const struct truth *truth,
 }
 
 /*
- * Compare the result of a scan, a number of records or -errno, to the truth. It
- * may have ended early for want of room, and for no other reason. Returns what is
- * wrong with it, or "".
+ * Compare the result of a scan, a number of records or -errno, with the truth. It may
+ * have ended early for want of room, and for no other reason. Returns a fault, or "".
  */
 static inline const char *wrong_scan(const struct truth *truth,
 				     const struct procmap_scan_arg *arg, int nr)
@@ -397,8 +396,8 @@ static inline void go_on(struct procmap_scan_arg *arg)
 
 /*
  * Scan the whole range of @arg, from walk_end each time, and with as much of the
- * room's data as is needed if a record does not fit. Returns what is wrong, or
- * "". Adds the number of calls to @calls.
+ * room's data as is needed if a record does not fit. Adds the number of calls to
+ * @calls. Returns a fault, or "".
  */
 static inline const char *wrong_walk(int fd, const struct truth *truth,
 				     const struct room *room,

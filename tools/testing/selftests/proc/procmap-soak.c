@@ -18,10 +18,10 @@
 /* The most that name and build ID of one mapping take. */
 #define DATA_MAX	(PATH_MAX + ID_MAX)
 
-/* Zones: of the structure, and of what the call may write to besides. */
+/* Zones: of the structure, and of the buffers. */
 enum { ARGUMENT, NAME, ID, VEC = NAME, DATA = ID };
 
-/* What a call reads and writes of its structure. */
+/* The structure of a call. */
 union structure {
 	struct procmap_query query;
 #ifdef HAVE_PROCMAP_SCAN
@@ -36,8 +36,8 @@ struct attempt {
 	struct argument argument;
 	union structure in;
 	union structure out;
-	struct buffer buffers[3];	/* what else the call may write to */
-	uint64_t sizes[3];		/* how much of that */
+	struct buffer buffers[3];	/* by zone */
+	uint64_t sizes[3];		/* bytes that the call may use of each */
 	bool interrupted;		/* a signal has arrived meanwhile */
 	int ret;		/* the number of records, or -errno */
 	enum outcome outcome;
@@ -47,9 +47,9 @@ struct attempt {
  * struct command - an ioctl
  * @number: its number.
  * @make: makes random arguments.
- * @outcomes_of: what the ABI says that the call may come to.
- * @used: how much may have been written, by zone.
- * @wrong: what is wrong with the answer, or "". Counts mappings in the area.
+ * @outcomes_of: the outcomes that the ABI allows.
+ * @used: the bytes that may have been written, by zone.
+ * @wrong: check the answer, and count its mappings in the area. Returns a fault, or "".
  */
 struct command {
 	unsigned long number;
@@ -145,7 +145,7 @@ static unsigned int outcomes_of_query(const struct attempt *attempt)
 	return set;
 }
 
-/* Nothing is written after an error, but for a fault of what is written last. */
+/* After an error, nothing is written, but for a fault at one of the buffers. */
 static void used_by_query(const struct attempt *attempt, size_t used[3])
 {
 	if (attempt->outcome == FINE) {
@@ -274,7 +274,7 @@ static void make_scan(struct attempt *attempt, struct caller *caller)
 	make_range(arg, seed);
 	make_vec(attempt, &caller->zones[VEC], seed);
 	make_data(attempt, &caller->zones[DATA], seed);
-	/* What is only returned does not matter. */
+	/* The values of outputs do not matter. */
 	arg->walk_end = next_random(seed);
 	arg->generation = next_random(seed);
 	arg->data_used = next_random(seed);
@@ -419,7 +419,7 @@ static const struct command scan = {
  * Any of them.
  */
 
-/* What is wrong with the outcome, or "". */
+/* Check the outcome of a call. Returns its fault, or "". */
 static const char *wrong_outcome(struct caller *caller,
 				 const struct attempt *attempt)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the random tests share: how long they run, and from which seed. Without these
- * variables, they run for a few seconds, and for as many calls, files or targets as a
- * result needs to mean something on a slow machine, from a seed of their own:
+ * The duration and the seed of random tests. Without these variables, they run for a few
+ * seconds, and for enough calls, files or targets on a slow machine, from a random seed:
  *
  *	PROCMAP_SOAK_CALLS	run for so many calls of each ioctl, files or targets
  *	PROCMAP_SOAK_SECONDS	otherwise, run for so long

@@ -263,7 +263,7 @@ static bool scan_agrees(struct subject *subject)
 /* A process is left out if it may not be inspected, has exited, or has no mappings. */
 enum verdict { SAME, CHANGED, DIFFERENT, LEFT_OUT };
 
-/* What differs counts only if the text is the same before and after. */
+/* A difference counts only if the text is the same before and after. */
 static enum verdict compare_once(struct subject *subject,
 				 bool (*agrees)(struct subject *subject))
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages behind userfaultfd: whoever touches one that is missing waits until the
- * test gives it.
+ * Pages behind userfaultfd: a thread that touches a missing one waits until the test
+ * gives it.
  */
 #ifndef PROCMAP_UFFD_H
 #define PROCMAP_UFFD_H
@@ -36,7 +36,7 @@ static inline bool watch_pages(int uffd, void *pages, size_t size, uint64_t mode
 	return !ioctl(uffd, UFFDIO_REGISTER, &arg);
 }
 
-/* Wait until somebody touches a watched page: its address, or 0. */
+/* Wait until a watched page is touched. Returns its address, or 0. */
 static inline uint64_t wait_for_touch(int uffd)
 {
 	struct uffd_msg message;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hold the mmap_lock of a process for writing, for tests of what waits for it.
+ * Hold the mmap_lock of a process for writing, for tests of readers.
  *
  * Write a PID to /dev/procmap_hold: when write(2) returns, the lock of that
  * process' address space is held. Close the file to release it. Only root can
- * open the device: whoever holds the lock stops the process.
+ * open the device: a process whose lock is held cannot go on.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -18,7 +18,7 @@
 #include <linux/sched/task.h>
 
 /**
- * struct hold - what the thread that holds a lock gets
+ * struct hold - argument of the thread that holds a lock
  * @mm: the address space, of which the thread drops the user.
  * @held: completed when it has the lock; not valid after that.
  */
