@@ -36,11 +36,12 @@ help:
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel release KVER'
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'
-	@echo 'make test T=…    run one test program, such as proc/procmap-abi, where it belongs'
+	@echo 'make test T=…    run one test program, such as proc/procmap-abi, where it belongs;'
+	@echo '                 KERNEL=debug: with the debug aids of the kernel'
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
 	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
-	@echo 'make soak        call the ioctls at random, for SECONDS or 1,000,000 times each'
+	@echo 'make soak        call the ioctls at random, 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
 	@echo 'make bench-contention  measure how long readers delay a process that maps'
 	@echo 'make bench-uprobes  count the instructions of a hit of a uprobe'
@@ -86,8 +87,11 @@ check-all: setup
 check-bpf: setup
 	@scripts/bpf compare
 
+soak: export KERNEL = debug
 soak: setup
-	@scripts/soak $(SECONDS)
+	@for soak in soak:1000000 corpus:25000 race:5000; do \
+		PROCMAP_SOAK_CALLS=$${soak#*:} checks/test proc/procmap-$${soak%:*} || exit; \
+	done
 
 bench: setup
 	@bench/bench
