@@ -51,19 +51,21 @@ void report_skipped(size_t nr)
 void report_trouble(const struct options *options, int err)
 {
 	const pid_t pid = options->pid;
+	char *comm;
 
 	if (options->maps_file && (err == -EBADMSG || err == -EINVAL))
 		fail("%s: the text cannot be parsed: give a copy of /proc/PID/maps",
 		     options->maps_file);
 	fail_without_proc(err);
 	switch (-err) {
-	case ENOENT:
-		fail("there is no process %d: see ps(1)", pid);
 	case EACCES:
 	case EPERM:
 		fail("no permission to inspect process %d: %s", pid,
 		     geteuid() ? "run as its user, or as root" : why_denied());
 	case ESRCH:
+		comm = read_proc(pid, "comm");
+		if (!comm)
+			fail("there is no process %d: see ps(1)", pid);
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ESTALE:

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -179,7 +181,7 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 		close(procmap->fd);
 	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
 	if (procmap->fd < 0)
-		return -errno;
+		return errno == ENOENT ? -ESRCH : -errno;
 	return choose_method(procmap, method);
 }
 
@@ -282,8 +284,6 @@ static int open_in(int dir, enum procmap_method method, struct procmap **procmap
 	struct procmap *new;
 	int err;
 
-	if (dir < 0)
-		return -errno;
 	new = new_handle();
 	if (!new) {
 		close(dir);
@@ -309,20 +309,31 @@ static int take_options(struct procmap_options *options,
 	return !err && is_method(options->method) ? 0 : -EINVAL;
 }
 
+/* There is no such file below @proc: is there no process, or no procfs? */
+static int no_process(const char *proc)
+{
+	struct statfs fs;
+
+	return !statfs(proc, &fs) && fs.f_type == PROC_SUPER_MAGIC ? -ESRCH : -ENOENT;
+}
+
 /* @name: the process's directory in procfs. */
 static int open_named(const char *name, const struct procmap_options *given,
 		      struct procmap **procmap)
 {
 	struct procmap_options options;
 	char path[PATH_MAX];
+	int dir;
 
 	if (!procmap || take_options(&options, given))
 		return -EINVAL;
 	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return open_in(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), options.method,
-		       procmap);
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? no_process(options.proc) : -errno;
+	return open_in(dir, options.method, procmap);
 }
 
 int procmap_open_pid(pid_t pid, const struct procmap_options *options,
@@ -346,6 +357,7 @@ int procmap_open_text(const char *text, size_t size,
 {
 	struct procmap_options options;
 	struct procmap *new;
+	int err;
 
 	if (!text || !size || !procmap || take_options(&options, given) ||
 	    (options.method != PROCMAP_ANY_METHOD &&
@@ -357,6 +369,14 @@ int procmap_open_text(const char *text, size_t size,
 	new->method = PROCMAP_BY_TEXT;
 	new->maps.bytes = (char *)text;	/* never written to */
 	new->maps.end = size;
+	do {
+		err = text_next(&new->maps, 0, 0, &new->found, &new->name);
+	} while (!err);
+	text_restart(&new->maps);
+	if (err != -ENOENT) {
+		procmap_close(new);
+		return err;
+	}
 	*procmap = new;
 	return 0;
 }
@@ -365,15 +385,17 @@ int procmap_reopen(struct procmap *procmap)
 {
 	struct procmap *new;
 	struct procmap old;
-	int err;
+	int dir, err;
 
 	if (!procmap || procmap->fd < 0)
 		return -EINVAL;
-	err = open_in(fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
-			    F_DUPFD_CLOEXEC, 0),
-		      procmap->any ? PROCMAP_ANY_METHOD : procmap->method, &new);
+	dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
+		    F_DUPFD_CLOEXEC, 0);
+	if (dir < 0)
+		return -errno;
+	err = open_in(dir, procmap->any ? PROCMAP_ANY_METHOD : procmap->method, &new);
 	if (err)
-		return err == -ENOENT ? -ESRCH : err;
+		return err;
 	old = *procmap;
 	new->programs = old.programs + 1;
 	*procmap = *new;

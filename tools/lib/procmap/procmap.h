@@ -173,12 +173,13 @@ struct procmap_options {
  *
  * Return: 0, or
  * * -EINVAL: @pid is not positive, an option is unknown, or @procmap is NULL.
- * * -ENOENT: there is no such process.
+ * * -ESRCH: there is no such process; or it has no mappings: it is a kernel thread, or
+ *   is exiting.
+ * * -ENOENT: no procfs is mounted at the options' proc.
  * * -EACCES: no permission to inspect the process: it is another user's, is not
  *   dumpable, or a security module forbids it. Root gets this, too, without
  *   CAP_SYS_PTRACE in the user namespace of the process.
  * * -EPERM: /proc is mounted with hidepid=1, and hides the process.
- * * -ESRCH: it has no mappings: it is a kernel thread, or is exiting.
  * * -ENOTTY, -EACCES, -EPERM, -ENOSYS: with PROCMAP_BY_QUERY or
  *   PROCMAP_BY_SCAN, the error of the ioctl.
  * * -ENOMEM, -EMFILE, -ENFILE: see open(2).
@@ -210,8 +211,11 @@ int procmap_open_self(const struct procmap_options *options,
  * Without a process, every build ID is -ENODEV, no mapping is PROCMAP_DELETED, and
  * page sizes are known only if the text is that of smaps.
  *
- * Return: 0, -EINVAL (a pointer is NULL, @size is 0, or an option is unknown), or
- * -ENOMEM.
+ * Return: 0, or
+ * * -EINVAL: a pointer is NULL, @size is 0, or an option is unknown.
+ * * -EBADMSG: this is not the text of a maps file: a line is cut or cannot be parsed, or
+ *   their mappings do not rise.
+ * * -ENOMEM
  */
 int procmap_open_text(const char *text, size_t size,
 		      const struct procmap_options *options,
@@ -261,8 +265,7 @@ int procmap_get_method(const struct procmap *procmap);
  *	whose mappings the handle is on; see procmap_reopen().
  * * -ESRCH: the process has exited.
  * * -EMFILE, -ENFILE: one of these two, but no descriptor is left to find out which.
- * * -EBADMSG: the text is not that of a maps file, or is cut in the middle of a
- *   line.
+ * * -EBADMSG: the kernel's text cannot be parsed.
  * * -EPROTO: the ioctl returned an invalid result, such as a mapping below
  *   @addr.
  * * -ENOMEM, -EIO: see read(2) and ioctl(2).

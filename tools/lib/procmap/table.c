@@ -1621,12 +1621,10 @@ static int open_process(const struct procmap_table *table, pid_t pid,
 		.size = sizeof(options),
 		.method = table->options.method,
 	};
-	int err;
 
-	err = table->options.open ?
-	      table->options.open(table->options.context, pid, procmap) :
-	      procmap_open_pid(pid, &options, procmap);
-	return err == -ENOENT ? -ESRCH : err;
+	return table->options.open ?
+	       table->options.open(table->options.context, pid, procmap) :
+	       procmap_open_pid(pid, &options, procmap);
 }
 
 /* Read the mappings into a new view. */

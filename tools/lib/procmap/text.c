@@ -313,6 +313,9 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 			continue;
 		if (!take_range(&line, mapping))
 			return -EBADMSG;
+		/* In the text of a process, the kernel sees to that. */
+		if (is_saved(text) && mapping->end <= text->passed)
+			return -EBADMSG;
 		text->seen_line = true;
 		text->passed = mapping->end;
 		if (mapping->end <= addr)

@@ -996,7 +996,7 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(answer("1"), "")
         self.assertEqual(asked.wait(), 2)
         self.assertEqual(asked.stderr.read().decode(),
-                         f"procfs_query: process {actor.pid} {NO_MAPPINGS}\n")
+                         f"procfs_query: there is no process {actor.pid}: see ps(1)\n")
 
     def test_stream_ends_at_a_bad_line(self):
         asked, _, answer = self.ask(("-f", "-"), self.plain)

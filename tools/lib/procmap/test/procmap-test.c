@@ -1369,7 +1369,7 @@ TEST(nonsense_is_not_opened)
 	EXPECT_EQ(-EINVAL, procmap_open_pid(-1, NULL, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_pid(1, BY(4), &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_pid(1, NULL, NULL));
-	EXPECT_EQ(-ENOENT, procmap_open_pid(INT_MAX, NULL, &procmap));
+	EXPECT_EQ(-ESRCH, procmap_open_pid(INT_MAX, NULL, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_self(BY(4), &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_self(NULL, NULL));
 	EXPECT_EQ(-EINVAL, procmap_open_text(NULL, 1, NULL, &procmap));
@@ -1543,6 +1543,8 @@ static int walk_text(const char *text, size_t size, int *nr)
 
 	*nr = 0;
 	err = procmap_open_text(text, size, NULL, &procmap);
+	if (err)
+		return err;
 	while (!err) {
 		err = procmap_next(procmap, &cursor, 0, &found);
 		*nr += !err;
@@ -1653,6 +1655,8 @@ TEST(broken_lines_are_refused)
 		"1000-2000 r-xp 0 0:0 18446744073709551616\n",
 		"10000000000000000-20000000000000000 r-xp 0 0:0 0\n",
 		"Size: 4 kB\n",
+		"2000-3000 r-xp 0 0:0 0\n1000-2000 r-xp 0 0:0 0\n",
+		"1000-2000 r-xp 0 0:0 0\n1000-2000 r-xp 0 0:0 0\n",
 	};
 	size_t i;
 	int nr;
