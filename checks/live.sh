@@ -154,8 +154,8 @@ indirect_calls() {
 }
 
 only_methods_are_called_by_pointer() {
-	indirect_calls "$1" | grep -vxE 'is_reaped|live_text_(init|release)' | sort |
-		diff <(printf '%s\n' build_id_read is_named_alike proc_vma_name) -
+	indirect_calls "$1" | grep -vxE 'live_text_(is_reaped|init|release)' | sort |
+		diff <(printf '%s\n' build_id_read live_name_matches proc_vma_name) -
 }
 
 # The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.

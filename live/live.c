@@ -78,7 +78,7 @@ static struct ftrace_ops live_ops = {
  * Print the name of a VMA by the rules of proc_vma_name(), as the text has it at the
  * end of a line. The caller holds mmap_lock.
  */
-static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
+static void __init live_print_name(struct seq_file *seq, struct vm_area_struct *vma)
 {
 	struct vma_name name;
 
@@ -95,8 +95,8 @@ static void __init print_name(struct seq_file *seq, struct vm_area_struct *vma)
  * Compare a VMA's name with the kernel's text, if both fit into @buffer, which has two
  * pages. The caller holds mmap_lock.
  */
-static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
-				  char *buffer)
+static bool __init live_name_matches(struct file *file, struct vm_area_struct *vma,
+				     char *buffer)
 {
 	const struct seq_file *opened = file->private_data;
 	struct seq_file seq = { .buf = buffer, .size = 2 * PAGE_SIZE,
@@ -105,7 +105,7 @@ static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
 
 	opened->op->show(&seq, vma);
 	text_size = seq.count;
-	print_name(&seq, vma);
+	live_print_name(&seq, vma);
 	size = seq.count - text_size;
 	return seq_has_overflowed(&seq) ||
 	       (size < text_size &&
@@ -113,7 +113,7 @@ static bool __init is_named_alike(struct file *file, struct vm_area_struct *vma,
 }
 
 /* Compare all names of this process with its text. */
-static bool __init are_named_alike(struct file *file)
+static bool __init live_names_match(struct file *file)
 {
 	char *buffer = kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
 	struct vm_area_struct *vma;
@@ -122,14 +122,14 @@ static bool __init are_named_alike(struct file *file)
 	VMA_ITERATOR(vmi, current->mm, 0);
 	mmap_read_lock(current->mm);
 	for_each_vma(vmi, vma)
-		alike = alike && is_named_alike(file, vma, buffer);
+		alike = alike && live_name_matches(file, vma, buffer);
 	mmap_read_unlock(current->mm);
 	kfree(buffer);
 	return alike;
 }
 
 /* Check how the kernel sets up a maps file, and take over its operations. */
-static int __init check_file(struct file *file)
+static int __init live_check_file(struct file *file)
 {
 	const struct file_operations *operations = file->f_op;
 	const struct proc_maps_private *priv;
@@ -147,7 +147,7 @@ static int __init check_file(struct file *file)
 		pr_err("an opened maps file is not set up as expected\n");
 		return -EOPNOTSUPP;
 	}
-	if (!are_named_alike(file)) {
+	if (!live_names_match(file)) {
 		pr_err("this kernel names mappings by other rules\n");
 		return -EOPNOTSUPP;
 	}
@@ -159,7 +159,7 @@ static int __init check_file(struct file *file)
 	return live_text_init(file, &live_operations);
 }
 
-static int __init check_base(void)
+static int __init live_check_base(void)
 {
 	struct file *file;
 	int err;
@@ -175,14 +175,14 @@ static int __init check_base(void)
 		pr_err("cannot open /proc/self/maps: %ld\n", PTR_ERR(file));
 		return PTR_ERR(file);
 	}
-	err = check_file(file);
+	err = live_check_file(file);
 	filp_close(file, NULL);
 	return err;
 }
 
 static int __init live_init(void)
 {
-	int err = check_base();
+	int err = live_check_base();
 
 	if (err)
 		return err;

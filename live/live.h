@@ -8,8 +8,8 @@
 
 /*
  * The beginning of the private data of a maps file's struct seq_file, as in
- * fs/proc/internal.h, which is not in the headers packages; check_file() verifies it.
- * @mm is NULL for a kernel thread; otherwise the opened file owns a reference on it
+ * fs/proc/internal.h, which is not in the headers packages; live_check_file() verifies
+ * it. @mm is NULL for a kernel thread; otherwise the opened file owns a reference on it
  * (mmgrab()), not on its users.
  */
 struct proc_maps_private {

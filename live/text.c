@@ -17,7 +17,7 @@
 #include "../fs/proc/procmap_text.h"
 #include "live.h"
 
-/* What an opened file has in addition, and where its struct seq_file points to. */
+/* The data of an opened file, to which its struct seq_file points, too. */
 struct live_text {
 	struct seq_operations op;
 	struct procmap_text text;
@@ -35,10 +35,10 @@ module_param(text, bool, 0444);
 MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, on Linux 6.12 (default: Y)");
 
 /*
- * Has the task been waited for? The kernel's own method looks for the task first, then
- * for an address space, which this does not have.
+ * Return true if the task has been waited for. The kernel's own method looks for the
+ * task first, then for an address space, which this does not have.
  */
-static bool is_reaped(struct inode *inode)
+static bool live_text_is_reaped(struct inode *inode)
 {
 	struct proc_maps_private priv = { .inode = inode };
 	struct seq_file seq = { .private = &priv };
@@ -58,7 +58,7 @@ static void *live_text_start(struct seq_file *seq, loff_t *pos)
 
 	if (*pos == -1UL)
 		return NULL;
-	if (is_reaped(priv->inode))
+	if (live_text_is_reaped(priv->inode))
 		return ERR_PTR(-ESRCH);
 	return procmap_text_start(&live_text_of(seq)->text, priv->mm,
 				  base_has_gate(priv->mm) ? base_gate : NULL, pos);
@@ -75,7 +75,7 @@ static void live_text_stop(struct seq_file *seq, void *vma)
 }
 
 /* Give an opened file its operations, unless it has them. */
-static int take_text(struct file *file)
+static int live_text_take_over(struct file *file)
 {
 	struct seq_file *seq = file->private_data;
 	struct live_text *new;
@@ -97,12 +97,12 @@ static int take_text(struct file *file)
 static ssize_t live_text_read(struct file *file, char __user *buf, size_t size,
 			      loff_t *pos)
 {
-	return take_text(file) ?: seq_read(file, buf, size, pos);
+	return live_text_take_over(file) ?: seq_read(file, buf, size, pos);
 }
 
 static loff_t live_text_llseek(struct file *file, loff_t offset, int whence)
 {
-	return take_text(file) ?: seq_lseek(file, offset, whence);
+	return live_text_take_over(file) ?: seq_lseek(file, offset, whence);
 }
 
 static int live_text_release(struct inode *inode, struct file *file)
@@ -119,14 +119,14 @@ static int live_text_release(struct inode *inode, struct file *file)
 }
 
 /* Return why the text is left alone, or NULL. */
-static const char __init *find_obstacle(const struct file *file)
+static const char __init *live_text_find_obstacle(const struct file *file)
 {
 	const struct file_operations *operations = file->f_op;
 
 	if (operations->read != seq_read || operations->llseek != seq_lseek ||
 	    operations->read_iter || operations->splice_read)
 		return "it is read by other methods";
-	if (is_reaped(file_inode(file)))
+	if (live_text_is_reaped(file_inode(file)))
 		return "it finds its task in another way";
 	if (IS_ENABLED(CONFIG_ANON_VMA_NAME))
 		return "CONFIG_ANON_VMA_NAME has it assert mmap_lock";
@@ -144,7 +144,7 @@ int __init live_text_init(struct file *file, struct file_operations *operations)
 	if (!text || !IS_ENABLED(CONFIG_PER_VMA_LOCK))
 		return 0;
 	base_text = seq->op;
-	obstacle = find_obstacle(file);
+	obstacle = live_text_find_obstacle(file);
 	if (obstacle) {
 		pr_info("the text of maps is left as it is: %s\n", obstacle);
 		return 0;

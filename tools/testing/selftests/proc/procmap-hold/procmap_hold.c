@@ -52,7 +52,7 @@ static int hold_lock(void *data)
 }
 
 /* Get the address space of a process in the caller's PID namespace. */
-static struct mm_struct *get_mm_of(int nr)
+static struct mm_struct *hold_get_mm(int nr)
 {
 	struct pid *pid = find_get_pid(nr);
 	struct task_struct *task = get_pid_task(pid, PIDTYPE_PID);
@@ -79,7 +79,7 @@ static ssize_t hold_write(struct file *file, const char __user *buffer,
 	err = kstrtoint_from_user(buffer, size, 10, &nr);
 	if (err)
 		return err;
-	hold.mm = get_mm_of(nr);
+	hold.mm = hold_get_mm(nr);
 	if (!hold.mm)
 		return -ESRCH;
 	holder = kthread_run(hold_lock, &hold, KBUILD_MODNAME);
