@@ -15,6 +15,9 @@
 
 #include "procmap.h"
 
+struct perf_event_attr;
+struct perf_event_header;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -265,6 +268,27 @@ int procmap_table_exit(struct procmap_table *table, pid_t pid, pid_t tid,
  * Return: 0, or -EINVAL if @table is NULL.
  */
 int procmap_table_lost(struct procmap_table *table, uint64_t time);
+
+/**
+ * procmap_table_record() - pass on a record of perf_event_open(2)
+ * @table: the table.
+ * @attr: the attributes of the event whose ring the record is from: sample_id_all is set,
+ *	and sample_type has PERF_SAMPLE_TIME. See <linux/perf_event.h>.
+ * @record: the record, all of its @record->size bytes in one piece, as it is in the
+ *	ring. It is copied.
+ *
+ * It does what the functions above do, by the time in the fields of sample_id_all, for
+ * PERF_RECORD_MMAP, PERF_RECORD_MMAP2, PERF_RECORD_COMM, PERF_RECORD_FORK,
+ * PERF_RECORD_EXIT and PERF_RECORD_LOST. Records of another type, of the kernel, and of
+ * processes in other PID namespaces are ignored. Of the permissions, PERF_RECORD_MMAP
+ * only has whether the mapping is executable. It suits programs that read rings of
+ * perf_event_open(2), or the file of perf-record(1).
+ *
+ * Return: as procmap_table_mmap(); -EINVAL also if @attr has no time, or the record is
+ * shorter than its fields, or has a name that does not end.
+ */
+int procmap_table_record(struct procmap_table *table, const struct perf_event_attr *attr,
+			 const struct perf_event_header *record);
 
 /**
  * procmap_table_find() - find the mapping that an address belonged to
