@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Give the scanner, snapshots, tables and the readers of ELF files whatever libFuzzer
- * thinks of. What begins like an ELF file is one, and what begins with a zero byte are
- * events; all else is a text.
+ * thinks of. What begins like an ELF file is one, and what begins with a byte of 0 are
+ * events, and of 1, records of them; all else is a text.
  */
 #include <elf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -196,12 +197,51 @@ static void read_events(const uint8_t *data, size_t size)
 	procmap_table_free(table);
 }
 
+/* Each record in memory of its own, as long as it says, or up to the end of the input. */
+static void read_records(const uint8_t *data, size_t size)
+{
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = data[1],
+		.max_mappings = data[2],
+	};
+	const struct perf_event_attr attr = {
+		.sample_type = PERF_SAMPLE_TIME | data[3] | (uint64_t)data[4] << 8 |
+			       (uint64_t)data[5] << 16,
+		.sample_id_all = 1,
+		.build_id = data[6] & 1,
+	};
+	struct perf_event_header header, *record;
+	struct procmap_table *table;
+	int err;
+
+	require(!procmap_table_new(&options, &table));
+	for (data += 8, size -= 8; size >= sizeof(header);
+	     data += header.size, size -= header.size) {
+		memcpy(&header, data, sizeof(header));
+		if (header.size > size)
+			header.size = size;
+		if (header.size < sizeof(header))
+			header.size = sizeof(header);
+		record = malloc(header.size);
+		memcpy(record, data, header.size);
+		*record = header;
+		err = procmap_table_record(table, &attr, record);
+		require(!err || err == -EINVAL);
+		free(record);
+	}
+	procmap_table_free(table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= SELFMAG && !memcmp(data, ELFMAG, SELFMAG))
 		read_elf(data, size);
 	else if (size >= 8 && !*data)
 		read_events(data, size);
+	else if (size >= 8 && *data == 1)
+		read_records(data, size);
 	else if (size)
 		read_text(data, size);
 	return 0;

@@ -1674,5 +1674,6 @@ TEST(broken_lines_are_refused)
 #include "snapshot-test.h"
 #include "memory-test.h"
 #include "table-test.h"
+#include "record-test.h"
 
 TEST_HARNESS_MAIN

@@ -136,12 +136,10 @@ static uint64_t world_offset(int id, int page)
 	return (uint64_t)id * 0x100000 + (uint64_t)page * 0x1000;
 }
 
-/* Report an event to a table. */
-static int world_report(struct procmap_table *table, const struct world_event *event)
+static struct procmap_mmap world_mmap(const struct world_event *event)
 {
-	const pid_t pid = event->pid + 1;
-	const struct procmap_mmap mapped = {
-		.size = sizeof(mapped),
+	return (struct procmap_mmap) {
+		.size = sizeof(struct procmap_mmap),
 		.addr = world_addr(event->first),
 		.len = (uint64_t)event->nr * 0x1000,
 		.pgoff = world_offset(event->id, event->first),
@@ -151,6 +149,13 @@ static int world_report(struct procmap_table *table, const struct world_event *e
 		.prot = PROT_READ | PROT_EXEC,
 		.filename = "/some/library",
 	};
+}
+
+/* Report an event to a table. */
+static int world_report(struct procmap_table *table, const struct world_event *event)
+{
+	const struct procmap_mmap mapped = world_mmap(event);
+	const pid_t pid = event->pid + 1;
 
 	switch (event->kind) {
 	case W_MMAP:

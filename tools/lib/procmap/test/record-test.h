@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: tables that get the records of perf_event_open(2).
+ */
+#include <linux/perf_event.h>
+#include <sys/socket.h>
+
+/* The fields of a record are written to here. */
+#define RECORD_MAX	512
+
+/* Any that sample_id_all may add. */
+#define ALL_IDS		(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | \
+			 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
+
+/**
+ * struct packed_record - a record that is being made
+ * @header: its header.
+ * @body: the rest.
+ */
+struct packed_record {
+	struct perf_event_header header;
+	char body[RECORD_MAX];
+};
+
+static void pack(struct packed_record *record, const void *bytes, size_t size)
+{
+	memcpy((char *)record + record->header.size, bytes, size);
+	record->header.size += size;
+}
+
+static void pack_u32(struct packed_record *record, uint32_t value)
+{
+	pack(record, &value, sizeof(value));
+}
+
+static void pack_u64(struct packed_record *record, uint64_t value)
+{
+	pack(record, &value, sizeof(value));
+}
+
+static void pack_string(struct packed_record *record, const char *string)
+{
+	char padded[64] = "";
+
+	strcpy(padded, string);
+	pack(record, padded, (strlen(string) / 8 + 1) * 8);
+}
+
+static void begin_record(struct packed_record *record, unsigned int type,
+			 unsigned int misc)
+{
+	*record = (struct packed_record) {
+		.header = { .type = type, .misc = misc, .size = sizeof(record->header) },
+	};
+}
+
+/* The fields of sample_id_all. All but the time have a value that is no time. */
+static void end_record(struct packed_record *record, const struct perf_event_attr *attr,
+		       uint64_t time)
+{
+	static const uint64_t fields[] = {
+		PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID,
+		PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (attr->sample_type & fields[i])
+			pack_u64(record, fields[i] == PERF_SAMPLE_TIME ? time :
+					 0xeeeeeeee00000000 + i);
+}
+
+static void pack_mmap2(struct packed_record *record, const struct procmap_mmap *mapped,
+		       pid_t pid, unsigned int misc)
+{
+	begin_record(record, PERF_RECORD_MMAP2, misc);
+	pack_u32(record, pid);
+	pack_u32(record, pid);
+	pack_u64(record, mapped->addr);
+	pack_u64(record, mapped->len);
+	pack_u64(record, mapped->pgoff);
+	if (mapped->build_id_size) {
+		pack_u32(record, mapped->build_id_size);
+		pack(record, mapped->build_id, 20);
+	} else {
+		pack_u32(record, mapped->maj);
+		pack_u32(record, mapped->min);
+		pack_u64(record, mapped->ino);
+		pack_u64(record, 77);
+	}
+	pack_u32(record, mapped->prot);
+	pack_u32(record, mapped->flags);
+	pack_string(record, mapped->filename);
+}
+
+static void pack_task(struct packed_record *record, unsigned int type, pid_t pid,
+		      pid_t ppid, unsigned int misc)
+{
+	begin_record(record, type, misc);
+	pack_u32(record, pid);
+	pack_u32(record, ppid);
+	pack_u32(record, pid);
+	pack_u32(record, ppid);
+	pack_u64(record, 0xdddddddddddddddd);
+}
+
+static void pack_comm(struct packed_record *record, pid_t pid, const char *comm,
+		      unsigned int misc)
+{
+	begin_record(record, PERF_RECORD_COMM, misc);
+	pack_u32(record, pid);
+	pack_u32(record, pid);
+	pack_string(record, comm);
+}
+
+static void pack_event(struct packed_record *record, const struct world_event *event)
+{
+	const struct procmap_mmap mapped = world_mmap(event);
+	const pid_t pid = event->pid + 1;
+
+	switch (event->kind) {
+	case W_FORK:
+		pack_task(record, PERF_RECORD_FORK, pid, event->from + 1, 0);
+		break;
+	case W_EXEC:
+		pack_comm(record, pid, "program", PERF_RECORD_MISC_COMM_EXEC);
+		break;
+	case W_EXIT:
+		pack_task(record, PERF_RECORD_EXIT, pid, 99, 0);
+		break;
+	default:
+		pack_mmap2(record, &mapped, pid, PERF_RECORD_MISC_USER);
+	}
+}
+
+static struct perf_event_attr attr_of(uint64_t sample_type)
+{
+	return (struct perf_event_attr) {
+		.size = sizeof(struct perf_event_attr),
+		.sample_type = sample_type,
+		.sample_id_all = 1,
+	};
+}
+
+/* In a buffer that ends where the record does, for valgrind and the sanitizers. */
+static int pass_on(struct procmap_table *table, const struct perf_event_attr *attr,
+		   const struct packed_record *record)
+{
+	const size_t size = record->header.size < sizeof(record->header) ?
+			    sizeof(record->header) : record->header.size;
+	void *const copy = memcpy(malloc(size), record, size);
+	int err;
+
+	err = procmap_table_record(table, attr, copy);
+	free(copy);
+	return err;
+}
+
+TEST_F_TIMEOUT(table, knows_what_records_report, SLOW)
+{
+	static const unsigned int fields[] = {
+		PERF_SAMPLE_TID, PERF_SAMPLE_IP, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID,
+		PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER,
+	};
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	struct packed_record record;
+	struct procmap_table *table;
+	struct perf_event_attr attr;
+	char comm[PROCMAP_COMM_SIZE];
+	unsigned int seed;
+	int i;
+
+	for (seed = 1; seed <= 64; seed++) {
+		attr = attr_of(PERF_SAMPLE_TIME);
+		for (i = 0; i < 6; i++)
+			attr.sample_type |= seed >> i & 1 ? fields[i] : 0;
+		world_make(&world, seed, WORLD_EVENTS, false);
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		for (i = 0; i < world.nr; i++) {
+			pack_event(&record, &world.events[i]);
+			end_record(&record, &attr, world.events[i].time);
+			ASSERT_EQ(0, pass_on(table, &attr, &record));
+		}
+		ASSERT_TRUE(knows_world(&world, table, 0)) TH_LOG("seed %u", seed);
+		for (i = 0; i < world.nr; i++)
+			if (world.events[i].kind == W_EXEC)
+				break;
+		if (i < world.nr) {
+			ASSERT_EQ(0, procmap_table_get_comm(table, world.events[i].pid + 1,
+							    world.events[i].time, comm));
+			EXPECT_STREQ("program", comm);
+		}
+		procmap_table_free(table);
+	}
+}
+
+TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
+{
+	struct world world = { .now = 1000 };
+	struct procmap_table_options options = world_options(&world);
+	struct perf_event_attr attr = attr_of(ALL_IDS);
+	struct procmap_mmap mapped = {
+		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .ino = 5, .maj = 8,
+		.prot = PROT_READ,
+		.filename = "/some/library", .build_id_size = 3, .build_id = "abc",
+	};
+	const struct procmap_table_mapping *found;
+	const struct procmap_table_stats *stats;
+	struct packed_record record;
+	struct procmap_table *table;
+	int i;
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	stats = procmap_table_get_stats(table);
+
+	/* The kernel's, a guest's, those of other namespaces, and other types. */
+	for (i = 0; i < 8; i++) {
+		pack_mmap2(&record, &mapped, i == 0 ? -1 : i == 1 ? 0 : 1,
+			   i == 2 ? PERF_RECORD_MISC_KERNEL :
+			   i == 3 ? PERF_RECORD_MISC_GUEST_USER : PERF_RECORD_MISC_USER);
+		if (i == 4)
+			pack_task(&record, PERF_RECORD_EXIT, -1, -1, 0);
+		if (i == 5)
+			pack_comm(&record, 0, "x", PERF_RECORD_MISC_COMM_EXEC);
+		if (i == 6)
+			record.header.type = PERF_RECORD_SAMPLE;
+		if (i == 7)
+			record.header.type = 12345;
+		end_record(&record, &attr, 10);
+		EXPECT_EQ(0, pass_on(table, &attr, &record)) TH_LOG("%d", i);
+	}
+	EXPECT_EQ(0u, stats->events);
+	EXPECT_EQ(0u, stats->processes);
+
+	/* A build ID only if the event has asked for it, whatever the record says. */
+	attr.build_id = 1;
+	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
+		   PERF_RECORD_MISC_MMAP_BUILD_ID);
+	end_record(&record, &attr, 10);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 11, world_addr(1), &found));
+	EXPECT_EQ(3, found->mapping->build_id_size);
+	EXPECT_EQ(0, memcmp("abc", found->mapping->build_id, 3));
+	EXPECT_EQ(0u, found->mapping->inode);
+	EXPECT_EQ(PROCMAP_READABLE, found->mapping->flags);
+	mapped.build_id_size = 21;
+	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
+		   PERF_RECORD_MISC_MMAP_BUILD_ID);
+	end_record(&record, &attr, 20);
+	EXPECT_EQ(-EINVAL, pass_on(table, &attr, &record));
+	mapped.build_id_size = 0;
+	attr.build_id = 0;
+	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
+		   PERF_RECORD_MISC_MMAP_BUILD_ID);
+	end_record(&record, &attr, 30);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(5, inode_at(table, 1, 31, 1));
+
+	/* A process whose parent is elsewhere, and what perf synthesizes. */
+	pack_task(&record, PERF_RECORD_FORK, 1, 0, 0);
+	end_record(&record, &attr, 40);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 41, 1));
+	pack_task(&record, PERF_RECORD_FORK, 2, 1, PERF_RECORD_MISC_FORK_EXEC);
+	end_record(&record, &attr, 35);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(-ENOENT, inode_at(table, 2, 41, 1));
+	pack_task(&record, PERF_RECORD_FORK, 1, 1, PERF_RECORD_MISC_FORK_EXEC);
+	end_record(&record, &attr, 31);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(5, inode_at(table, 1, 33, 1));
+	procmap_table_free(table);
+
+	/* Lost records: the process is read again. */
+	read_world(&options);
+	options.reread = 1000;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	world.pages[0][3] = (struct world_page) { .id = 4, .first = 3 };
+	EXPECT_EQ(4, inode_at(table, 1, 1000, 3));
+	world.pages[0][3].id = 5;
+	world.now = 1010;
+	begin_record(&record, PERF_RECORD_LOST, 0);
+	pack_u64(&record, 1);
+	pack_u64(&record, 12);
+	end_record(&record, &attr, 1005);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(5, inode_at(table, 1, 1010, 3));
+	procmap_table_free(table);
+}
+
+TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
+{
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_mmap mapped = {
+		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .filename = "/a",
+	};
+	/* What each needs besides its header and the last fields. */
+	const size_t needed[] = { 32 + 1, 64 + 1, 8 + 1, 24, 24, 0 };
+	struct perf_event_attr attr = attr_of(ALL_IDS);
+	struct packed_record records[6];
+	struct procmap_table *table;
+	unsigned int seed = 1;
+	size_t i, j, full;
+	int err;
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	pack_mmap2(&records[0], &mapped, 1, 0);
+	records[0].header.type = PERF_RECORD_MMAP;
+	pack_mmap2(&records[1], &mapped, 1, 0);
+	pack_comm(&records[2], 1, "a", 0);
+	pack_task(&records[3], PERF_RECORD_FORK, 1, 2, 0);
+	pack_task(&records[4], PERF_RECORD_EXIT, 1, 2, 0);
+	begin_record(&records[5], PERF_RECORD_LOST, 0);
+	for (i = 0; i < 6; i++) {
+		end_record(&records[i], &attr, 10);
+		EXPECT_EQ(0, pass_on(table, &attr, &records[i])) TH_LOG("%zu", i);
+		/* Without its end. */
+		full = sizeof(records[i].header) + needed[i] + 48;
+		for (j = 0; j < full; j++) {
+			records[i].header.size = j;
+			EXPECT_EQ(-EINVAL, pass_on(table, &attr, &records[i]))
+				TH_LOG("%zu: %zu of %zu bytes", i, j, full);
+		}
+		/* Without the end of its name. */
+		if (needed[i] % 2) {
+			memset((char *)&records[i] + full - 49, 'x', 49);
+			records[i].header.size = full;
+			EXPECT_EQ(-EINVAL, pass_on(table, &attr, &records[i]));
+		}
+	}
+
+	EXPECT_EQ(-EINVAL, procmap_table_record(NULL, &attr, &records[5].header));
+	EXPECT_EQ(-EINVAL, procmap_table_record(table, NULL, &records[5].header));
+	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, NULL));
+	records[5].header.size = 56;
+	EXPECT_EQ(0, procmap_table_record(table, &attr, &records[5].header));
+	attr.sample_id_all = 0;
+	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
+	attr = attr_of(PERF_SAMPLE_TID);
+	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
+
+	/* At random, with some fields that are likely. */
+	for (i = 0; i < 200000; i++) {
+		struct packed_record *const record = &records[0];
+
+		for (j = 0; j < 160; j++)
+			((char *)record)[j] = world_random(&seed, 3) ?
+					      world_random(&seed, 3) :
+					      world_random(&seed, 256);
+		record->header.type = world_random(&seed, 20);
+		record->header.size = world_random(&seed, 160);
+		attr = attr_of(PERF_SAMPLE_TIME | (world_random(&seed, 0x10000) << 1));
+		attr.build_id = world_random(&seed, 2);
+		err = pass_on(table, &attr, record);
+		ASSERT_TRUE(!err || err == -EINVAL);
+	}
+	EXPECT_LT(1000u, procmap_table_get_stats(table)->events);
+	procmap_table_free(table);
+}
