@@ -51,8 +51,8 @@ kdir_is_taken() {
 	series_on "$kdir"
 	mapfile -t dirs < <(rooms | sed "s,\$,/series/$BASE,")
 	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
-	  "$(cd "$ROOT" && find "series/$BASE" "series/$(base_fact PERF)" "${dirs[@]}" \
-		-name '*.patch' | wc -l)" ]
+	  "$(cd "$ROOT" && find "series/$BASE" series/common series/perf "${dirs[@]}" \
+		-name '*.patch' -printf '%f\n' | sort -u | wc -l)" ]
 	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
 	# As a checkout, with a change that is not committed.
 	git -C "$kdir" init -q

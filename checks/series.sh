@@ -47,8 +47,7 @@ no_warnings_in_the_engine() {
 
 check "the series is made" "$ROOT/scripts/series" tree patched
 check "git am takes the series" git_am base series "$BASE"
-[ -z "$(base_fact PERF)" ] ||
-	check "git am takes perf's patches" git_am series perf "$(base_fact PERF)"
+check "git am takes perf's patches" git_am series perf "perf-$(base_fact VERSION)"
 for room in $(rooms); do
 	check "git am takes the patches of $room" git_am base "$room" "$room-$(base_fact VERSION)"
 done

@@ -1,13 +1,12 @@
 # shellcheck shell=bash
 # scripts/series refresh: write the commits of a tree back to the patches and files
 # that the tree was made from. What was here then, and what the commits make of it, are
-# trees for git. It moves the files here from one to the other, or refuses to, if that
-# overwrites a change: a refused refresh writes nothing.
+# trees for git. Their difference is applied here, or refused as a whole.
 
 # shellcheck disable=SC2154	# set by scripts/series
 refresh() {
-	local name=$1 tree=$WORK/$1 branch=${1/#patched/series} was made head path
-	local below=${below_of[$branch]} dir=${dir_of[$branch]} synced=() whole=()
+	local name=$1 tree=$WORK/$1 branch=${1/#patched/series} was made head changes
+	local below=${below_of[$branch]} copies=() whole=()
 	made=$(git rev-parse -q --verify "refs/trees/$name") || :
 	was=$(git rev-parse -q --verify "refs/inputs/$name") || :
 	if [ -z "$made" ] || [ -z "$was" ] || [ ! -e "$tree/.git" ]; then
@@ -16,15 +15,18 @@ refresh() {
 	refuse_uncommitted
 	squash_fixups
 	head=$(in_tree rev-parse HEAD)
-	for path in $(git log --format=%b "$below..$head" | named_in Syncs:); do
-		refuse_changed_copy
-		synced+=(":(exclude)tools/$path")
-	done
+	mapfile -t copies < <(git log --format=%b "$below..$head" | named_in Syncs: |
+		tr ' ' '\n' | sed 's,^,:(exclude)tools/,')
 	mapfile -t whole < <(added "$below" "$head")
 	inputs=$(refreshed_inputs)
 	make_tips
 	refuse_difference
-	install_inputs
+	changes=$(git diff-tree -r --no-renames --name-status "$was" "$inputs")
+	git diff-tree -r -p --no-renames --binary "$was" "$inputs" |
+		env -u GIT_DIR git -C "$ROOT" apply --allow-empty --whitespace=nowarn 2>"$tmp/err" ||
+		die "$(sed -n '1s/^error: //p' "$tmp/err"); it has changed here since $tree was" \
+		    "made: put that aside (git stash -u), refresh, and take it back (git stash pop)"
+	say "${changes:-nothing has changed}"
 
 	inputs=$(take_inputs)
 	make_series
@@ -37,7 +39,8 @@ refresh() {
 refuse_uncommitted() {
 	local path
 	path=$({
-		in_tree status --porcelain --untracked-files=all --no-renames -- . ':!/build-*' | sed 's/^...//'
+		in_tree status --porcelain --untracked-files=all --no-renames -- . ':!/build-*' |
+			sed 's/^...//'
 		in_tree ls-files --others -- '*.[chS]' '*.rst' '*.sh' '*.py' \
 			':!/build-*' ':!tools/testing/selftests/bpf'
 	} | sed -n 1p)
@@ -47,67 +50,83 @@ refuse_uncommitted() {
 }
 
 squash_fixups() {
-	[ ! -e "$(in_tree rev-parse --git-path rebase-merge)" ] ||
-		die "a rebase in $tree has not ended: git -C $tree rebase --continue"
 	in_tree merge-base --is-ancestor "$below" HEAD ||
 		die "$tree is not on top of the branch $below; put its commits there:" \
 		    "git -C $tree rebase --onto $branch ${made::12}"
 	GIT_SEQUENCE_EDITOR=: GIT_EDITOR=: in_tree -c rebase.updateRefs=false \
-		rebase -q -i --autosquash "$below" >"$tmp/rebase" 2>&1 && return
-	in_tree rebase --abort 2>/dev/null || :
-	die "the fixups in $tree conflict with later commits; squash them by hand:" \
-	    "git -C $tree rebase -i --autosquash $below"
-}
-
-# A copy in tools/ follows its original, and has no change of its own.
-refuse_changed_copy() {
-	git diff --quiet "$made:tools/$path" "$head:tools/$path" ||
-		git diff --quiet "$head:$path" "$head:tools/$path" ||
-		die "$tree changes tools/$path, which is a copy of $path: change that"
+		rebase -q -i --autosquash "$below" >"$tmp/rebase" 2>&1 ||
+		die "git rebase -i --autosquash $below has stopped in $tree: continue it there," \
+		    "or abort it"
 }
 
 # Print the files that $2 has, and $1 has not, except copies.
 added() {
-	git diff-tree -r --no-renames --diff-filter=A --name-only "$1" "$2" -- . "${synced[@]}"
+	git diff-tree -r --no-renames --diff-filter=A --name-only "$1" "$2" -- . "${copies[@]}"
 }
 
 # Print the inputs with the patches and whole files of the tree's commits. A whole file that
 # is gone there stays here: another base may have it.
 refreshed_inputs() {
-	local commit patch hash number=0
-	local -x GIT_INDEX_FILE=$tmp/new
+	local commit subject old patch=0 dirs shared own paths
+	local -x GIT_INDEX_FILE=$tmp/new.index
+	read -ra dirs <<<"${dirs_of[$branch]}"
+	shared=${dirs[0]} own=${dirs[-1]}
+	mkdir -p "$tmp/was" "$tmp/new/$shared" "$tmp/new/$own"
+	git archive "$was" "${dirs[@]}" | tar -x -C "$tmp/was"
+	for commit in $(git rev-list --reverse "$below..$head"); do
+		subject=$(git log -1 --format=%f "$commit")
+		old=$(inputs=$was patches "${dirs[@]}" | grep -x "[0-9]*[a-z]*-$subject\.patch") || old=none
+		# The number of a new patch is that of the one before, and a letter.
+		if [[ $old != none && $old > $patch ]]; then
+			patch=$old
+		else
+			patch=${patch%%-*}a-$subject.patch
+		fi
+		if [ "$shared" = "$own" ] || [ ! -e "$tmp/was/$shared/$old" ]; then
+			{ message; hunks "$own" .; } >"$tmp/new/$own/$patch"
+			continue
+		fi
+		mapfile -t paths < <(sed -n 's,^diff --git a/.* b/,,p' "$tmp/was/$shared/$old")
+		{ message; hunks "$shared" none "${paths[@]}"; } >"$tmp/new/$shared/$patch"
+		hunks "$own" . "${paths[@]/#/":(exclude)"}" >"$tmp/new/$own/$patch"
+	done
+	find "$tmp/new" -empty -delete
 	git read-tree "$was"
-	git ls-files "$dir/*.patch" | git update-index --force-remove --stdin
+	GIT_GLOB_PATHSPECS=1 git ls-files "${dirs[@]/%/"/*.patch"}" |
+		git update-index --force-remove --stdin
+	git --work-tree="$tmp/new" add --ignore-removal .
 	[ ${#whole[@]} -eq 0 ] ||
 		git ls-tree "$head" -- "${whole[@]}" | to_paths_here | git update-index --index-info
-	for commit in $(git rev-list --reverse "$below..$head"); do
-		number=$((number + 1))
-		patch=$(printf '%s/%04d-%s.patch' "$dir" $number "$(git log -1 --format=%f "$commit")")
-		hash=$(print_patch | git hash-object -w --stdin)
-		git update-index --add --cacheinfo "100644,$hash,$patch"
-	done
 	git write-tree
 }
 
-# Print the patch of $commit. Its hunks are made after its drops, and must not depend on
-# the user's git configuration.
-print_patch() {
+# Print the message of $commit, and the files that it adds.
+message() {
 	local author
-	local -x GIT_INDEX_FILE=$tmp/index
 	author=$(git log -1 --format='%an <%ae>' "$commit")
-	[ "$author" = "$(runner)" ] ||
-		[ "$author" = "$(git log -1 --format='%cn <%ce>' "$made")" ] ||
-		echo "From: $author"
+	[ "$author" = "$(git log -1 --format='%cn <%ce>' "$made")" ] || echo "From: $author"
 	git log -1 --format=%B "$commit" | git stripspace | sed '1s/^/Subject: /'
 	echo
 	added "$commit^" "$commit" | sed 's/^/Adds: /'
 	echo ---
+}
+
+# Print the hunks of $commit in paths, after its drops. If the patch in the directory $1 still
+# has the same effect, print those: they may be for all bases.
+hunks() {
+	local dropped file=$tmp/was/$1/$old
+	local -x GIT_INDEX_FILE=$tmp/index
+	shift
+	set -- "$@" "${copies[@]}" "${whole[@]/#/":(exclude)"}"
 	git read-tree "$commit^"
 	git log -1 --format=%b "$commit" | drop_lines
-	printf '*.[ch] diff=cpp\n' >"$tmp/attributes"
-	git -c core.attributesFile="$tmp/attributes" diff-tree -p --binary --no-renames \
-		--no-ext-diff --no-textconv --abbrev=12 "$(git write-tree)" "$commit" \
-		-- . "${synced[@]}" "${whole[@]/#/:(exclude)}"
+	dropped=$(git write-tree)
+	if apply_hunks "$file" 2>/dev/null && git diff-index --cached --quiet "$commit" -- "$@"; then
+		sed -n '/^diff /,$p' "$file"
+	else
+		git diff-tree -p --binary --no-renames --no-ext-diff --no-textconv \
+			--abbrev=12 "$dropped" "$commit" -- "$@"
+	fi
 }
 
 # The series as it would be written has to have the files and messages of the tree.
@@ -118,19 +137,7 @@ refuse_difference() {
 	[ -z "$line" ] ||
 		die "a message in $tree has a line that a patch cannot keep: '$line'; take it" \
 		    "out: git -C $tree rebase -i $below"
-	line=$(git diff-tree -r --no-renames --name-only "$head" "${tips[$branch]}" \
-		-- . "${synced[@]}" | sed -n 1p)
-	[ -z "$line" ] || die "the patches would not bring back $line of $tree"
-}
-
-install_inputs() {
-	local changes path
-	changes=$(git diff-tree -r --no-renames --name-status "$was" "$inputs")
-	GIT_INDEX_FILE=$WORK/inputs.index GIT_WORK_TREE=$ROOT git -C "$ROOT" \
-		read-tree -m -u "$was" "$inputs" 2>"$tmp/err" || {
-		path=$(sed -n "s/^error: [^']*'\([^']*\)'.*/\1/p" "$tmp/err" | sed -n 1p)
-		die "${path:-$(cat "$tmp/err")} has changed here since $tree was made: put" \
-		    "that aside (git stash -u), refresh, and take it back (git stash pop)"
-	}
-	say "${changes:-nothing has changed}"
+	line=$(git diff-tree -r --no-renames --name-only "$head" "${tips[$branch]}" | sed -n 1p)
+	[ -z "$line" ] || die "the patches would not bring back $line of $tree; a copy in tools/" \
+		"has to be that of its original"
 }
