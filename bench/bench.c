@@ -8,6 +8,8 @@
  *					the name to print for the PROCMAP_QUERY of
  *					the running kernel
  *	bench METHOD short		the headline figures only
+ *	bench METHOD library		the works of libprocmap, by each of its methods
+ *					that the running kernel has, and by the default
  *	bench METHOD WORK VMAS RUNS	run one work RUNS times, once it is warm,
  *					between marks for bench/tcg-profile.c;
  *					METHOD can be "scan" or "text", too
@@ -31,6 +33,7 @@
 #include <linux/procmap_query.h>
 #endif
 #include <linux/procmap_scan.h>
+#include <malloc.h>
 #include <procmap.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,16 +55,19 @@
 #define SCAN_VMAS	65536
 #define SCAN_DATA	1048576
 
+/* The largest threshold that malloc(3) takes, in bytes. */
+#define KEPT_MEMORY	(32 << 20)
+
 /* The lookups take these addresses in turn. */
 #define NR_ADDRS	512
 
 /* Numbers of VMAs in the target. */
 static const size_t sizes[] = { 20, 100, 1000, 10000, 60000 };
 
-/* The one size that the headline figures are measured in. */
+/* The one size that headline figures and works of the library are measured in. */
 #define HEADLINE_VMAS	10000
 
-enum method { BY_QUERY, BY_SCAN, BY_TEXT, NR_METHODS };
+enum method { BY_QUERY, BY_SCAN, BY_TEXT, BY_DEFAULT, NR_METHODS };
 
 /* The mappings that a walk returns. */
 enum which { ALL, EXECUTABLE, FILES };
@@ -78,8 +84,9 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
  * @pass: addresses of a symbolizer's pass.
  * @hole: an address below the last mapping that is not mapped.
  * @stack: an address in the stack, a mapping with a special name.
- * @procmaps: the library's handles on @fd, by method; NULL for scans, which the
- *	works do by the ioctl itself.
+ * @procmaps: the library's handles on the process, by method; NULL for one that
+ *	the kernel does not have.
+ * @snapshot: a snapshot of the process by the method of @work.
  * @work: what is being done.
  * @expected: number of mappings that a walk has to return.
  * @run: number of runs so far, for lookups that take addresses in turn.
@@ -96,6 +103,7 @@ struct bench {
 	uint64_t hole;
 	uint64_t stack;
 	struct procmap *procmaps[NR_METHODS];
+	struct procmap_snapshot *snapshot;
 	const struct work *work;
 	size_t expected;
 	size_t run;
@@ -114,6 +122,8 @@ struct bench {
  * @which: the mappings that it returns, if it is a walk.
  * @build_ids: it is a walk that returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
+ * @library: it is done by libprocmap, and so by any method.
+ * @library_only: it is one of "bench METHOD library" alone.
  */
 struct work {
 	const char *name;
@@ -123,6 +133,8 @@ struct work {
 	enum which which;
 	bool build_ids;
 	bool headline;
+	bool library;
+	bool library_only;
 };
 
 static bool is_returned(const struct procmap_mapping *line, enum which which)
@@ -416,100 +428,105 @@ static bool scan_walk_agrees(struct bench *bench)
 	return true;
 }
 
-static const unsigned int text_filters[] = {
-	[ALL] = 0,
-	[EXECUTABLE] = PROCMAP_EXECUTABLE,
-	[FILES] = PROCMAP_FILE_BACKED,
+static const enum procmap_method library_methods[NR_METHODS] = {
+	[BY_QUERY] = PROCMAP_BY_QUERY,
+	[BY_SCAN] = PROCMAP_BY_SCAN,
+	[BY_TEXT] = PROCMAP_BY_TEXT,
+	[BY_DEFAULT] = PROCMAP_ANY_METHOD,
 };
 
-static int text_walk(struct bench *bench)
+static struct procmap *handle(const struct bench *bench)
 {
-	const size_t nr = count_vmas(bench->procmaps[BY_TEXT],
-				     text_filters[bench->work->which]);
+	return bench->procmaps[bench->work->method];
+}
+
+static unsigned int library_flags(const struct work *work)
+{
+	static const unsigned int filters[] = {
+		[ALL] = 0,
+		[EXECUTABLE] = PROCMAP_EXECUTABLE,
+		[FILES] = PROCMAP_FILE_BACKED,
+	};
+
+	return filters[work->which] | (work->build_ids ? PROCMAP_WANT_BUILD_ID : 0);
+}
+
+static int library_walk(struct bench *bench)
+{
+	const size_t nr = count_vmas(handle(bench), library_flags(bench->work));
 
 	return walked(bench, 0, nr == bench->expected);
 }
 
-static bool text_walk_agrees(struct bench *bench)
+static bool library_walk_agrees(struct bench *bench)
 {
-	const enum which which = bench->work->which;
+	const struct work *const work = bench->work;
 	const struct procmap_mapping *answer;
 	uint64_t cursor = 0;
 	size_t i;
 
-	for (i = next_line(bench, 0, which); i < bench->target.nr_vmas;
-	     i = next_line(bench, i + 1, which))
-		if (procmap_next(bench->procmaps[BY_TEXT], &cursor,
-				 text_filters[which], &answer) ||
-		    !is_same(&bench->target.lines[i], answer))
+	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
+	     i = next_line(bench, i + 1, work->which))
+		if (procmap_next(handle(bench), &cursor, library_flags(work),
+				 &answer) ||
+		    !is_same(&bench->target.lines[i], answer) ||
+		    (work->build_ids &&
+		     !is_same_id(&bench->target.lines[i], answer->build_id,
+				 answer->build_id_size)))
 			return false;
-	return !text_walk(bench);
+	return !library_walk(bench);
 }
 
 /*
  * Look up addresses all over the process in one run: by text, the cost of a
  * lookup depends on the address.
  */
-#define TEXT_LOOKUPS	8
+#define LIBRARY_LOOKUPS	8
 
-static uint64_t text_address(const struct bench *bench, size_t i)
+static uint64_t library_address(const struct bench *bench, size_t i)
 {
-	return bench->addrs[EVERYWHERE][i * (NR_ADDRS / TEXT_LOOKUPS)];
+	return bench->addrs[EVERYWHERE][i * (NR_ADDRS / LIBRARY_LOOKUPS)];
 }
 
-static int text_lookup(struct bench *bench)
+static int library_lookup(struct bench *bench)
 {
 	const struct procmap_mapping *vma;
 	int error = 0;
 	size_t i;
 
-	bench->units = TEXT_LOOKUPS;
-	for (i = 0; i < TEXT_LOOKUPS && !error; i++)
-		error = procmap_find(bench->procmaps[BY_TEXT],
-				     text_address(bench, i), 0, &vma);
+	bench->units = LIBRARY_LOOKUPS;
+	for (i = 0; i < LIBRARY_LOOKUPS && !error; i++)
+		error = procmap_find(handle(bench), library_address(bench, i), 0,
+				     &vma);
 	return error;
 }
 
-static bool text_lookup_agrees(struct bench *bench)
+static bool library_lookup_agrees(struct bench *bench)
 {
 	const struct procmap_mapping *answer;
 	size_t i;
 
-	for (i = 0; i < TEXT_LOOKUPS; i++) {
-		const uint64_t addr = text_address(bench, i);
+	for (i = 0; i < LIBRARY_LOOKUPS; i++) {
+		const uint64_t addr = library_address(bench, i);
 
-		if (procmap_find(bench->procmaps[BY_TEXT], addr, 0, &answer) ||
+		if (procmap_find(handle(bench), addr, 0, &answer) ||
 		    !is_same(line_at(&bench->target, addr), answer))
 			return false;
 	}
 	return true;
 }
 
-static int resolve_pass(struct bench *bench,
-			const struct procmap_resolved **resolved)
-{
-	return procmap_resolve(bench->procmaps[bench->work->method],
-			       bench->pass, PASS_ADDRS, 0, resolved);
-}
-
 static int pass(struct bench *bench)
 {
 	const struct procmap_resolved *resolved;
-	int error;
+	const int error = procmap_resolve(handle(bench), bench->pass, PASS_ADDRS,
+					  0, &resolved);
 
-	error = resolve_pass(bench, &resolved);
 	if (error)
 		return error;
 	bench->queries = PASS_VMAS;
 	procmap_free_resolved(resolved);
 	return 0;
-}
-
-static bool location_agrees(const struct bench *bench, size_t i,
-			    const struct procmap_resolved *resolved)
-{
-	return resolved->mappings[i] &&
-	       is_same(line_at(&bench->target, bench->pass[i]), resolved->mappings[i]);
 }
 
 static bool pass_agrees(struct bench *bench)
@@ -518,22 +535,90 @@ static bool pass_agrees(struct bench *bench)
 	bool agrees = true;
 	size_t i;
 
-	if (resolve_pass(bench, &resolved))
+	if (procmap_resolve(handle(bench), bench->pass, PASS_ADDRS, 0, &resolved))
 		return false;
 	for (i = 0; i < PASS_ADDRS && agrees; i++)
-		agrees = location_agrees(bench, i, resolved);
+		agrees = resolved->mappings[i] &&
+			 is_same(line_at(&bench->target, bench->pass[i]),
+				 resolved->mappings[i]);
 	procmap_free_resolved(resolved);
 	return agrees;
 }
 
+/* Open a handle, look up one address, and close it. */
+static int open_and_find(struct bench *bench)
+{
+	const struct procmap_mapping *mapping;
+	struct procmap *procmap;
+	int error;
+
+	error = procmap_open_pid(bench->target.pid,
+				 BY(library_methods[bench->work->method]),
+				 &procmap);
+	if (error)
+		return error;
+	error = procmap_find(procmap, bench->addrs[EVERYWHERE][0], 0, &mapping);
+	procmap_close(procmap);
+	return error;
+}
+
+static bool open_agrees(struct bench *bench)
+{
+	return !open_and_find(bench) && library_lookup_agrees(bench);
+}
+
+static int take_snapshot(struct bench *bench)
+{
+	procmap_snapshot_free(bench->snapshot);
+	bench->units = bench->target.nr_vmas;
+	return procmap_snapshot_take(handle(bench), 0, &bench->snapshot);
+}
+
+static int refresh_snapshot(struct bench *bench)
+{
+	return procmap_snapshot_refresh(bench->snapshot, handle(bench));
+}
+
+static int find_in_snapshot(struct bench *bench)
+{
+	size_t i;
+
+	bench->units = NR_ADDRS;
+	for (i = 0; i < NR_ADDRS; i++)
+		if (!procmap_snapshot_find(bench->snapshot,
+					   bench->addrs[EVERYWHERE][i]))
+			return ENOENT;
+	return 0;
+}
+
+static bool snapshot_agrees(struct bench *bench)
+{
+	const struct target *const target = &bench->target;
+	size_t i;
+
+	if (take_snapshot(bench) || bench->work->run(bench) ||
+	    procmap_snapshot_count(bench->snapshot) != target->nr_vmas)
+		return false;
+	for (i = 0; i < target->nr_vmas; i++)
+		if (!is_same(&target->lines[i],
+			     procmap_snapshot_find(bench->snapshot,
+						   target->lines[i].start)))
+			return false;
+	bench->units = 1;
+	return true;
+}
+
 /* Their names in the report. The first is replaced by the argument METHOD. */
-static const char *method_names[NR_METHODS] = { "query", "scan", "text" };
+static const char *method_names[NR_METHODS] = {
+	"query", "scan", "text", "default",
+};
 
 static const struct work works[] = {
 	{ "lookup", BY_QUERY,
 	  .run = lookup, .agrees = lookups_agree, .headline = true },
 	{ "lookup", BY_TEXT,
-	  .run = text_lookup, .agrees = text_lookup_agrees },
+	  .run = library_lookup, .agrees = library_lookup_agrees,
+	  .library = true },
 	{ "miss", BY_QUERY,
 	  .run = lookup_miss, .agrees = miss_agrees, .headline = true },
 	{ "special name", BY_QUERY,
@@ -549,7 +634,7 @@ static const struct work works[] = {
 	{ "walk, per VMA", BY_SCAN,
 	  .run = scan_walk, .agrees = scan_walk_agrees, .headline = true },
 	{ "walk, per VMA", BY_TEXT,
-	  .run = text_walk, .agrees = text_walk_agrees },
+	  .run = library_walk, .agrees = library_walk_agrees, .library = true },
 	{ "unchanged scan", BY_SCAN,
 	  .run = unchanged_scan, .agrees = unchanged_scan_agrees,
 	  .headline = true },
@@ -559,7 +644,8 @@ static const struct work works[] = {
 	  .run = scan_walk, .agrees = scan_walk_agrees, .which = EXECUTABLE,
 	  .headline = true },
 	{ "executable walk, per VMA", BY_TEXT,
-	  .run = text_walk, .agrees = text_walk_agrees, .which = EXECUTABLE },
+	  .run = library_walk, .agrees = library_walk_agrees, .which = EXECUTABLE,
+	  .library = true },
 	{ "build IDs, per VMA", BY_QUERY,
 	  .run = query_walk, .agrees = query_walk_agrees, .which = FILES,
 	  .build_ids = true },
@@ -569,7 +655,22 @@ static const struct work works[] = {
 	{ "symbolizer's pass", BY_QUERY,
 	  .run = pass, .agrees = pass_agrees },
 	{ "symbolizer's pass", BY_TEXT,
-	  .run = pass, .agrees = pass_agrees },
+	  .run = pass, .agrees = pass_agrees, .library = true },
+	{ "build IDs, per VMA", BY_TEXT,
+	  .run = library_walk, .agrees = library_walk_agrees, .which = FILES,
+	  .build_ids = true, .library = true, .library_only = true },
+	{ "open, lookup, close", BY_TEXT,
+	  .run = open_and_find, .agrees = open_agrees,
+	  .library = true, .library_only = true },
+	{ "snapshot, per VMA", BY_TEXT,
+	  .run = take_snapshot, .agrees = snapshot_agrees,
+	  .library = true, .library_only = true },
+	{ "refreshed snapshot", BY_TEXT,
+	  .run = refresh_snapshot, .agrees = snapshot_agrees,
+	  .library = true, .library_only = true },
+	{ "lookup in a snapshot", BY_TEXT,
+	  .run = find_in_snapshot, .agrees = snapshot_agrees,
+	  .library = true, .library_only = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
@@ -677,6 +778,8 @@ static void find_special(struct bench *bench)
 static void open_bench(struct bench *bench, size_t nr)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
+	size_t i;
+	int error;
 
 	memset(bench, 0, sizeof(*bench));
 	start_target(&bench->target, nr);
@@ -684,11 +787,12 @@ static void open_bench(struct bench *bench, size_t nr)
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	if (procmap_open_pid(bench->target.pid, BY(PROCMAP_BY_QUERY),
-			     &bench->procmaps[BY_QUERY]) ||
-	    procmap_open_pid(bench->target.pid, BY(PROCMAP_BY_TEXT),
-			     &bench->procmaps[BY_TEXT]))
-		errx(2, "this kernel has no PROCMAP_QUERY");
+	for (i = 0; i < NR_METHODS; i++) {
+		error = procmap_open_pid(bench->target.pid, BY(library_methods[i]),
+					 &bench->procmaps[i]);
+		if (error && error != -ENOTTY)
+			errx(2, "open by %s: %s", method_names[i], strerror(-error));
+	}
 	find_special(bench);
 	spread(bench, EVERYWHERE);
 	spread(bench, SHORT_PATHS);
@@ -698,8 +802,11 @@ static void open_bench(struct bench *bench, size_t nr)
 
 static void close_bench(struct bench *bench)
 {
-	procmap_close(bench->procmaps[BY_QUERY]);
-	procmap_close(bench->procmaps[BY_TEXT]);
+	size_t i;
+
+	procmap_snapshot_free(bench->snapshot);
+	for (i = 0; i < NR_METHODS; i++)
+		procmap_close(bench->procmaps[i]);
 	close(bench->fd);
 	stop_target(&bench->target);
 }
@@ -714,24 +821,48 @@ static bool can_be_done(const struct work *work, const struct bench *bench)
 	return work->run != lookup_long || bench->nr_long;
 }
 
+static void print_cost(const struct bench *bench, const char *kernel, double cost,
+		       double floor)
+{
+	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
+	       kernel, method_names[bench->work->method], bench->work->name,
+	       bench->target.nr_vmas, cost, floor);
+	fflush(stdout);
+}
+
 static void measure(struct bench *bench, const char *kernel, bool headline_only)
 {
 	const double floor = cost_of(&the_floor, bench);
 	size_t i;
 
+	if (!bench->procmaps[BY_QUERY])
+		errx(2, "this kernel has no PROCMAP_QUERY");
 	for (i = 0; i < NR_WORKS; i++) {
 		const struct work *const work = &works[i];
 		double cost;
 
-		if ((headline_only && !work->headline) ||
+		if ((headline_only && !work->headline) || work->library_only ||
 		    !can_be_done(work, bench))
 			continue;
 		cost = cost_of(work, bench);
-		printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
-		       kernel, method_names[work->method], work->name,
-		       bench->target.nr_vmas, cost,
-		       work->method == BY_TEXT ? 0 : floor * bench->queries);
-		fflush(stdout);
+		print_cost(bench, kernel, cost,
+			   work->library ? 0 : floor * bench->queries);
+	}
+}
+
+/* Each work of the library, by the methods that the kernel has. */
+static void measure_library(struct bench *bench, const char *kernel)
+{
+	size_t i;
+
+	for (i = 0; i < NR_WORKS; i++) {
+		struct work work = works[i];
+
+		if (!work.library)
+			continue;
+		for (work.method = 0; work.method < NR_METHODS; work.method++)
+			if (bench->procmaps[work.method])
+				print_cost(bench, kernel, cost_of(&work, bench), 0);
 	}
 }
 
@@ -761,13 +892,17 @@ static void profile(struct bench *bench, const char *method, const char *name,
 int main(int argc, char **argv)
 {
 	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
+	const bool is_library = argc == 3 && !strcmp(argv[2], "library");
 	const bool is_profile = argc == 5;
 	static struct bench bench;
 	struct utsname host;
 	size_t i;
 
-	if (argc != 2 && !headline_only && !is_profile)
-		errx(2, "usage: bench METHOD [short | WORK VMAS RUNS]");
+	if (argc != 2 && !headline_only && !is_library && !is_profile)
+		errx(2, "usage: bench METHOD [short | library | WORK VMAS RUNS]");
+	/* Memory that was freed is not given back: page faults are not measured. */
+	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	if (strcmp(argv[1], method_names[BY_SCAN]) &&
 	    strcmp(argv[1], method_names[BY_TEXT]))
 		method_names[BY_QUERY] = argv[1];
@@ -779,10 +914,13 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		if (headline_only && sizes[i] != HEADLINE_VMAS)
+		if ((headline_only || is_library) && sizes[i] != HEADLINE_VMAS)
 			continue;
 		open_bench(&bench, sizes[i]);
-		measure(&bench, host.release, headline_only);
+		if (is_library)
+			measure_library(&bench, host.release);
+		else
+			measure(&bench, host.release, headline_only);
 		close_bench(&bench);
 	}
 	return 0;

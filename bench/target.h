@@ -13,9 +13,6 @@
 
 #define PAGE		4096
 
-/* The process whose mappings are looked up in a table has so many. */
-#define TABLE_VMAS	200
-
 /* The paths of the libraries have PATH_SHORT to PATH_LONG bytes. */
 #define PATH_SHORT	30
 #define PATH_LONG	200

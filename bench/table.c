@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The part of "bench/bench library" that no kernel has a part in: measure a table of
+ * libprocmap, which is given the events of 1,000 processes. It runs in a guest whose
+ * clock counts instructions (scripts/vm -i), and prints a figure a line.
+ */
+#include <err.h>
+#include <procmap_table.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cost.h"
+
+#define PAGE		4096
+
+/* A table of so many processes, with TABLE_VMAS mappings each, of 20 programs. */
+#define TABLE_PIDS	1000
+#define TABLE_VMAS	200
+#define TABLE_PROGRAMS	20
+
+/* So many addresses are looked up. */
+#define NR_ADDRS	10000
+
+/* Four mappings in a row are of one file. */
+#define TABLE_FILES	(TABLE_VMAS / 4)
+
+/**
+ * struct table_bench - what is measured of a table
+ * @table: the table.
+ * @time: the time of the last event.
+ * @next: the number of the next event.
+ * @names: the names of the files of each program.
+ * @questions: what the table is asked for.
+ */
+struct table_bench {
+	struct procmap_table *table;
+	uint64_t time;
+	size_t next;
+	char names[TABLE_PROGRAMS][TABLE_FILES][48];
+	struct {
+		pid_t pid;
+		uint64_t addr;
+	} questions[NR_ADDRS];
+};
+
+static uint64_t table_addr(size_t vma)
+{
+	return 0x7f0000000000 + vma * 2 * PAGE;
+}
+
+/* Something is mapped; in the end, each process has TABLE_VMAS. */
+static void report_mmap(struct table_bench *bench)
+{
+	const size_t vma = bench->next % TABLE_VMAS;
+	const pid_t pid = bench->next / TABLE_VMAS % TABLE_PIDS + 1;
+	const unsigned int program = pid % TABLE_PROGRAMS;
+	const struct procmap_mmap event = {
+		.size = sizeof(event),
+		.addr = table_addr(vma),
+		.len = PAGE,
+		.pgoff = vma % 4 * PAGE,
+		.ino = program * TABLE_FILES + vma / 4 + 1,
+		.filename = bench->names[program][vma / 4],
+		.maj = 8,
+		.prot = PROT_READ | PROT_EXEC,
+	};
+
+	if (procmap_table_mmap(bench->table, pid, ++bench->time, &event))
+		errx(2, "procmap_table_mmap");
+	bench->next++;
+}
+
+static void report_mmaps(void *context)
+{
+	struct table_bench *const bench = context;
+	size_t i;
+
+	for (i = 0; i < TABLE_VMAS; i++)
+		report_mmap(bench);
+}
+
+/* Each process is asked for the next of its mappings, in an order that jumps. */
+static void prepare_table(struct table_bench *bench)
+{
+	size_t i, j;
+
+	for (i = 0; i < TABLE_PROGRAMS; i++)
+		for (j = 0; j < TABLE_FILES; j++)
+			snprintf(bench->names[i][j], sizeof(bench->names[i][j]),
+				 "/usr/lib/x86_64-linux-gnu/lib%zu.so.%zu", j, i);
+	for (i = 0; i < NR_ADDRS; i++) {
+		bench->questions[i].pid = i * 337 % TABLE_PIDS + 1;
+		bench->questions[i].addr = table_addr(i * 7 % TABLE_VMAS) + i % PAGE;
+	}
+}
+
+static const struct procmap_mapping *find_question(struct table_bench *bench, size_t i)
+{
+	const struct procmap_table_mapping *found;
+
+	if (procmap_table_find(bench->table, bench->questions[i].pid, bench->time,
+			       bench->questions[i].addr, &found))
+		errx(2, "a mapping is not in the table");
+	return found->mapping;
+}
+
+static void find_in_table(void *context)
+{
+	size_t i;
+
+	for (i = 0; i < NR_ADDRS; i++)
+		find_question(context, i);
+}
+
+static void check_table(struct table_bench *bench)
+{
+	const struct procmap_mapping *found;
+	size_t i, vma, program;
+
+	for (i = 0; i < NR_ADDRS; i++) {
+		vma = i * 7 % TABLE_VMAS;
+		program = bench->questions[i].pid % TABLE_PROGRAMS;
+		found = find_question(bench, i);
+		if (found->start != table_addr(vma) ||
+		    strcmp(found->name, bench->names[program][vma / 4]))
+			errx(2, "wrong result in a table");
+	}
+}
+
+int main(void)
+{
+	const struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = TABLE_VMAS,
+	};
+	static struct table_bench bench;
+	size_t i;
+
+	prepare_table(&bench);
+	if (procmap_table_new(&options, &bench.table))
+		errx(2, "procmap_table_new");
+	for (i = 0; i < TABLE_PIDS; i++)
+		report_mmaps(&bench);
+	check_table(&bench);
+	printf("table: bytes per process   %10.1f\n",
+	       (double)procmap_table_get_stats(bench.table)->bytes / TABLE_PIDS);
+	printf("table: find                %10.1f\n",
+	       cost_of_run(find_in_table, &bench) / NR_ADDRS);
+	printf("table: an mmap event       %10.1f\n",
+	       cost_of_run(report_mmaps, &bench) / TABLE_VMAS);
+	procmap_table_free(bench.table);
+	return 0;
+}
