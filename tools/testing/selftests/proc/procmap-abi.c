@@ -8,25 +8,43 @@
 
 #include "procmap-scan.h"
 
-#define ASSERT_FIELD(type, field, offset, bytes) \
-	static_assert(offsetof(struct type, field) == (offset) && \
-		      sizeof((*(struct type *)0).field) == (bytes), "")
+#define ASSERT_OFFSET(type, field, bytes) \
+	static_assert(offsetof(struct type, field) == (bytes), "")
 
-ASSERT_FIELD(procmap_query, size, 0, 8);
-ASSERT_FIELD(procmap_query, query_flags, 8, 8);
-ASSERT_FIELD(procmap_query, query_addr, 16, 8);
-ASSERT_FIELD(procmap_query, vma_start, 24, 8);
-ASSERT_FIELD(procmap_query, vma_end, 32, 8);
-ASSERT_FIELD(procmap_query, vma_flags, 40, 8);
-ASSERT_FIELD(procmap_query, vma_page_size, 48, 8);
-ASSERT_FIELD(procmap_query, vma_offset, 56, 8);
-ASSERT_FIELD(procmap_query, inode, 64, 8);
-ASSERT_FIELD(procmap_query, dev_major, 72, 4);
-ASSERT_FIELD(procmap_query, dev_minor, 76, 4);
-ASSERT_FIELD(procmap_query, vma_name_size, 80, 4);
-ASSERT_FIELD(procmap_query, build_id_size, 84, 4);
-ASSERT_FIELD(procmap_query, vma_name_addr, 88, 8);
-ASSERT_FIELD(procmap_query, build_id_addr, 96, 8);
+#define ASSERT_SIZE(type, field, bytes) \
+	static_assert(sizeof((*(struct type *)0).field) == (bytes), "")
+
+ASSERT_OFFSET(procmap_query, size, 0);
+ASSERT_OFFSET(procmap_query, query_flags, 8);
+ASSERT_OFFSET(procmap_query, query_addr, 16);
+ASSERT_OFFSET(procmap_query, vma_start, 24);
+ASSERT_OFFSET(procmap_query, vma_end, 32);
+ASSERT_OFFSET(procmap_query, vma_flags, 40);
+ASSERT_OFFSET(procmap_query, vma_page_size, 48);
+ASSERT_OFFSET(procmap_query, vma_offset, 56);
+ASSERT_OFFSET(procmap_query, inode, 64);
+ASSERT_OFFSET(procmap_query, dev_major, 72);
+ASSERT_OFFSET(procmap_query, dev_minor, 76);
+ASSERT_OFFSET(procmap_query, vma_name_size, 80);
+ASSERT_OFFSET(procmap_query, build_id_size, 84);
+ASSERT_OFFSET(procmap_query, vma_name_addr, 88);
+ASSERT_OFFSET(procmap_query, build_id_addr, 96);
+
+ASSERT_SIZE(procmap_query, size, 8);
+ASSERT_SIZE(procmap_query, query_flags, 8);
+ASSERT_SIZE(procmap_query, query_addr, 8);
+ASSERT_SIZE(procmap_query, vma_start, 8);
+ASSERT_SIZE(procmap_query, vma_end, 8);
+ASSERT_SIZE(procmap_query, vma_flags, 8);
+ASSERT_SIZE(procmap_query, vma_page_size, 8);
+ASSERT_SIZE(procmap_query, vma_offset, 8);
+ASSERT_SIZE(procmap_query, inode, 8);
+ASSERT_SIZE(procmap_query, dev_major, 4);
+ASSERT_SIZE(procmap_query, dev_minor, 4);
+ASSERT_SIZE(procmap_query, vma_name_size, 4);
+ASSERT_SIZE(procmap_query, build_id_size, 4);
+ASSERT_SIZE(procmap_query, vma_name_addr, 8);
+ASSERT_SIZE(procmap_query, build_id_addr, 8);
 static_assert(sizeof(struct procmap_query) == 104, "");
 
 static_assert(PROCMAP_QUERY == 0xc0686611, "");
@@ -38,36 +56,66 @@ static_assert(PROCMAP_QUERY_COVERING_OR_NEXT_VMA == 0x10, "");
 static_assert(PROCMAP_QUERY_FILE_BACKED_VMA == 0x20, "");
 
 #ifdef HAVE_PROCMAP_SCAN
-ASSERT_FIELD(procmap_scan_arg, size, 0, 8);
-ASSERT_FIELD(procmap_scan_arg, filter, 8, 8);
-ASSERT_FIELD(procmap_scan_arg, want, 16, 8);
-ASSERT_FIELD(procmap_scan_arg, start, 24, 8);
-ASSERT_FIELD(procmap_scan_arg, end, 32, 8);
-ASSERT_FIELD(procmap_scan_arg, known_generation, 40, 8);
-ASSERT_FIELD(procmap_scan_arg, walk_end, 48, 8);
-ASSERT_FIELD(procmap_scan_arg, generation, 56, 8);
-ASSERT_FIELD(procmap_scan_arg, vec, 64, 8);
-ASSERT_FIELD(procmap_scan_arg, data, 72, 8);
-ASSERT_FIELD(procmap_scan_arg, vec_len, 80, 4);
-ASSERT_FIELD(procmap_scan_arg, vma_size, 84, 4);
-ASSERT_FIELD(procmap_scan_arg, data_size, 88, 4);
-ASSERT_FIELD(procmap_scan_arg, data_used, 92, 4);
-ASSERT_FIELD(procmap_scan_arg, data_needed, 96, 4);
-ASSERT_FIELD(procmap_scan_arg, flags, 100, 4);
+ASSERT_OFFSET(procmap_scan_arg, size, 0);
+ASSERT_OFFSET(procmap_scan_arg, filter, 8);
+ASSERT_OFFSET(procmap_scan_arg, want, 16);
+ASSERT_OFFSET(procmap_scan_arg, start, 24);
+ASSERT_OFFSET(procmap_scan_arg, end, 32);
+ASSERT_OFFSET(procmap_scan_arg, known_generation, 40);
+ASSERT_OFFSET(procmap_scan_arg, walk_end, 48);
+ASSERT_OFFSET(procmap_scan_arg, generation, 56);
+ASSERT_OFFSET(procmap_scan_arg, vec, 64);
+ASSERT_OFFSET(procmap_scan_arg, data, 72);
+ASSERT_OFFSET(procmap_scan_arg, vec_len, 80);
+ASSERT_OFFSET(procmap_scan_arg, vma_size, 84);
+ASSERT_OFFSET(procmap_scan_arg, data_size, 88);
+ASSERT_OFFSET(procmap_scan_arg, data_used, 92);
+ASSERT_OFFSET(procmap_scan_arg, data_needed, 96);
+ASSERT_OFFSET(procmap_scan_arg, flags, 100);
+
+ASSERT_SIZE(procmap_scan_arg, size, 8);
+ASSERT_SIZE(procmap_scan_arg, filter, 8);
+ASSERT_SIZE(procmap_scan_arg, want, 8);
+ASSERT_SIZE(procmap_scan_arg, start, 8);
+ASSERT_SIZE(procmap_scan_arg, end, 8);
+ASSERT_SIZE(procmap_scan_arg, known_generation, 8);
+ASSERT_SIZE(procmap_scan_arg, walk_end, 8);
+ASSERT_SIZE(procmap_scan_arg, generation, 8);
+ASSERT_SIZE(procmap_scan_arg, vec, 8);
+ASSERT_SIZE(procmap_scan_arg, data, 8);
+ASSERT_SIZE(procmap_scan_arg, vec_len, 4);
+ASSERT_SIZE(procmap_scan_arg, vma_size, 4);
+ASSERT_SIZE(procmap_scan_arg, data_size, 4);
+ASSERT_SIZE(procmap_scan_arg, data_used, 4);
+ASSERT_SIZE(procmap_scan_arg, data_needed, 4);
+ASSERT_SIZE(procmap_scan_arg, flags, 4);
 static_assert(sizeof(struct procmap_scan_arg) == 104, "");
 
-ASSERT_FIELD(procmap_vma, start, 0, 8);
-ASSERT_FIELD(procmap_vma, end, 8, 8);
-ASSERT_FIELD(procmap_vma, flags, 16, 8);
-ASSERT_FIELD(procmap_vma, page_size, 24, 8);
-ASSERT_FIELD(procmap_vma, offset, 32, 8);
-ASSERT_FIELD(procmap_vma, inode, 40, 8);
-ASSERT_FIELD(procmap_vma, dev_major, 48, 4);
-ASSERT_FIELD(procmap_vma, dev_minor, 52, 4);
-ASSERT_FIELD(procmap_vma, name_offset, 56, 4);
-ASSERT_FIELD(procmap_vma, name_size, 60, 4);
-ASSERT_FIELD(procmap_vma, build_id_offset, 64, 4);
-ASSERT_FIELD(procmap_vma, build_id_size, 68, 4);
+ASSERT_OFFSET(procmap_vma, start, 0);
+ASSERT_OFFSET(procmap_vma, end, 8);
+ASSERT_OFFSET(procmap_vma, flags, 16);
+ASSERT_OFFSET(procmap_vma, page_size, 24);
+ASSERT_OFFSET(procmap_vma, offset, 32);
+ASSERT_OFFSET(procmap_vma, inode, 40);
+ASSERT_OFFSET(procmap_vma, dev_major, 48);
+ASSERT_OFFSET(procmap_vma, dev_minor, 52);
+ASSERT_OFFSET(procmap_vma, name_offset, 56);
+ASSERT_OFFSET(procmap_vma, name_size, 60);
+ASSERT_OFFSET(procmap_vma, build_id_offset, 64);
+ASSERT_OFFSET(procmap_vma, build_id_size, 68);
+
+ASSERT_SIZE(procmap_vma, start, 8);
+ASSERT_SIZE(procmap_vma, end, 8);
+ASSERT_SIZE(procmap_vma, flags, 8);
+ASSERT_SIZE(procmap_vma, page_size, 8);
+ASSERT_SIZE(procmap_vma, offset, 8);
+ASSERT_SIZE(procmap_vma, inode, 8);
+ASSERT_SIZE(procmap_vma, dev_major, 4);
+ASSERT_SIZE(procmap_vma, dev_minor, 4);
+ASSERT_SIZE(procmap_vma, name_offset, 4);
+ASSERT_SIZE(procmap_vma, name_size, 4);
+ASSERT_SIZE(procmap_vma, build_id_offset, 4);
+ASSERT_SIZE(procmap_vma, build_id_size, 4);
 static_assert(sizeof(struct procmap_vma) == 72, "");
 
 /* The array is, in 32 bits, too. */
