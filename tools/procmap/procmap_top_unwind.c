@@ -341,6 +341,7 @@ static int open_mapped(const struct unwinder *unwinder, struct binary *binary,
 		       const struct procmap_mapping *mapping)
 {
 	const struct procmap_mapping *now;
+	struct procmap_file *file;
 	struct procmap *procmap;
 	int fd = -1;
 
@@ -352,7 +353,10 @@ static int open_mapped(const struct unwinder *unwinder, struct binary *binary,
 			memcpy(binary->build_id, now->build_id, now->build_id_size);
 			binary->build_id_size = now->build_id_size;
 		}
-		fd = procmap_open_file(procmap, now);
+		if (!procmap_open_file(procmap, now, NULL, &file)) {
+			fd = dup(procmap_file_fd(file));
+			procmap_close_file(file);
+		}
 		if (fd >= 0 && !was_there(fd, binary->inode, unwinder->event->time,
 					  false)) {
 			close(fd);

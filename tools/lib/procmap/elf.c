@@ -6,6 +6,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -209,50 +210,67 @@ int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 	return len;
 }
 
-/*
- * What follows a segment in its last page is its .bss in memory, but may be the next
- * segment in the file: that one has precedence.
- */
-static int address_of(int fd, uint64_t offset, uint64_t *address)
+static int add_segment(struct segments *segments, const Elf64_Phdr *phdr)
+{
+	struct segment *all;
+
+	all = realloc(segments->all, (segments->nr + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	segments->all = all;
+	all[segments->nr++] = (struct segment) {
+		.offset = phdr->p_offset,
+		.file_size = phdr->p_filesz,
+		.memory_size = phdr->p_memsz,
+		.address = phdr->p_vaddr,
+	};
+	return 0;
+}
+
+int read_segments(int fd, struct segments *segments)
 {
 	struct elf_reader reader = { .fd = fd, .pages_left = PAGES_MAX };
-	int err = -ENOENT;
+	int err = 0;
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
 
+	*segments = (struct segments) { .nr = 0 };
 	if (!read_ehdr(&reader, &ehdr))
 		return -ENOEXEC;
-	for (i = 0; i < ehdr.e_phnum; i++) {
-		uint64_t at;
-
+	for (i = 0; i < ehdr.e_phnum && !err; i++) {
 		if (!read_phdr(&reader, &ehdr, i, &phdr))
-			return -ENOEXEC;
-		if (phdr.p_type != PT_LOAD || offset < phdr.p_offset)
-			continue;
-		at = offset - phdr.p_offset;
-		if (at >= phdr.p_filesz && (at >= phdr.p_memsz || !err))
-			continue;
-		*address = phdr.p_vaddr + at;
-		err = 0;
-		if (at < phdr.p_filesz)
-			break;
+			err = -ENOEXEC;
+		else if (phdr.p_type == PT_LOAD)
+			err = add_segment(segments, &phdr);
 	}
+	if (!err)
+		return 0;
+	free(segments->all);
+	*segments = (struct segments) { .nr = 0 };
 	return err;
 }
 
-int procmap_elf_address(struct procmap *procmap,
-			const struct procmap_mapping *mapping, uint64_t offset,
-			uint64_t *address)
+/*
+ * What follows a segment in its last page is its .bss in memory, but may be the next
+ * segment in the file: that one has precedence.
+ */
+int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)
 {
-	int fd, err;
+	int err = -ENOENT;
+	size_t i;
 
-	if (!procmap || !mapping || !address)
-		return -EINVAL;
-	fd = procmap_open_file(procmap, mapping);
-	if (fd < 0)
-		return fd;
-	err = address_of(fd, offset, address);
-	close(fd);
+	for (i = 0; i < segments->nr; i++) {
+		const struct segment *const segment = &segments->all[i];
+		const uint64_t at = offset - segment->offset;
+
+		if (offset < segment->offset ||
+		    (at >= segment->file_size && (at >= segment->memory_size || !err)))
+			continue;
+		*address = segment->address + at;
+		err = 0;
+		if (at < segment->file_size)
+			break;
+	}
 	return err;
 }

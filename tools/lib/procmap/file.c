@@ -29,8 +29,8 @@ static int check_seen_as(const struct procmap *procmap, int fd,
 {
 	const struct procmap_options options = {
 		.size = sizeof(options),
-		.method = procmap->method == PROCMAP_BY_TEXT ? PROCMAP_BY_TEXT :
-							       PROCMAP_ANY_METHOD,
+		.method = procmap && procmap->method == PROCMAP_BY_TEXT ?
+			  PROCMAP_BY_TEXT : PROCMAP_ANY_METHOD,
 	};
 	const struct procmap_mapping *mapped;
 	struct procmap *self;
@@ -59,12 +59,37 @@ static bool is_stat_of(const struct stat *stat,
 	       minor(stat->st_dev) == mapping->dev_minor;
 }
 
+/* As in the kernel, files of procfs and sysfs have no build ID. */
+static int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == PROC_SUPER_MAGIC ||
+	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
+}
+
+/* An event may have reported the build ID instead of the inode. */
+static bool has_only_build_id(const struct procmap_mapping *mapping)
+{
+	return !has_file(mapping) && mapping->build_id_size > 0;
+}
+
+static bool is_build_id_of(int fd, const struct procmap_mapping *mapping)
+{
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+
+	return build_id_of(fd, id) == mapping->build_id_size &&
+	       !memcmp(id, mapping->build_id, mapping->build_id_size);
+}
+
 /* Returns 0, or -ESTALE if it is another file. */
 static int check_file_of(const struct procmap *procmap, int fd,
 			 const struct procmap_mapping *mapping)
 {
 	struct stat stat;
 
+	if (has_only_build_id(mapping))
+		return is_build_id_of(fd, mapping) ? 0 : -ESTALE;
 	if (fstat(fd, &stat))
 		return -errno;
 	return is_stat_of(&stat, mapping) ? 0 : check_seen_as(procmap, fd, mapping);
@@ -80,12 +105,15 @@ static int open_regular(int path_fd)
 	return S_ISREG(stat.st_mode) ? reopen(path_fd) : -ENODEV;
 }
 
-/* Open a regular file. @path is relative to the process's directory in /proc. */
+/*
+ * Open a regular file. @path is relative to the process's directory in /proc; without a
+ * process, it is absolute.
+ */
 static int open_below(const struct procmap *procmap, const char *path)
 {
 	int path_fd, fd;
 
-	path_fd = openat(procmap->dir, path, ONLY_PATH);
+	path_fd = openat(procmap ? procmap->dir : -1, path, ONLY_PATH);
 	if (path_fd < 0)
 		return -errno;
 	fd = open_regular(path_fd);
@@ -214,19 +242,121 @@ static int open_mapped(struct procmap *procmap,
 	return fd;
 }
 
-int procmap_open_file(struct procmap *procmap,
-		      const struct procmap_mapping *mapping)
+/*
+ * Open the file by the process, or else by its name below @root, where it need not be in
+ * the same place: it is compared with the mapping. The error is that by the process.
+ */
+static int open_anywhere(struct procmap *procmap, const struct procmap_mapping *mapping,
+			 const char *root)
 {
-	return procmap && mapping ? open_mapped(procmap, mapping, false) : -EINVAL;
+	int fd = -ENODEV, elsewhere;
+
+	if ((procmap && procmap->dir < 0) ||
+	    (!has_file(mapping) && !has_only_build_id(mapping)))
+		return -ENODEV;
+	if (procmap) {
+		fd = open_map_file(procmap, mapping, false);
+		if (fd < 0 && fd != -ENODEV)
+			fd = open_by_name(procmap, mapping);
+		if (fd >= 0 || fd == -ENODEV)
+			return fd;
+	}
+	if (!mapping->name || *mapping->name != '/')
+		return fd;
+	elsewhere = open_below_root(procmap, root, mapping);
+	return elsewhere >= 0 || !procmap ? elsewhere : fd;
 }
 
-/* As in the kernel, files of procfs and sysfs have no build ID. */
-static bool may_have_build_id(int fd)
-{
-	struct statfs fs;
+/**
+ * struct procmap_file - see procmap.h
+ * @fd: the file. Owned.
+ * @has_segments: @segments and @err have been set.
+ * @err: what reading the segments returned.
+ * @segments: the segments.
+ * @build_id_size: size of @build_id in bytes; -1 if it has not been read.
+ * @build_id: the build ID.
+ */
+struct procmap_file {
+	int fd;
+	bool has_segments;
+	int err;
+	struct segments segments;
+	int build_id_size;
+	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+};
 
-	return !fstatfs(fd, &fs) && fs.f_type != PROC_SUPER_MAGIC &&
-	       fs.f_type != SYSFS_MAGIC;
+/* The file keeps @fd, also if this fails. */
+static int new_file(int fd, struct procmap_file **file)
+{
+	struct procmap_file *const new = calloc(1, sizeof(*new));
+
+	if (!new) {
+		close(fd);
+		return -ENOMEM;
+	}
+	new->fd = fd;
+	new->build_id_size = -1;
+	*file = new;
+	return 0;
+}
+
+int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *mapping,
+		      const struct procmap_file_options *given,
+		      struct procmap_file **file)
+{
+	struct procmap_file_options options;
+	int fd;
+
+	if (!mapping || !file || take_struct(&options, sizeof(options), given))
+		return -EINVAL;
+	fd = open_anywhere(procmap, mapping, options.root ? options.root : "");
+	return fd < 0 ? fd : new_file(fd, file);
+}
+
+int procmap_open_file_fd(int fd, struct procmap_file **file)
+{
+	int own;
+
+	if (!file)
+		return -EINVAL;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return own < 0 ? -errno : new_file(own, file);
+}
+
+int procmap_file_fd(const struct procmap_file *file)
+{
+	return file ? file->fd : -EINVAL;
+}
+
+int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address)
+{
+	if (!file || !address)
+		return -EINVAL;
+	if (!file->has_segments) {
+		file->err = read_segments(file->fd, &file->segments);
+		file->has_segments = file->err != -ENOMEM;
+	}
+	return file->err ? file->err : address_in(&file->segments, offset, address);
+}
+
+int procmap_file_build_id(struct procmap_file *file,
+			  uint8_t build_id[PROCMAP_BUILD_ID_MAX])
+{
+	if (!file || !build_id)
+		return -EINVAL;
+	if (file->build_id_size < 0)
+		file->build_id_size = build_id_of(file->fd, file->build_id);
+	memcpy(build_id, file->build_id, file->build_id_size);
+	return file->build_id_size;
+}
+
+void procmap_close_file(struct procmap_file *file)
+{
+	if (!file)
+		return;
+	close(file->fd);
+	free(file->segments.all);
+	free(file);
 }
 
 /* @is_new: see open_map_file(). */
@@ -241,9 +371,7 @@ static void read_build_id_of_file(struct procmap *procmap,
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {
-		if (may_have_build_id(fd))
-			mapping->build_id_size =
-				read_build_id(fd, 0, mapping->build_id);
+		mapping->build_id_size = build_id_of(fd, mapping->build_id);
 		close(fd);
 	}
 }

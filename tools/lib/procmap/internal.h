@@ -435,4 +435,26 @@ hidden bool is_deleted(struct procmap *procmap,
 hidden int read_build_id(int fd, uint64_t begin,
 			 uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
+/**
+ * struct segments - the segments of an ELF file that are loaded
+ * @nr: number of segments.
+ * @all: the segments, in the order of the file. Owned.
+ */
+struct segments {
+	size_t nr;
+	struct segment {
+		uint64_t offset;
+		uint64_t file_size;
+		uint64_t memory_size;
+		uint64_t address;
+	} *all;
+};
+
+/* Returns 0, -ENOEXEC or -ENOMEM. */
+hidden int read_segments(int fd, struct segments *segments);
+
+/* The address of an offset in the file. Returns 0 or -ENOENT. */
+hidden int address_in(const struct segments *segments, uint64_t offset,
+		      uint64_t *address);
+
 #endif /* PROCMAP_INTERNAL_H */

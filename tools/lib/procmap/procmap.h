@@ -94,8 +94,8 @@ enum procmap_flags {
  * struct procmap_mapping - a mapping
  *
  * Functions hand it out by pointer. It belongs to the handle, and is valid until
- * the next call with that handle, other than procmap_open_file(),
- * procmap_elf_address() and procmap_get_method().
+ * the next call with that handle, other than procmap_open_file() and
+ * procmap_get_method().
  *
  * @start: first address.
  * @end: first address past the mapping.
@@ -366,42 +366,89 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
  */
 void procmap_free_resolved(const struct procmap_resolved *resolved);
 
+/** struct procmap_file - an opened file, for its ELF addresses and its build ID */
+struct procmap_file;
+
 /**
- * procmap_open_file() - open the mapped file
- * @procmap: the handle that returned @mapping.
- * @mapping: a mapping; only the fields from @start to @dev_minor are used.
+ * struct procmap_file_options - where to look for a file
  *
- * Callers with CAP_CHECKPOINT_RESTORE get the file from /proc/<pid>/map_files,
- * even if it has been deleted. For others, the file is opened by its name in
- * the root directory of the process, and compared with the mapping. Only
- * regular files are opened.
+ * This is the caller's, as struct procmap_options is.
  *
- * Return: a file descriptor, opened for reading with close-on-exec and O_NONBLOCK; or
- * * -EINVAL: a pointer is NULL.
+ * @size: sizeof(struct procmap_file_options).
+ * @root: the directory below which the name of the mapping is looked up when the process
+ *	does not help: it has exited, or may not be inspected. NULL for the caller's root.
+ */
+struct procmap_file_options {
+	size_t size;
+	const char *root;
+};
+
+/**
+ * procmap_open_file() - open the file of a mapping
+ * @procmap: a handle on the process; or NULL, as for a process that has exited.
+ * @mapping: a mapping of that handle, of a snapshot or of a table. The fields from
+ *	@start to @dev_minor are used, and the build ID of one that has no inode.
+ * @options: see there; NULL for the defaults.
+ * @file: set to the file. Free it with procmap_close_file(). It does not need the handle.
+ *
+ * Return: 0, or
+ * * -EINVAL: a pointer is NULL, or an option is unknown.
  * * -ENODEV: the mapping has no regular file, or the handle is on a saved text.
  * * -EWOULDBLOCK: a process has a lease on the file for writing, see fcntl(2).
  * * -ESTALE: another file is at the path.
- * * another error of open(2).
+ * * -ENOMEM, or another error of open(2).
  */
-int procmap_open_file(struct procmap *procmap,
-		      const struct procmap_mapping *mapping);
+int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *mapping,
+		      const struct procmap_file_options *options,
+		      struct procmap_file **file);
 
 /**
- * procmap_elf_address() - the address in an ELF file, as its symbols have it
- * @procmap: the handle that returned @mapping.
- * @mapping: a mapping of the file; as in procmap_open_file().
+ * procmap_open_file_fd() - use a file that is already open
+ * @fd: the file, opened for reading. It is duplicated.
+ * @file: set to the file, as in procmap_open_file().
+ *
+ * Return: 0, -EINVAL, -EBADF, -EMFILE or -ENOMEM.
+ */
+int procmap_open_file_fd(int fd, struct procmap_file **file);
+
+/**
+ * procmap_file_fd() - the descriptor of a file
+ * @file: the file, which keeps it.
+ *
+ * Return: the descriptor, opened for reading with close-on-exec; -EINVAL for NULL.
+ */
+int procmap_file_fd(const struct procmap_file *file);
+
+/**
+ * procmap_file_address() - the address in an ELF file, as its symbols have it
+ * @file: the file.
  * @offset: an offset in the file, in bytes.
- * @address: set to the virtual address by the program headers of the file: what
- *	addr2line(1) and llvm-symbolizer(1) take.
+ * @address: set to the virtual address by the program headers of the file.
+ *
+ * The first call reads the program headers, and later ones make no system call.
  *
  * Return: 0, or
  * * -ENOENT: no segment that is loaded has this offset.
  * * -ENOEXEC: the file is not an ELF file of this machine's byte order.
- * * an error of procmap_open_file().
+ * * -EINVAL or -ENOMEM.
  */
-int procmap_elf_address(struct procmap *procmap,
-			const struct procmap_mapping *mapping, uint64_t offset,
-			uint64_t *address);
+int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address);
+
+/**
+ * procmap_file_build_id() - the build ID of a file
+ * @file: the file, which is read by the first call.
+ * @build_id: set to the build ID.
+ *
+ * Return: its size in bytes, 0 if there is none, or -EINVAL.
+ */
+int procmap_file_build_id(struct procmap_file *file,
+			  uint8_t build_id[PROCMAP_BUILD_ID_MAX]);
+
+/**
+ * procmap_close_file() - close a file, and free all that belongs to it
+ * @file: the file, or NULL.
+ */
+void procmap_close_file(struct procmap_file *file);
 
 /** struct procmap_snapshot - all mappings of a process at one time */
 struct procmap_snapshot;

@@ -274,23 +274,6 @@ public:
 		return resolved(result);
 	}
 
-	/* Returns a file descriptor, which the caller closes. */
-	int open_file(const procmap_mapping &mapping)
-	{
-		return check(procmap_open_file(get(), &mapping),
-			     "procmap_open_file");
-	}
-
-	/* The address in the ELF file at a file offset, as its symbols have it. */
-	std::uint64_t elf_address(const procmap_mapping &mapping, std::uint64_t offset)
-	{
-		std::uint64_t address;
-
-		check(procmap_elf_address(get(), &mapping, offset, &address),
-		      "procmap_elf_address");
-		return address;
-	}
-
 private:
 	struct close {
 		void operator()(::procmap *procmap) const
@@ -300,6 +283,74 @@ private:
 	};
 
 	std::unique_ptr<::procmap, close> procmap_;
+};
+
+/* An opened file, for ELF addresses and its build ID: see procmap_open_file(3). */
+class file {
+public:
+	/* Of a mapping of the handle, or of a snapshot or table of its process. */
+	file(handle &handle, const procmap_mapping &mapping)
+	{
+		open(handle.get(), mapping, nullptr);
+	}
+
+	/* Without a process, by the name below @root. */
+	explicit file(const procmap_mapping &mapping, const char *root = nullptr)
+	{
+		open(nullptr, mapping, root);
+	}
+
+	/* @fd is duplicated. */
+	explicit file(int fd)
+	{
+		procmap_file *opened;
+
+		check(procmap_open_file_fd(fd, &opened), "procmap_open_file_fd");
+		file_.reset(opened);
+	}
+
+	procmap_file *get() const { return file_.get(); }
+
+	int fd() const { return check(procmap_file_fd(get()), "procmap_file_fd"); }
+
+	/* The address at a file offset, as the symbols of an ELF file have it. */
+	std::uint64_t address(std::uint64_t offset)
+	{
+		std::uint64_t address;
+
+		check(procmap_file_address(get(), offset, &address),
+		      "procmap_file_address");
+		return address;
+	}
+
+	/* It is empty if there is none. */
+	std::vector<std::uint8_t> build_id()
+	{
+		std::vector<std::uint8_t> id(PROCMAP_BUILD_ID_MAX);
+
+		id.resize(check(procmap_file_build_id(get(), id.data()),
+				"procmap_file_build_id"));
+		return id;
+	}
+
+private:
+	void open(::procmap *procmap, const procmap_mapping &mapping, const char *root)
+	{
+		procmap_file_options options = {};
+		procmap_file *opened;
+
+		options.size = sizeof(options);
+		options.root = root;
+		check(procmap_open_file(procmap, &mapping, &options, &opened),
+		      "procmap_open_file");
+		file_.reset(opened);
+	}
+
+	struct close {
+		void operator()(procmap_file *file) const { procmap_close_file(file); }
+	};
+
+	std::unique_ptr<procmap_file, close> file_;
 };
 
 /*

@@ -54,10 +54,11 @@ static void print_backtrace()
 			continue;
 		const auto &mapping = *resolved->mappings[i];
 		const auto offset = libprocmap::offset_of(mapping, addrs[i]);
+		libprocmap::file file(own, mapping);
 
 		std::snprintf(address, sizeof(address), "%#llx",
 			      static_cast<unsigned long long>(
-				own.elf_address(mapping, offset)));
+				file.address(offset)));
 		std::printf("%s %s\n", mapping.name, address);
 		std::fflush(stdout);
 		print_symbol(mapping.name, address);

@@ -25,7 +25,8 @@ def describe(maps, location):
         return f"{location.address:#x}"
     name = location.mapping.name
     try:
-        address = maps.elf_address(location.mapping, location.offset)
+        with maps.open_file(location.mapping) as file:
+            address = file.address(location.offset)
     except OSError as error:
         return f"{name} offset {location.offset:#x}: {error.strerror}"
     line = f"{name} {address:#x}"

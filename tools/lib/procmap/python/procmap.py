@@ -19,7 +19,7 @@ import operator
 import os
 from typing import NamedTuple, Optional
 
-__all__ = ["Flag", "Location", "Mapping", "Method", "Procmap", "Snapshot", "version"]
+__all__ = ["File", "Flag", "Location", "Mapping", "Method", "Procmap", "Snapshot", "version"]
 
 
 class Method(enum.IntEnum):
@@ -108,6 +108,10 @@ class _Options(ctypes.Structure):
         ("method", ctypes.c_int),
         ("proc", ctypes.c_char_p),
     ]
+
+
+class _FileOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("root", ctypes.c_char_p)]
 
 
 class _Resolved(ctypes.Structure):
@@ -223,10 +227,20 @@ _resolve = _declare(
     ctypes.POINTER(_ResolvedPointer),
 )
 _free_resolved = _declare("procmap_free_resolved", _ResolvedPointer, restype=None)
-_open_file = _declare("procmap_open_file", _pointer, _MappingPointer)
-_elf_address = _declare(
-    "procmap_elf_address", _pointer, _MappingPointer, _u64, _to_u64
+_open_file = _declare(
+    "procmap_open_file",
+    _pointer,
+    _MappingPointer,
+    ctypes.POINTER(_FileOptions),
+    _to_pointer,
 )
+_open_file_fd = _declare("procmap_open_file_fd", _int, _to_pointer)
+_file_fd = _declare("procmap_file_fd", _pointer)
+_file_address = _declare("procmap_file_address", _pointer, _u64, _to_u64)
+_file_build_id = _declare(
+    "procmap_file_build_id", _pointer, ctypes.POINTER(ctypes.c_uint8)
+)
+_close_file = _declare("procmap_close_file", _pointer, restype=None)
 _snapshot_take = _declare("procmap_snapshot_take", _pointer, _flags, _to_pointer)
 _snapshot_refresh = _declare("procmap_snapshot_refresh", _pointer, _pointer)
 _snapshot_is_consistent = _declare("procmap_snapshot_is_consistent", _pointer)
@@ -267,9 +281,15 @@ def _copy(pointer):
 
 
 def _reference(mapping):
-    """A mapping for the library, which uses its fields from start to dev_minor."""
+    """A mapping for the library: its fields from start to dev_minor, and build ID."""
     name = _without_nul(mapping.name)
-    reference = _Mapping(name=name, name_len=len(name))
+    build_id = mapping.build_id or b""
+    reference = _Mapping(
+        name=name,
+        name_len=len(name),
+        build_id_size=len(build_id),
+        build_id=tuple(build_id),
+    )
     for field, integer in _Mapping._fields_[:10]:
         if not field.startswith("name"):
             value = _in_range(getattr(mapping, field), *_RANGES[integer])
@@ -416,20 +436,56 @@ class Procmap(_Owner):
             _free_resolved(resolved)
 
     def open_file(self, mapping):
-        """Open the mapped file, for reading in binary mode."""
-        return open(_open_file(self._pointer, _reference(mapping)), "rb")
-
-    def elf_address(self, mapping, offset):
-        """The address in the ELF file at a file offset, as its symbols have it."""
-        address = ctypes.c_uint64()
-        _elf_address(
-            self._pointer, _reference(mapping), offset, ctypes.byref(address)
-        )
-        return address.value
+        """Open the file of a mapping: see File."""
+        return File(mapping, self)
 
     def snapshot(self, flags=0):
         """Keep all mappings that pass the filters."""
         return Snapshot(self, flags)
+
+
+class File(_Owner):
+    """An opened file, for its ELF addresses and its build ID.
+
+    It is that of a mapping: of a handle, or of a snapshot of its process. Without a
+    handle, as when the process has exited, it is opened by its name below root. Or it
+    is that of a descriptor, which is duplicated. See procmap_open_file(3).
+    """
+
+    _free = staticmethod(_close_file)
+
+    def __init__(self, file, maps=None, root=None):
+        pointer = ctypes.c_void_p()
+        if isinstance(file, Mapping):
+            options = _FileOptions(
+                size=ctypes.sizeof(_FileOptions),
+                root=None if root is None else _without_nul(root),
+            )
+            _open_file(
+                maps and maps._pointer,
+                _reference(file),
+                options,
+                ctypes.byref(pointer),
+            )
+        else:
+            _open_file_fd(file, ctypes.byref(pointer))
+        self._owned = pointer
+
+    def fileno(self):
+        """The descriptor, which is closed with the file."""
+        return _file_fd(self._pointer)
+
+    def address(self, offset):
+        """The address in the ELF file at a file offset, as its symbols have it."""
+        address = ctypes.c_uint64()
+        _file_address(self._pointer, offset, ctypes.byref(address))
+        return address.value
+
+    @property
+    def build_id(self):
+        """The build ID, or None."""
+        build_id = (ctypes.c_uint8 * 20)()
+        return bytes(build_id[: _file_build_id(self._pointer, build_id)]) or None
 
 
 class Snapshot(_Owner, collections.abc.Sequence):

@@ -229,15 +229,15 @@ static bool has_opened_it(const struct comparison *comparison, Dwfl_Module *modu
 			  const struct procmap_mapping *mapping)
 {
 	struct stat opened, mapped;
+	struct procmap_file *file;
 	const char *path;
-	int fd, err;
+	int err;
 
 	dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &path, NULL);
-	fd = procmap_open_file(comparison->procmap, mapping);
-	if (fd < 0)
+	if (procmap_open_file(comparison->procmap, mapping, NULL, &file))
 		return false;
-	err = fstat(fd, &mapped);
-	close(fd);
+	err = fstat(procmap_file_fd(file), &mapped);
+	procmap_close_file(file);
 	return !err && path && !stat(path, &opened) &&
 	       opened.st_dev == mapped.st_dev && opened.st_ino == mapped.st_ino;
 }
@@ -273,11 +273,15 @@ static uint64_t in_segment(Elf *elf, uint64_t bias, const struct maps_line *line
 static void compare_bias(struct comparison *comparison, uint64_t bias, uint64_t addr,
 			 const struct procmap_mapping *mapping)
 {
+	struct procmap_file *file = NULL;
 	uint64_t address;
 	int err;
 
-	err = procmap_elf_address(comparison->procmap, mapping,
-				  mapping->offset + (addr - mapping->start), &address);
+	err = procmap_open_file(comparison->procmap, mapping, NULL, &file);
+	if (!err)
+		err = procmap_file_address(file, mapping->offset +
+					   (addr - mapping->start), &address);
+	procmap_close_file(file);
 	if (err)
 		differ(comparison, "%#llx in %s has no address: %s",
 		       (unsigned long long)addr, mapping->name, strerror(-err));

@@ -397,13 +397,13 @@ TEST_F(files, that_are_not_mapped_any_more)
 	close(fd);
 	snprintf(path, sizeof(path), "%s/one", self->dir);
 	ASSERT_EQ(0, stat(path, &one));
-	fd = procmap_open_file(self->procmap, &old);
+	fd = open_file(self->procmap, &old);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, fstat(fd, &opened));
 	EXPECT_EQ(one.st_ino, opened.st_ino);
 	close(fd);
 	ASSERT_EQ(0, unlink(path));
-	EXPECT_EQ(-ENOENT, procmap_open_file(self->procmap, &old));
+	EXPECT_EQ(-ENOENT, open_file(self->procmap, &old));
 }
 
 static int wait_in_chroot(int control, void *dir)
@@ -813,7 +813,7 @@ static bool is_as_linked(struct procmap *procmap, const char *at, uintptr_t base
 
 	if (procmap_find(procmap, (uintptr_t)at, PROCMAP_FILE_BACKED, &found))
 		return false;
-	return !procmap_elf_address(procmap, found,
+	return !elf_address(procmap, found,
 				    (uintptr_t)at - found->start + found->offset,
 				    &address) &&
 	       address == (uintptr_t)at - base;
@@ -923,13 +923,11 @@ TEST_F(files, address_by_the_segments)
 	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
 		address = 0;
 		EXPECT_EQ(expected[i].address ? 0 : -ENOENT,
-			  procmap_elf_address(self->procmap, found,
+			  elf_address(self->procmap, found,
 					      expected[i].offset, &address));
 		EXPECT_EQ(expected[i].address, address);
 	}
-	EXPECT_EQ(-EINVAL, procmap_elf_address(NULL, found, 0, &address));
-	EXPECT_EQ(-EINVAL, procmap_elf_address(self->procmap, NULL, 0, &address));
-	EXPECT_EQ(-EINVAL, procmap_elf_address(self->procmap, found, 0, NULL));
+	EXPECT_EQ(-EINVAL, elf_address(self->procmap, found, 0, NULL));
 }
 
 TEST_F(files, without_addresses)
@@ -944,20 +942,20 @@ TEST_F(files, without_addresses)
 	map = map_loads(self->dir, ET_REL);
 	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
 	before = count_fds();
-	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 						&address));
 	snprintf(path, sizeof(path), "%s/loads", self->dir);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_EQ(4, pwrite(fd, "\n#! ", 4, 0));
-	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 						&address));
 	/* It ends before its program headers do. */
 	ASSERT_EQ(4, pwrite(fd, "\177ELF", 4, 0));
 	ASSERT_EQ(0, ftruncate(fd, sizeof(struct loads) - 1));
-	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 						&address));
 	ASSERT_EQ(0, ftruncate(fd, 0));
-	EXPECT_EQ(-ENOEXEC, procmap_elf_address(self->procmap, found, 0x1000,
+	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 						&address));
 	close(fd);
 	EXPECT_EQ(before, count_fds());
@@ -965,8 +963,104 @@ TEST_F(files, without_addresses)
 	/* It has no segment that is loaded. */
 	map = map_file(self->dir, "plain", NULL);
 	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
-	EXPECT_EQ(-ENOENT, procmap_elf_address(self->procmap, found, 0, &address));
+	EXPECT_EQ(-ENOENT, elf_address(self->procmap, found, 0, &address));
 
 	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)&map, 0, &found));
-	EXPECT_EQ(-ENODEV, procmap_elf_address(self->procmap, found, 0, &address));
+	EXPECT_EQ(-ENODEV, elf_address(self->procmap, found, 0, &address));
+}
+
+TEST_F(files, opened_file_is_read_once)
+{
+	void *const map = map_loads(self->dir, ET_DYN);
+	const struct procmap_mapping *found;
+	struct procmap_file *file, *of_fd;
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	uint64_t address;
+	unsigned int preads;
+
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	ASSERT_EQ(0, procmap_open_file(self->procmap, found, NULL, &file));
+	ASSERT_EQ(0, procmap_open_file_fd(procmap_file_fd(file), &of_fd));
+	EXPECT_NE(procmap_file_fd(file), procmap_file_fd(of_fd));
+	procmap_close_file(file);
+	procmap_close(self->procmap);
+	self->procmap = NULL;
+
+	EXPECT_EQ(0, procmap_file_address(of_fd, 0x1c00, &address));
+	EXPECT_EQ(0x502c00, address);
+	EXPECT_EQ(0, procmap_file_build_id(of_fd, id));
+	preads = calls.preads;
+	EXPECT_EQ(0, procmap_file_address(of_fd, 0x1000, &address));
+	EXPECT_EQ(0x401000, address);
+	EXPECT_EQ(0, procmap_file_build_id(of_fd, id));
+	EXPECT_EQ(preads, calls.preads);
+	procmap_close_file(of_fd);
+
+	EXPECT_EQ(-EBADF, procmap_open_file_fd(-1, &file));
+	EXPECT_EQ(-EINVAL, procmap_open_file_fd(0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_file_fd(NULL));
+	EXPECT_EQ(-EINVAL, procmap_file_address(NULL, 0, &address));
+	EXPECT_EQ(-EINVAL, procmap_file_build_id(NULL, id));
+	procmap_close_file(NULL);
+}
+
+/* The build ID of the file of a mapping, without its process; or an error. */
+static int id_size_of(const struct procmap_mapping *mapping, const char *root)
+{
+	const struct procmap_file_options options = {
+		.size = sizeof(options), .root = root,
+	};
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	struct procmap_file *file;
+	int size;
+
+	size = procmap_open_file(NULL, mapping, &options, &file);
+	if (size)
+		return size;
+	size = procmap_file_build_id(file, id);
+	procmap_close_file(file);
+	return size == sizeof(id) && memcmp(id, test_id, size) ? -EIO : size;
+}
+
+/* What a snapshot or a table has is looked up by its path, and compared. */
+TEST_F(files, without_a_process)
+{
+	void *const map = map_file(self->dir, "one", NULL);
+	const struct procmap_file_options none = { .size = 0 };
+	const struct procmap_mapping *found;
+	struct procmap_mapping by_id = { .name = NULL };
+	struct procmap_snapshot *snapshot;
+	char path[64], below[64];
+	struct procmap_file *file;
+
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	procmap_close(self->procmap);
+	self->procmap = NULL;
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
+	ASSERT_TRUE(!!found);
+	EXPECT_EQ(20, id_size_of(found, NULL));
+	EXPECT_EQ(20, id_size_of(found, "/proc/self/root"));
+	EXPECT_EQ(-ENOENT, id_size_of(found, self->dir));
+	EXPECT_EQ(-EINVAL, procmap_open_file(NULL, found, &none, &file));
+
+	/* An event has the build ID instead of the inode. */
+	by_id.name = found->name;
+	by_id.name_len = found->name_len;
+	EXPECT_EQ(-ENODEV, id_size_of(&by_id, NULL));
+	by_id.build_id_size = sizeof(by_id.build_id);
+	memcpy(by_id.build_id, test_id, sizeof(by_id.build_id));
+	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	by_id.build_id[19]++;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+
+	/* Below the root of a container, which has another file at the path. */
+	snprintf(path, sizeof(path), "%s/one", self->dir);
+	snprintf(below, sizeof(below), "%s/two", self->dir);
+	ASSERT_EQ(0, rename(path, below));
+	ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
+	EXPECT_EQ(-ESTALE, id_size_of(found, NULL));
+	by_id = *found;
+	by_id.name = "/two";
+	EXPECT_EQ(20, id_size_of(&by_id, self->dir));
+	procmap_snapshot_free(snapshot);
 }

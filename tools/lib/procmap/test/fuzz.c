@@ -26,25 +26,19 @@ static void require(bool true_thing)
 		abort();
 }
 
-/* The file is mapped, as the library wants to know which one it is. */
 static void find_addresses(int fd, size_t size)
 {
-	void *const map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	const struct procmap_mapping *mapping;
-	struct procmap *procmap;
+	struct procmap_file *file;
 	uint64_t address;
 	size_t offset;
 	int err;
 
-	require(map != MAP_FAILED);
-	require(!procmap_open_self(NULL, &procmap));
-	require(!procmap_find(procmap, (uintptr_t)map, 0, &mapping));
+	require(!procmap_open_file_fd(fd, &file));
 	for (offset = 0; offset < size; offset = offset * 4 + 1) {
-		err = procmap_elf_address(procmap, mapping, offset, &address);
+		err = procmap_file_address(file, offset, &address);
 		require(!err || err == -ENOENT || err == -ENOEXEC);
 	}
-	procmap_close(procmap);
-	munmap(map, size);
+	procmap_close_file(file);
 }
 
 /* Is each mapping found, and nothing where there is none? */

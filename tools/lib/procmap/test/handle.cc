@@ -19,6 +19,7 @@
 
 #include <procmap.hpp>
 
+using libprocmap::file;
 using libprocmap::handle;
 using libprocmap::resolved;
 using libprocmap::snapshot;
@@ -106,7 +107,7 @@ static void resolves_to_elf_addresses()
 	EXPECT(resolved->nr_addrs == 2);
 	EXPECT(!resolved->mappings[1]);
 	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
-	EXPECT(own.elf_address(mapping, libprocmap::offset_of(mapping, addr)) ==
+	EXPECT(file(own, mapping).address(libprocmap::offset_of(mapping, addr)) ==
 	       addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
 }
 
@@ -115,11 +116,15 @@ static void opens_the_mapped_file()
 	auto own = handle::open_self();
 	const auto *found = own.find(address_of_main());
 	const ino_t inode = found->inode;
-	const int fd = own.open_file(*found);
+	file opened(own, *found), alone(*found), of_fd(opened.fd());
+	const auto moved = std::move(opened);
 	struct stat stat;
 
-	EXPECT(!fstat(fd, &stat) && stat.st_ino == inode);
-	close(fd);
+	EXPECT(!fstat(moved.fd(), &stat) && stat.st_ino == inode);
+	EXPECT(!fstat(alone.fd(), &stat) && stat.st_ino == inode);
+	EXPECT(of_fd.build_id() == alone.build_id());
+	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
+	EXPECT(error_of([] { file(-1); }) == EBADF);
 }
 
 static void throws_the_error()

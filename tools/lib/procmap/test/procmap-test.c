@@ -248,6 +248,34 @@ static void print_id(char *text, const uint8_t *id, int size)
 		sprintf(text + 2 * i, "%02x", id[i]);
 }
 
+/* The descriptor of the file of a mapping, which the caller closes; or an error. */
+static int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	struct procmap_file *file;
+	int fd;
+
+	fd = procmap_open_file(procmap, mapping, NULL, &file);
+	if (fd)
+		return fd;
+	fd = fcntl(procmap_file_fd(file), F_DUPFD_CLOEXEC, 0);
+	procmap_close_file(file);
+	return fd;
+}
+
+static int elf_address(struct procmap *procmap, const struct procmap_mapping *mapping,
+		       uint64_t offset, uint64_t *address)
+{
+	struct procmap_file *file;
+	int err;
+
+	err = procmap_open_file(procmap, mapping, NULL, &file);
+	if (err)
+		return err;
+	err = procmap_file_address(file, offset, address);
+	procmap_close_file(file);
+	return err;
+}
+
 static int keep_still(int control, void *arg)
 {
 	(void)arg;
@@ -653,7 +681,7 @@ TEST_F(scene, opens_the_file_that_is_mapped)
 			line_named(&self->maps, with_build_id[i]);
 
 		ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
-		fd = procmap_open_file(self->procmap, found);
+		fd = open_file(self->procmap, found);
 		if (geteuid() && i == 4) {
 			EXPECT_EQ(-ENOENT, fd);
 			continue;
@@ -669,9 +697,9 @@ TEST_F(scene, opens_the_file_that_is_mapped)
 	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
 	while (found->inode)
 		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
-	EXPECT_EQ(-ENODEV, procmap_open_file(self->procmap, found));
-	EXPECT_EQ(-EINVAL, procmap_open_file(NULL, found));
-	EXPECT_EQ(-EINVAL, procmap_open_file(self->procmap, NULL));
+	EXPECT_EQ(-ENODEV, open_file(self->procmap, found));
+	EXPECT_EQ(-EINVAL, open_file(self->procmap, NULL));
+	EXPECT_EQ(-EINVAL, procmap_open_file(self->procmap, found, NULL, NULL));
 }
 
 /* As many addresses as there are, in no order, some of them not mapped. */
@@ -923,7 +951,7 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 		ASSERT_TRUE(limit_files(nr, &limit));
 		err = procmap_find(self->procmap, line->start,
 				   PROCMAP_WANT_BUILD_ID, &found);
-		fd = procmap_open_file(self->procmap, found);
+		fd = open_file(self->procmap, found);
 		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 		ASSERT_EQ(0, err);
 		EXPECT_TRUE(is_as_line(found, line));
@@ -933,12 +961,12 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 	}
 	for (nr = 0; nr < 2; nr++) {
 		calls.opens = nr;
-		fd = procmap_open_file(self->procmap, found);
+		fd = open_file(self->procmap, found);
 		calls.opens = -1;
 		EXPECT_EQ(-ENFILE, fd);
 		EXPECT_EQ(before, count_fds());
 	}
-	fd = procmap_open_file(self->procmap, found);
+	fd = open_file(self->procmap, found);
 	EXPECT_LE(0, fd);
 	close(fd);
 }
@@ -1592,7 +1620,7 @@ TEST(saved_text)
 	EXPECT_STREQ("/x y\\012z", found->name);
 	EXPECT_EQ(-ENODEV, found->build_id_size);
 	EXPECT_EQ(0, found->page_size);
-	EXPECT_EQ(-ENODEV, procmap_open_file(procmap, found));
+	EXPECT_EQ(-ENODEV, open_file(procmap, found));
 	ASSERT_EQ(0, procmap_find(procmap, 0x7f0000001000, 0, &found));
 	EXPECT_EQ(0, found->name_len);
 	EXPECT_STREQ("", found->name);

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 import procmap  # noqa: E402	found in the path above
-from procmap import Flag, Method, Procmap, Snapshot  # noqa: E402
+from procmap import File, Flag, Method, Procmap, Snapshot  # noqa: E402
 
 LIBC = ctypes.CDLL(None)
 LINE = re.compile(
@@ -177,7 +177,8 @@ class Files(unittest.TestCase):
     def test_elf_address_is_that_of_the_symbol(self):
         with Procmap() as maps:
             [where] = maps.resolve([address_of(LIBC.printf)])
-            address = maps.elf_address(where.mapping, where.offset)
+            with maps.open_file(where.mapping) as file:
+                address = file.address(where.offset)
         symbols = subprocess.check_output(
             ["readelf", "-W", "--dyn-syms", where.mapping.name], text=True
         )
@@ -188,9 +189,13 @@ class Files(unittest.TestCase):
     def test_open_file(self):
         with Procmap() as maps:
             found = maps.find(address_of(LIBC.printf))
-            with maps.open_file(found) as file:
-                self.assertEqual(os.fstat(file.fileno()).st_ino, found.inode)
-                self.assertEqual(file.read(4), b"\x7fELF")
+            build_id = maps.find(found.start, Flag.WANT_BUILD_ID).build_id
+            with maps.open_file(found) as file, File(found) as alone:
+                for opened in file, alone, File(file.fileno()), File(found, root="/"):
+                    self.assertEqual(os.fstat(opened.fileno()).st_ino, found.inode)
+                    self.assertEqual(opened.build_id, build_id)
+            with self.assertRaises(ValueError):
+                file.fileno()
             with self.assertRaises(OSError) as caught:
                 maps.open_file(found._replace(inode=0, dev_major=0, dev_minor=0))
             self.assertEqual(caught.exception.errno, errno.ENODEV)
@@ -293,7 +298,7 @@ class Handles(unittest.TestCase):
                 (maps.resolve, [address], 2**32),
                 (maps.snapshot, 2**32),
                 (snapshot.find, 2**64 + address),
-                (maps.elf_address, found, 2**64 + found.offset),
+                (File(found).address, 2**64 + found.offset),
                 (maps.open_file, found._replace(inode=2**64 + found.inode)),
                 (maps.open_file, found._replace(dev_major=2**32 + found.dev_major)),
                 (Procmap, 2**32 + os.getpid()),
