@@ -46,6 +46,26 @@ header_is_portable() {
 	done
 }
 
+# A program that was built with this header runs with a library whose structures have a
+# field more: the tests, C++ and Python.
+lib_may_grow() {
+	local grown=$tmp/grown
+	mkdir -p "$grown/tools/lib"
+	cp -r "$lib" "$grown/tools/lib/procmap"
+	ln -s "$ROOT/include" "$grown/include"
+	sed -i '/^struct [a-z_]* {$/,/^};$/s/^};$/\tuint64_t added;\n};/' \
+		"$grown"/tools/lib/procmap/procmap{,_table}.h
+	make -C "$grown/tools/lib/procmap" OUTPUT="$grown"
+	make -C "$lib" OUTPUT="$grown/test" TESTED="$grown/libprocmap.a" \
+		SELFTESTS="$patched/tools/testing/selftests" procmap-test
+	"$grown/test/procmap-test"
+	g++ -std=c++17 -I "$lib" -o "$grown/handle" "$lib/test/handle.cc" \
+		-L "$grown" -lprocmap
+	export LD_LIBRARY_PATH=$grown PYTHONDONTWRITEBYTECODE=1
+	"$grown/handle"
+	python3 -W error "$lib/test/test_procmap.py"
+}
+
 # The functions in the header are those of the version map, and all that the library
 # exports: the shared one, and the static one of each compiler, which leaves all other
 # names to the program.
@@ -255,6 +275,7 @@ print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
 
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "it exports what it declares" lib_exports_what_it_declares
+check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
 check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used

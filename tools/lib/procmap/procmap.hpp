@@ -50,13 +50,16 @@ inline std::uint64_t offset_of(const procmap_mapping &mapping, std::uint64_t add
 	return mapping.offset + (addr - mapping.start);
 }
 
-/* What std::iterator_traits wants to know of an iterator. */
+/*
+ * What std::iterator_traits wants to know of an iterator. It returns pointers: a copy of a
+ * mapping would not have the fields of a later version, nor a name of its own.
+ */
 struct iterates_mappings {
 	using iterator_category = std::input_iterator_tag;
-	using value_type = procmap_mapping;
+	using value_type = const procmap_mapping *;
 	using difference_type = std::ptrdiff_t;
-	using pointer = const procmap_mapping *;
-	using reference = const procmap_mapping &;
+	using pointer = const value_type *;
+	using reference = value_type;
 };
 
 /* For a range-based for loop: see handle::mappings() and handle::find_name(). */
@@ -71,8 +74,7 @@ public:
 			++*this;
 		}
 
-		reference operator*() const { return *found_; }
-		pointer operator->() const { return found_; }
+		reference operator*() const { return found_; }
 
 		iterator &operator++()
 		{
@@ -367,8 +369,6 @@ public:
 		}
 
 		reference operator*() const { return (*snapshot_)[index_]; }
-		pointer operator->() const { return &**this; }
-
 		iterator &operator++()
 		{
 			index_++;
@@ -429,10 +429,10 @@ public:
 		return get() ? procmap_snapshot_count(get()) : 0;
 	}
 
-	/* @index is less than size(). */
-	const procmap_mapping &operator[](std::size_t index) const &
+	/* nullptr if @index is not less than size(). */
+	const procmap_mapping *operator[](std::size_t index) const &
 	{
-		return *procmap_snapshot_at(get(), index);
+		return procmap_snapshot_at(get(), index);
 	}
 
 	iterator begin() const & { return iterator(*this, 0); }
@@ -444,7 +444,7 @@ public:
 		return get() ? procmap_snapshot_find(get(), addr) : nullptr;
 	}
 
-	const procmap_mapping &operator[](std::size_t) const && = delete;
+	const procmap_mapping *operator[](std::size_t) const && = delete;
 	iterator begin() const && = delete;
 	iterator end() const && = delete;
 	const procmap_mapping *find(std::uint64_t) const && = delete;

@@ -1410,14 +1410,14 @@ TEST(options_of_other_versions)
 {
 	struct {
 		struct procmap_options options;
-		char later[8];
+		char later[64];
 	} larger = { .options.size = sizeof(larger) };
 	struct procmap_options options = { .size = sizeof(options.size), .method = 77 };
 	struct procmap *procmap;
 
 	ASSERT_EQ(0, procmap_open_self(&larger.options, &procmap));
 	procmap_close(procmap);
-	larger.later[7] = 1;
+	larger.later[63] = 1;
 	EXPECT_EQ(-EINVAL, procmap_open_self(&larger.options, &procmap));
 	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
 	procmap_close(procmap);

@@ -1066,7 +1066,7 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	const uint64_t addrs[] = { 0x1800, 0x2000 };
 	struct {
 		struct procmap_table_options options;
-		char later[8];
+		char later[64];
 	} larger = { .options = options };
 	struct procmap_mmap bad;
 	struct procmap_table *table;
@@ -1085,7 +1085,7 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	larger.options.size = sizeof(larger);
 	ASSERT_EQ(0, procmap_table_new(&larger.options, &table));
 	procmap_table_free(table);
-	larger.later[7] = 1;
+	larger.later[63] = 1;
 	EXPECT_EQ(-EINVAL, procmap_table_new(&larger.options, &table));
 	options.flags = 0x80;
 	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
