@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test PROCMAP_QUERY and PROCMAP_SCAN with random arguments, see procmap-caller.h, on
+ * Test PROCMAP_QUERY and PROCMAP_SCAN with random arguments, see procmap-fuzz.h, on
  * a process that changes.
  */
 #include "../kselftest_harness.h"
-#include "procmap-caller.h"
+#include "procmap-fuzz.h"
 #include "procmap-scan.h"
 
 #define NEXT		PROCMAP_QUERY_COVERING_OR_NEXT_VMA

@@ -8,8 +8,8 @@
  * bytes that are reported are written; and a mapping is one that the process can have
  * had.
  */
-#ifndef PROCMAP_CALLER_H
-#define PROCMAP_CALLER_H
+#ifndef PROCMAP_FUZZ_H
+#define PROCMAP_FUZZ_H
 
 #include <sys/uio.h>
 
@@ -862,4 +862,4 @@ static inline void run_chaos(struct __test_metadata *const _metadata,
 	join_callers(_metadata, chaos);
 }
 
-#endif /* PROCMAP_CALLER_H */
+#endif /* PROCMAP_FUZZ_H */
