@@ -33,7 +33,7 @@ static int look_up_at(int fd, uint64_t addr, struct procmap_query *answer)
 	struct procmap_vma vma;
 	const struct room room = { .vec = &vma, .vec_len = 1 };
 	struct procmap_scan_arg arg =
-		ask(&room, addr & -(uint64_t)page_size(), addr + 1, 0);
+		scan_arg(&room, addr & -(uint64_t)page_size(), addr + 1, 0);
 	int err = procmap_scan(fd, &arg);
 
 	if (err < 0)

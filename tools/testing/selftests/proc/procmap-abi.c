@@ -498,8 +498,8 @@ static union argument ask_scan(uint64_t addr, uint64_t filters, uint64_t want)
 {
 	const uint64_t past = addr == NO_END ? addr : addr + 1;
 	union argument arg = {
-		.scan = ask(&room, addr & -(uint64_t)page_size(),
-			    filters & NEXT ? NO_END : past, want),
+		.scan = scan_arg(&room, addr & -(uint64_t)page_size(),
+				 filters & NEXT ? NO_END : past, want),
 	};
 
 	/* R, W, X and S are the same here. */
@@ -1385,7 +1385,7 @@ static uint64_t scene_end(void)
 
 static struct procmap_scan_arg ask_scene(uint64_t want)
 {
-	return ask(&room, SCENE_START, scene_end(), want);
+	return scan_arg(&room, SCENE_START, scene_end(), want);
 }
 
 static const uint64_t wanted[] = { 0, NAMES, BUILD_IDS, ALL };
@@ -1406,7 +1406,7 @@ TEST_F(scan, of_every_range_is_that_of_the_text)
 		for (end = start + 1; end <= scene_end() + 1; end += page) {
 			for (i = -1; i <= 1; i++) {
 				struct procmap_scan_arg arg =
-					ask(&room, start, end + i, ALL);
+					scan_arg(&room, start, end + i, ALL);
 				const int nr = procmap_scan(target.fd, &arg);
 
 				ASSERT_STREQ("", wrong_scan(&truth, &arg, nr)) {
@@ -1433,7 +1433,7 @@ TEST_F(scan, of_an_empty_range_is_complete_anywhere_for_any_process)
 	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
 		for (j = 0; j < ARRAY_SIZE(fds); j++) {
 			struct procmap_scan_arg arg =
-				ask(&room, addrs[i], addrs[i], ALL);
+				scan_arg(&room, addrs[i], addrs[i], ALL);
 
 			EXPECT_EQ(0, procmap_scan(fds[j], &arg));
 			EXPECT_EQ(addrs[i], arg.walk_end);
@@ -1533,7 +1533,7 @@ TEST_F(scan, with_too_little_data_for_the_first_is_enospc)
 
 	for (i = 1; i < ARRAY_SIZE(wanted); i++) {
 		struct procmap_scan_arg arg =
-			ask(&room, start, end_of(FILE_R), wanted[i]);
+			scan_arg(&room, start, end_of(FILE_R), wanted[i]);
 
 		for (size = 0; size < needed_data[i]; size++) {
 			arg.data = size ? (uintptr_t)room.data : 0;
@@ -1632,7 +1632,7 @@ static void set_pages(struct __test_metadata *const _metadata)
 
 static void scan_pages(struct __test_metadata *const _metadata, unsigned int nr)
 {
-	struct procmap_scan_arg arg = ask(&room, SCENE_START, page_of(nr), ALL);
+	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START, page_of(nr), ALL);
 
 	ASSERT_EQ(0, read_truth(target.fd, &truth));
 	truth.is_resident = true;
@@ -1765,8 +1765,8 @@ TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
 			uint8_t *const vec =
 				map_to_page_end(size, PROT_READ | PROT_WRITE);
 			struct procmap_scan_arg arg =
-				ask(&room, SCENE_START, page_of(NR_NEIGHBOURS),
-				    ALL);
+				scan_arg(&room, SCENE_START, page_of(NR_NEIGHBOURS),
+					 ALL);
 
 			/* The last bytes of one record cannot be written. */
 			arg.vec = (uintptr_t)vec;
@@ -1782,8 +1782,8 @@ TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
 /* The room that each of them needs by itself is enough, whether they share or not. */
 TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 {
-	struct procmap_scan_arg arg = ask(&room, SCENE_START,
-					  page_of(NR_NEIGHBOURS), ALL);
+	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START,
+					       page_of(NR_NEIGHBOURS), ALL);
 	uint32_t needed;
 
 	arg.data_size = 1;
@@ -1949,7 +1949,7 @@ static void stop_changing(void)
 
 static struct procmap_scan_arg ask_since(uint64_t generation)
 {
-	struct procmap_scan_arg arg = ask(&room, 0, NO_END, ALL);
+	struct procmap_scan_arg arg = scan_arg(&room, 0, NO_END, ALL);
 
 	arg.known_generation = generation;
 	return arg;
@@ -2083,7 +2083,7 @@ TEST_F(same_generation, is_not_that_of_another_time)
 TEST_F(same_generation, is_returned_throughout_a_scan)
 {
 	const uint64_t generation = scan_since(_metadata, 0);
-	struct procmap_scan_arg arg = ask(&room, 0, NO_END, ALL);
+	struct procmap_scan_arg arg = scan_arg(&room, 0, NO_END, ALL);
 	unsigned int calls;
 
 	arg.vec_len = 2;
@@ -2091,7 +2091,7 @@ TEST_F(same_generation, is_returned_throughout_a_scan)
 		ASSERT_LE(0, procmap_scan(target.fd, &arg));
 		ASSERT_EQ(generation, arg.generation);
 		ASSERT_EQ(0u, arg.flags);
-		go_on(&arg);
+		continue_scan(&arg);
 	}
 	EXPECT_LT(1u, calls);
 }

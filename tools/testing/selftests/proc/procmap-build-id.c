@@ -37,7 +37,7 @@ static const struct elf plain_elf = {
 static bool make_file(struct subject *subject, const struct elf *elf)
 {
 	make_image(&subject->image, elf);
-	return store(subject);
+	return write_subject(subject);
 }
 
 /* @size: as get_build_id() returns it. The bytes of the ID follow from @seed. */
@@ -157,10 +157,10 @@ TEST_F(shape, note_past_the_end_of_the_file_hides_no_id_in_another_segment)
 		self->elf.segments[i] = cut;
 		self->elf.segments[!i] = notes;
 		make_image(image, &self->elf);
-		put(image, image->notes[i], N_DESCSZ, 1u << 20);
-		put(image, ehdr_size(image) + i * phdr_size(image), P_FILESZ,
-		    1u << 21);
-		ASSERT_TRUE(store(&self->subject));
+		elf_put(image, image->notes[i], N_DESCSZ, 1u << 20);
+		elf_put(image, ehdr_size(image) + i * phdr_size(image), P_FILESZ,
+			1u << 21);
+		ASSERT_TRUE(write_subject(&self->subject));
 		expect_id(_metadata, &self->subject, 1, 20);
 	}
 }
@@ -510,7 +510,7 @@ TEST_F(page, of_a_file_opened_for_direct_io)
 	open_subject(_metadata, subject, variant->way, EXT4);
 	ASSERT_TRUE(make_file(subject, &plain_elf));
 	ASSERT_TRUE(reopen(subject, O_RDONLY | O_DIRECT));
-	ASSERT_TRUE(evict(subject->fd));
+	ASSERT_TRUE(evict_file(subject->fd));
 	expect_id_if_read(_metadata, subject, 1, 20);
 }
 
@@ -603,7 +603,7 @@ TEST_F(page, makes_no_fanotify_permission_event)
 		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
 	/* Later kernels make no event for files that were opened before. */
 	ASSERT_TRUE(reopen(subject, O_RDONLY));
-	ASSERT_TRUE(evict(subject->fd));
+	ASSERT_TRUE(evict_file(subject->fd));
 	expect_id_if_read(_metadata, subject, 1, 20);
 
 	/* The mark works: read(2) does make one. */
@@ -797,7 +797,7 @@ TEST_F(file_system, has_a_flag_only_where_its_build_id_is_wanted_and_needs_no_da
 			      PROT_NONE));
 	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
 		struct procmap_scan_arg arg =
-			ask(&room, addr, addr + 2 * page_size(), wanted[i]);
+			scan_arg(&room, addr, addr + 2 * page_size(), wanted[i]);
 
 		if (wanted[i] == BUILD_IDS) {
 			arg.data = 0;

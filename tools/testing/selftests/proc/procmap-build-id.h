@@ -37,7 +37,7 @@ static inline int scan_build_id(int maps, uint64_t addr, uint8_t id[ID_MAX])
 		.data = data,
 		.data_size = sizeof(data),
 	};
-	struct procmap_scan_arg arg = ask(&room, addr, addr + 1, BUILD_IDS);
+	struct procmap_scan_arg arg = scan_arg(&room, addr, addr + 1, BUILD_IDS);
 	const int nr = procmap_scan(maps, &arg);
 
 	if (nr != 1)

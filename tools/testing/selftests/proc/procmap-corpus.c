@@ -110,9 +110,9 @@ static bool model_note(struct model *model, uint64_t pos, const GElf_Nhdr *note,
 static void model_cut_note(struct model *model, uint64_t pos, uint64_t left,
 			   uint64_t align)
 {
-	const uint64_t desc = pad(NHDR_SIZE + get(model->image, pos, N_NAMESZ),
-				  align);
-	const uint64_t next = pad(desc + get(model->image, pos, N_DESCSZ), align);
+	const uint64_t desc = align_to(NHDR_SIZE + elf_get(model->image, pos, N_NAMESZ),
+				       align);
+	const uint64_t next = align_to(desc + elf_get(model->image, pos, N_DESCSZ), align);
 
 	if (next < left && left - next >= NHDR_SIZE)
 		look_at_note(model, pos + next);
@@ -129,7 +129,7 @@ static void model_notes(struct model *model, const GElf_Phdr *phdr)
 
 	if (start <= model->image->size)
 		data = elf_getdata_rawchunk(model->elf, start + SHIFT,
-					    size < room ? pad(size, align) : room,
+					    size < room ? align_to(size, align) : room,
 					    align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
 	for (pos = 0; size >= NHDR_SIZE && pos <= size - NHDR_SIZE; pos = next) {
 		if (!look_at_note(model, start + pos))
@@ -145,7 +145,7 @@ static void model_notes(struct model *model, const GElf_Phdr *phdr)
 
 static void model_phdrs(struct model *model)
 {
-	const uint64_t phoff = get(model->image, 0, E_PHOFF);
+	const uint64_t phoff = elf_get(model->image, 0, E_PHOFF);
 	const size_t size = phdr_size(model->image);
 	GElf_Phdr phdr;
 	size_t nr, i;
@@ -173,20 +173,20 @@ static Elf *open_elf(const struct image *image)
 	    image->bytes[EI_DATA] != host_order() ||
 	    image->size < ehdr_size(image))
 		return NULL;
-	phoff = get(image, 0, E_PHOFF);
+	phoff = elf_get(image, 0, E_PHOFF);
 	if (phoff > image->size)
 		return NULL;
 	nr = (image->size - phoff) / phdr_size(image);
 	memcpy(shifted, image->bytes, ehdr_size(image));
 	memcpy(shifted + SHIFT, image->bytes, image->size);
 	shifted[EI_VERSION] = EV_CURRENT;
-	put(&header, 0, E_PHENTSIZE, phdr_size(image));
-	put(&header, 0, E_PHOFF, phoff + SHIFT);
-	if (get(image, 0, E_PHNUM) > nr)
-		put(&header, 0, E_PHNUM, nr);
-	put(&header, 0, E_SHOFF, 0);
-	put(&header, 0, E_SHNUM, 0);
-	put(&header, 0, E_SHSTRNDX, 0);
+	elf_put(&header, 0, E_PHENTSIZE, phdr_size(image));
+	elf_put(&header, 0, E_PHOFF, phoff + SHIFT);
+	if (elf_get(image, 0, E_PHNUM) > nr)
+		elf_put(&header, 0, E_PHNUM, nr);
+	elf_put(&header, 0, E_SHOFF, 0);
+	elf_put(&header, 0, E_SHNUM, 0);
+	elf_put(&header, 0, E_SHSTRNDX, 0);
 
 	elf = elf_memory((char *)shifted, SHIFT + image->size + PADDING);
 	if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
@@ -239,7 +239,7 @@ static void add_fields(struct corpus *corpus, const struct image *image,
 	enum field_name name;
 
 	for (name = first; name <= last; name++)
-		add_field(corpus, header, field_of(image, name));
+		add_field(corpus, header, elf_field(image, name));
 }
 
 static void add_all(struct corpus *corpus, const struct image *image)
@@ -250,9 +250,9 @@ static void add_all(struct corpus *corpus, const struct image *image)
 	for (; byte.offset < EI_NIDENT; byte.offset++)
 		add_field(corpus, 0, byte);
 	add_fields(corpus, image, 0, E_TYPE, E_SHSTRNDX);
-	for (i = 0; i < get(image, 0, E_PHNUM); i++)
+	for (i = 0; i < elf_get(image, 0, E_PHNUM); i++)
 		add_fields(corpus, image,
-			   get(image, 0, E_PHOFF) + i * phdr_size(image),
+			   elf_get(image, 0, E_PHOFF) + i * phdr_size(image),
 			   P_TYPE, P_ALIGN);
 	for (i = 0; i < image->nr_notes; i++)
 		add_fields(corpus, image, image->notes[i], N_NAMESZ, N_TYPE);
@@ -287,19 +287,19 @@ static void find_notes(struct image *image)
 {
 	size_t i;
 
-	for (i = 0; i < get(image, 0, E_PHNUM); i++) {
-		const size_t phdr = get(image, 0, E_PHOFF) +
+	for (i = 0; i < elf_get(image, 0, E_PHNUM); i++) {
+		const size_t phdr = elf_get(image, 0, E_PHOFF) +
 				    i * phdr_size(image);
-		const size_t align = get(image, phdr, P_ALIGN) == 8 ? 8 : 4;
-		size_t pos = get(image, phdr, P_OFFSET);
-		const size_t end = pos + get(image, phdr, P_FILESZ);
+		const size_t align = elf_get(image, phdr, P_ALIGN) == 8 ? 8 : 4;
+		size_t pos = elf_get(image, phdr, P_OFFSET);
+		const size_t end = pos + elf_get(image, phdr, P_FILESZ);
 
-		if (get(image, phdr, P_TYPE) != PT_NOTE || end > image->size)
+		if (elf_get(image, phdr, P_TYPE) != PT_NOTE || end > image->size)
 			continue;
 		while (pos + NHDR_SIZE <= end && image->nr_notes < NOTES_MAX) {
 			image->notes[image->nr_notes++] = pos;
-			pos += pad(NHDR_SIZE + get(image, pos, N_NAMESZ), align);
-			pos += pad(get(image, pos, N_DESCSZ), align);
+			pos += align_to(NHDR_SIZE + elf_get(image, pos, N_NAMESZ), align);
+			pos += align_to(elf_get(image, pos, N_DESCSZ), align);
 		}
 	}
 }
@@ -370,14 +370,14 @@ static void add_bases(void)
 /* The position of a random PT_NOTE header, or 0. */
 static size_t note_phdr(const struct image *image, uint64_t *seed)
 {
-	const uint64_t phoff = get(image, 0, E_PHOFF);
-	const uint64_t nr = get(image, 0, E_PHNUM);
+	const uint64_t phoff = elf_get(image, 0, E_PHOFF);
+	const uint64_t nr = elf_get(image, 0, E_PHNUM);
 	size_t tries, phdr;
 
 	for (tries = 0; tries < 32 && nr && phoff < REAL_SIZE; tries++) {
 		phdr = phoff + below(nr, seed) * phdr_size(image);
 		if (phdr + phdr_size(image) <= REAL_SIZE &&
-		    get(image, phdr, P_TYPE) == PT_NOTE)
+		    elf_get(image, phdr, P_TYPE) == PT_NOTE)
 			return phdr;
 	}
 	return 0;
@@ -386,10 +386,10 @@ static size_t note_phdr(const struct image *image, uint64_t *seed)
 static void set_field(struct image *image, const struct corpus_field *field,
 		      size_t value)
 {
-	const uint64_t now = get_field(image, field->header, field->field);
+	const uint64_t now = elf_get_field(image, field->header, field->field);
 
-	put_field(image, field->header, field->field,
-		  hostile_value(image, now, value));
+	elf_put_field(image, field->header, field->field,
+		      hostile_value(image, now, value));
 }
 
 static void set_some_field(struct image *image, const struct base *base,
@@ -424,8 +424,8 @@ static void cut_off(struct image *image, const struct base *base,
 static void move_phdrs(struct image *image, const struct base *base,
 		       uint64_t *seed)
 {
-	const uint64_t from = get(image, 0, E_PHOFF);
-	const size_t size = get(image, 0, E_PHNUM) * phdr_size(image);
+	const uint64_t from = elf_get(image, 0, E_PHOFF);
+	const size_t size = elf_get(image, 0, E_PHNUM) * phdr_size(image);
 	const size_t to = (1 + below(4, seed)) * page_size() -
 			  below(512, seed);
 
@@ -433,8 +433,8 @@ static void move_phdrs(struct image *image, const struct base *base,
 	if (from > REAL_SIZE || size > REAL_SIZE)
 		return;
 	memmove(image->bytes + to, image->bytes + from, size);
-	put(image, 0, E_PHOFF, to);
-	grow_to(image, to + size);
+	elf_put(image, 0, E_PHOFF, to);
+	grow_image(image, to + size);
 }
 
 static void move_notes(struct image *image, const struct base *base,
@@ -448,15 +448,15 @@ static void move_notes(struct image *image, const struct base *base,
 	(void)base;
 	if (!phdr)
 		return;
-	from = get(image, phdr, P_OFFSET);
-	size = get(image, phdr, P_FILESZ);
+	from = elf_get(image, phdr, P_OFFSET);
+	size = elf_get(image, phdr, P_FILESZ);
 	if (from > REAL_SIZE || size > REAL_SIZE)
 		return;
 	to = (1 + below(8, seed)) * page_size() -
 	     below(size / align + 1, seed) * align;
 	memmove(image->bytes + to, image->bytes + from, size);
-	put(image, phdr, P_OFFSET, to);
-	grow_to(image, to + size);
+	elf_put(image, phdr, P_OFFSET, to);
+	grow_image(image, to + size);
 }
 
 /* Sizes and alignments of a segment, and of the notes in it, at its end. */
@@ -471,20 +471,20 @@ static void set_edges(struct image *image, const struct base *base,
 
 	if (!phdr)
 		return;
-	end = get(image, phdr, P_OFFSET) + get(image, phdr, P_FILESZ);
+	end = elf_get(image, phdr, P_OFFSET) + elf_get(image, phdr, P_FILESZ);
 	switch (below(4, seed)) {
 	case 0:
-		put(image, phdr, P_ALIGN, aligns[below(ARRAY_SIZE(aligns), seed)]);
+		elf_put(image, phdr, P_ALIGN, aligns[below(ARRAY_SIZE(aligns), seed)]);
 		break;
 	case 1:
-		put(image, phdr, P_FILESZ, get(image, phdr, P_FILESZ) - 12 +
+		elf_put(image, phdr, P_FILESZ, elf_get(image, phdr, P_FILESZ) - 12 +
 					   below(25, seed));
 		break;
 	case 2:
-		put(image, note, N_NAMESZ, end - note - 24 + below(25, seed));
+		elf_put(image, note, N_NAMESZ, end - note - 24 + below(25, seed));
 		break;
 	default:
-		put(image, note, N_DESCSZ, end - note - 24 + below(25, seed));
+		elf_put(image, note, N_DESCSZ, end - note - 24 + below(25, seed));
 		break;
 	}
 }
@@ -504,9 +504,9 @@ static void add_phdrs(struct image *image, const struct base *base,
 		return;
 	memmove(image->bytes + to + (nr - 1) * size, image->bytes + from, size);
 	memset(image->bytes + to, 0, (nr - 1) * size);
-	put(image, 0, E_PHOFF, to);
-	put(image, 0, E_PHNUM, below(8, seed) ? nr : 0xffff);
-	grow_to(image, to + nr * size);
+	elf_put(image, 0, E_PHOFF, to);
+	elf_put(image, 0, E_PHNUM, below(8, seed) ? nr : 0xffff);
+	grow_image(image, to + nr * size);
 }
 
 /* Notes around the last that the kernel looks at, small or of a page each. */
@@ -516,7 +516,7 @@ static void add_notes(struct image *image, const struct base *base,
 	const struct note id = BUILD_ID(below(256, seed), 1 + below(22, seed));
 	const bool small = below(2, seed);
 	const size_t desc = small ? 0 : page_size() - 32 + below(64, seed) / 4 * 4;
-	const size_t start = pad(image->size, 8);
+	const size_t start = align_to(image->size, 8);
 	size_t nr = small ? NOTES_READ - 8 + below(16, seed) :
 			    PAGES_READ - 8 + below(16, seed);
 	const size_t phdr = note_phdr(image, seed);
@@ -527,12 +527,12 @@ static void add_notes(struct image *image, const struct base *base,
 		return;
 	memset(image->bytes + start, 0, nr * (NHDR_SIZE + desc));
 	for (; nr; nr--, pos += NHDR_SIZE + desc)
-		put(image, pos, N_DESCSZ, desc);
+		elf_put(image, pos, N_DESCSZ, desc);
 	image->nr_notes = 0;
 	pos = put_note(image, pos, 4, &id);
-	put(image, phdr, P_OFFSET, start);
-	put(image, phdr, P_FILESZ, pos - start);
-	put(image, phdr, P_ALIGN, 4);
+	elf_put(image, phdr, P_OFFSET, start);
+	elf_put(image, phdr, P_FILESZ, pos - start);
+	elf_put(image, phdr, P_ALIGN, 4);
 }
 
 static void (*const mutations[])(struct image *image, const struct base *base,
@@ -671,9 +671,9 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 		uint8_t id[ID_MAX];
 		int expected, size;
 
-		ASSERT_TRUE(store(subject));
+		ASSERT_TRUE(write_subject(subject));
 		if (variant->place == EXT4 && n % EVICTED_OF == 0)
-			evicted = evict(subject->fd);
+			evicted = evict_file(subject->fd);
 		expected = size_of(subject, &model, evicted);
 		size = get_build_id(subject->way, subject->maps, subject->addr, id);
 		ASSERT_TRUE(size == expected &&

@@ -21,7 +21,7 @@
 #define NOTES_MAX	8
 #define SEGMENTS_MAX	3
 
-static inline uint64_t pad(uint64_t size, uint64_t align)
+static inline uint64_t align_to(uint64_t size, uint64_t align)
 {
 	return (size + align - 1) / align * align;
 }
@@ -103,52 +103,52 @@ static inline uint8_t host_order(void)
 }
 
 /* Where the byte of value 256 to the power of @i is in a field. */
-static inline size_t place_of(const struct image *image, size_t header,
-			      struct field field, size_t i)
+static inline size_t byte_of_field(const struct image *image, size_t header,
+				   struct field field, size_t i)
 {
 	if (image->bytes[EI_DATA] == ELFDATA2MSB)
 		i = field.size - 1 - i;
 	return header + field.offset + i;
 }
 
-static inline void put_field(struct image *image, size_t header,
-			     struct field field, uint64_t value)
+static inline void elf_put_field(struct image *image, size_t header,
+				 struct field field, uint64_t value)
 {
 	size_t i;
 
 	for (i = 0; i < field.size; i++)
-		image->bytes[place_of(image, header, field, i)] =
+		image->bytes[byte_of_field(image, header, field, i)] =
 			value >> (8 * i);
 }
 
-static inline uint64_t get_field(const struct image *image, size_t header,
-				 struct field field)
+static inline uint64_t elf_get_field(const struct image *image, size_t header,
+				     struct field field)
 {
 	uint64_t value = 0;
 	size_t i;
 
 	for (i = 0; i < field.size; i++)
-		value |= (uint64_t)image->bytes[place_of(image, header, field,
-							 i)] << (8 * i);
+		value |= (uint64_t)image->bytes[byte_of_field(image, header, field,
+							      i)] << (8 * i);
 	return value;
 }
 
-static inline struct field field_of(const struct image *image,
-				    enum field_name name)
+static inline struct field elf_field(const struct image *image,
+				     enum field_name name)
 {
 	return is_32(image) ? layouts[name].in_32 : layouts[name].in_64;
 }
 
-static inline void put(struct image *image, size_t header,
-		       enum field_name name, uint64_t value)
+static inline void elf_put(struct image *image, size_t header,
+			   enum field_name name, uint64_t value)
 {
-	put_field(image, header, field_of(image, name), value);
+	elf_put_field(image, header, elf_field(image, name), value);
 }
 
-static inline uint64_t get(const struct image *image, size_t header,
-			   enum field_name name)
+static inline uint64_t elf_get(const struct image *image, size_t header,
+			       enum field_name name)
 {
-	return get_field(image, header, field_of(image, name));
+	return elf_get_field(image, header, elf_field(image, name));
 }
 
 /* The bytes of its descriptor follow from the seed. */
@@ -191,7 +191,7 @@ static inline uint8_t id_byte(uint8_t seed, size_t i)
 	return seed + 7 * i;
 }
 
-static inline void grow_to(struct image *image, size_t size)
+static inline void grow_image(struct image *image, size_t size)
 {
 	if (image->size < size)
 		image->size = size;
@@ -202,44 +202,44 @@ static inline size_t put_note(struct image *image, size_t pos, size_t align,
 			      const struct note *note)
 {
 	const size_t owner_size = strlen(note->owner) + 1;
-	const size_t desc = pos + pad(NHDR_SIZE + owner_size, align);
+	const size_t desc = pos + align_to(NHDR_SIZE + owner_size, align);
 	size_t i;
 
-	put(image, pos, N_NAMESZ, owner_size);
-	put(image, pos, N_DESCSZ, note->size);
-	put(image, pos, N_TYPE, note->type);
+	elf_put(image, pos, N_NAMESZ, owner_size);
+	elf_put(image, pos, N_DESCSZ, note->size);
+	elf_put(image, pos, N_TYPE, note->type);
 	memcpy(image->bytes + pos + NHDR_SIZE, note->owner,
 	       owner_size);
 	for (i = 0; i < note->size; i++)
 		image->bytes[desc + i] = id_byte(note->seed, i);
 	image->notes[image->nr_notes++] = pos;
-	grow_to(image, desc + note->size);
+	grow_image(image, desc + note->size);
 	return desc + note->size;
 }
 
 static inline void put_phdr(struct image *image, size_t phdr, uint32_t type,
 			    uint64_t start, uint64_t size, uint64_t align)
 {
-	put(image, phdr, P_TYPE, type);
-	put(image, phdr, P_OFFSET, start);
-	put(image, phdr, P_VADDR, start);
-	put(image, phdr, P_PADDR, start);
-	put(image, phdr, P_FILESZ, size);
-	put(image, phdr, P_MEMSZ, size);
-	put(image, phdr, P_FLAGS, PF_R);
-	put(image, phdr, P_ALIGN, align);
+	elf_put(image, phdr, P_TYPE, type);
+	elf_put(image, phdr, P_OFFSET, start);
+	elf_put(image, phdr, P_VADDR, start);
+	elf_put(image, phdr, P_PADDR, start);
+	elf_put(image, phdr, P_FILESZ, size);
+	elf_put(image, phdr, P_MEMSZ, size);
+	elf_put(image, phdr, P_FLAGS, PF_R);
+	elf_put(image, phdr, P_ALIGN, align);
 }
 
 static inline void put_segment(struct image *image, size_t phdr,
 			       const struct segment *segment)
 {
 	const size_t align = segment->align ?: 4;
-	const size_t start = segment->offset ?: pad(image->size, align);
+	const size_t start = segment->offset ?: align_to(image->size, align);
 	size_t end = start;
 	size_t i;
 
 	for (i = 0; i < NOTES_MAX && segment->notes[i].owner; i++)
-		end = put_note(image, start + pad(end - start, align), align,
+		end = put_note(image, start + align_to(end - start, align), align,
 			       &segment->notes[i]);
 
 	put_phdr(image, phdr, segment->type, start, end - start, align);
@@ -263,13 +263,13 @@ static inline void make_image(struct image *image, const struct elf *elf)
 	phoff = elf->phoff ?: ehdr_size(image);
 	for (nr = 0; nr < SEGMENTS_MAX && elf->segments[nr].type; nr++)
 		;
-	grow_to(image, phoff + nr * phdr_size(image));
-	put(image, 0, E_TYPE, elf->type);
-	put(image, 0, E_VERSION, EV_CURRENT);
-	put(image, 0, E_PHOFF, phoff);
-	put(image, 0, E_EHSIZE, ehdr_size(image));
-	put(image, 0, E_PHENTSIZE, phdr_size(image));
-	put(image, 0, E_PHNUM, nr);
+	grow_image(image, phoff + nr * phdr_size(image));
+	elf_put(image, 0, E_TYPE, elf->type);
+	elf_put(image, 0, E_VERSION, EV_CURRENT);
+	elf_put(image, 0, E_PHOFF, phoff);
+	elf_put(image, 0, E_EHSIZE, ehdr_size(image));
+	elf_put(image, 0, E_PHENTSIZE, phdr_size(image));
+	elf_put(image, 0, E_PHNUM, nr);
 	for (i = 0; i < nr; i++)
 		put_segment(image, phoff + i * phdr_size(image),
 			    &elf->segments[i]);
@@ -363,7 +363,7 @@ static inline bool write_image(int fd, const struct image *image)
 			 !munmap(addr, size));
 }
 
-static inline bool store(const struct subject *subject)
+static inline bool write_subject(const struct subject *subject)
 {
 	return write_image(subject->fd, &subject->image);
 }
@@ -391,7 +391,7 @@ static inline int resident_pages(int fd)
 }
 
 /* Drop the pages of the file from memory. */
-static inline bool evict(int fd)
+static inline bool evict_file(int fd)
 {
 	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) &&
 	       !resident_pages(fd);

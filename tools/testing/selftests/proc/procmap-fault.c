@@ -180,9 +180,9 @@ static void fill_scan(const struct call *call)
 	};
 	struct procmap_scan_arg *const arg = call_page(call, ARG_PAGE);
 
-	*arg = ask(&room, SCENE_START, (uintptr_t)scene_page(call->nr),
-		   (call->want & WANT_NAME ? NAMES : 0) |
-		   (call->want & WANT_BUILD_ID ? BUILD_IDS : 0));
+	*arg = scan_arg(&room, SCENE_START, (uintptr_t)scene_page(call->nr),
+			(call->want & WANT_NAME ? NAMES : 0) |
+			(call->want & WANT_BUILD_ID ? BUILD_IDS : 0));
 	arg->vma_size = call->vma_size;
 }
 
@@ -232,7 +232,7 @@ static void *make_call(void *arg)
 }
 
 /*
- * Fault injection. Which place fails is up to fail-nth, see arm() and disarm().
+ * Fault injection. Which place fails is up to fail-nth, see arm_fail_nth() and disarm_fail_nth().
  */
 
 #define DEBUGFS		"/sys/kernel/debug/"
@@ -358,10 +358,10 @@ static bool fail_at(struct _test_data_fault *self, unsigned int nth)
 	fill_pages(&self->call);
 	if (self->file >= 0)
 		posix_fadvise(self->file, 0, 0, POSIX_FADV_DONTNEED);
-	if (!arm(self->fail_nth, nth))
+	if (!arm_fail_nth(self->fail_nth, nth))
 		abort();
 	make_call(&self->call);
-	failed = disarm(self->fail_nth);
+	failed = disarm_fail_nth(self->fail_nth);
 	return failed;
 }
 
@@ -806,7 +806,7 @@ TEST_F(midway, interrupted_scan_goes_on_from_walk_end)
 	EXPECT_NE(arg->end, arg->walk_end);
 	expect_scan(_metadata, call);
 
-	go_on(arg);
+	continue_scan(arg);
 	nr = procmap_scan(call->fd, arg);
 	EXPECT_STREQ("", wrong_scan(&truth, arg, nr));
 	EXPECT_EQ(NR_MIDWAY, call->ret + nr);
@@ -826,7 +826,7 @@ TEST_F(midway, interrupted_scan_without_a_record_is_eintr)
 	EXPECT_LT(arg->start, arg->walk_end);
 	EXPECT_GT(arg->end, arg->walk_end);
 
-	go_on(arg);
+	continue_scan(arg);
 	EXPECT_EQ(0, procmap_scan(call->fd, arg));
 	EXPECT_EQ(arg->end, arg->walk_end);
 }

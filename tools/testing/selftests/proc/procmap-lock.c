@@ -46,7 +46,7 @@ static int search_by_scan(int fd, enum search search)
 
 	if (!room.vec && !make_room(&room, nr_many() + 1000, 0))
 		return -ENOMEM;
-	arg = ask(&room, 0, NO_END, 0);
+	arg = scan_arg(&room, 0, NO_END, 0);
 	if (search == NO_MAPPING)
 		arg.filter = PROCMAP_VMA_WRITABLE | PROCMAP_VMA_EXECUTABLE;
 	if (search == OWN_CODE) {

@@ -64,8 +64,8 @@ static void expect_scanned(struct __test_metadata *const _metadata, int fd,
 		.data = data,
 		.data_size = sizeof(data),
 	};
-	struct procmap_scan_arg arg = ask(&room, page, page + page_size(),
-					  NAMES);
+	struct procmap_scan_arg arg = scan_arg(&room, page, page + page_size(),
+					       NAMES);
 	const int nr = procmap_scan(fd, &arg);
 
 	if (nr == -ENOTTY)
@@ -517,7 +517,7 @@ TEST_F(path, is_passed_by_a_scan_with_data_for_what_is_returned)
 	for (want = 0; want <= ALL; want++) {
 		for (i = 1; i <= room.vec_len; i++) {
 			struct procmap_scan_arg arg =
-				ask(&room, start, start + size, want);
+				scan_arg(&room, start, start + size, want);
 
 			arg.vec_len = i;
 			arg.data_size = 0;

@@ -306,7 +306,7 @@ static inline bool is_file(const struct maps_line *line)
 	return line->inode || line->dev_major || line->dev_minor;
 }
 
-static inline bool passes(const struct maps_line *line, uint64_t flags)
+static inline bool line_passes(const struct maps_line *line, uint64_t flags)
 {
 	const uint64_t permissions = FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA;
 
@@ -332,7 +332,7 @@ expected_line(const struct maps *maps, uint64_t addr, uint64_t flags)
 		if (!(flags & PROCMAP_QUERY_COVERING_OR_NEXT_VMA) &&
 		    line->start > addr)
 			return NULL;
-		if (passes(line, flags))
+		if (line_passes(line, flags))
 			return line;
 	}
 	return NULL;
@@ -415,7 +415,7 @@ static inline int count_fds(void)
  * Let the nth place that can fail from now on do so. @fail_nth: the file of that
  * name in /proc, opened.
  */
-static inline bool arm(int fail_nth, unsigned int nth)
+static inline bool arm_fail_nth(int fail_nth, unsigned int nth)
 {
 	char text[16];
 	const int len = sprintf(text, "%u", nth);
@@ -427,13 +427,13 @@ static inline bool arm(int fail_nth, unsigned int nth)
  * Returns true if there was an nth place. The calls made here can be hit by the fault
  * as well, but only once.
  */
-static inline bool disarm(int fail_nth)
+static inline bool disarm_fail_nth(int fail_nth)
 {
 	char text[16] = "";
 	const bool failed = pread(fail_nth, text, sizeof(text) - 1, 0) > 0 &&
 			    !strcmp(text, "0\n");
 
-	if (!arm(fail_nth, 0) && !arm(fail_nth, 0)) {
+	if (!arm_fail_nth(fail_nth, 0) && !arm_fail_nth(fail_nth, 0)) {
 		fprintf(stderr, "# fail-nth cannot be reset\n");
 		abort();
 	}

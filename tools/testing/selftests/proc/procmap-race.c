@@ -376,7 +376,7 @@ static bool meet(struct walk *walk, const struct maps_line *line)
 	if (line->start >= line->end || line->end <= walk->pos ||
 	    (line->start | line->end) % page_size())
 		walk->wrong = "range";
-	else if (!passes(line, walk->filter))
+	else if (!line_passes(line, walk->filter))
 		walk->wrong = "filter";
 	else if (walk->race)
 		walk->wrong = wrong_in_race(walk, line);
@@ -458,7 +458,7 @@ static int walk_by_text(struct walk *walk)
 		const struct maps_line *const line = &maps.lines[i];
 
 		if (line->end > walk->start && line->start < walk->end &&
-		    passes(line, walk->filter) && !meet(walk, line))
+		    line_passes(line, walk->filter) && !meet(walk, line))
 			err = -EBADMSG;
 	}
 	free_maps(&maps);
@@ -495,10 +495,10 @@ static int walk_by_scan(struct walk *walk)
 
 	if (!room.vec && !make_room(&room, 1000, 65536))
 		return -ENOMEM;
-	arg = ask(&room, walk->start, walk->end, ALL);
+	arg = scan_arg(&room, walk->start, walk->end, ALL);
 	arg.filter = walk->filter;
 	arg.vec_len = vec_lens[walk->n % ARRAY_SIZE(vec_lens)];
-	for (;; go_on(&arg)) {
+	for (;; continue_scan(&arg)) {
 		walk->pos = arg.start;
 		arg.data_size = data_sizes[walk->n / 9 % 2];
 		nr = procmap_scan(walk->fd, &arg);

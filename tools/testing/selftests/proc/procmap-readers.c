@@ -42,8 +42,8 @@ static int find_by_scan(int fd, bool any)
 	struct procmap_vma vma;
 	const struct room room = { .vec = &vma, .vec_len = 1 };
 	struct procmap_scan_arg arg = any ?
-		ask(&room, 0, NO_END, 0) :
-		ask(&room, MARK, MARK + page_size(), 0);
+		scan_arg(&room, 0, NO_END, 0) :
+		scan_arg(&room, MARK, MARK + page_size(), 0);
 	const int nr = procmap_scan(fd, &arg);
 
 	if (nr < 1)

@@ -91,9 +91,9 @@ static inline bool make_room(struct room *room, uint32_t vec_len,
 }
 
 /* Without filters, which the caller can set. */
-static inline struct procmap_scan_arg ask(const struct room *room,
-					  uint64_t start, uint64_t end,
-					  uint64_t want)
+static inline struct procmap_scan_arg scan_arg(const struct room *room,
+					       uint64_t start, uint64_t end,
+					       uint64_t want)
 {
 	return (struct procmap_scan_arg) {
 		.size = sizeof(struct procmap_scan_arg),
@@ -121,8 +121,8 @@ static inline const char *data_at(const struct procmap_scan_arg *arg,
 }
 
 /* These bytes are at the offset, within the used part of the data. */
-static inline bool is_data(const struct procmap_scan_arg *arg, uint32_t offset,
-			   const void *bytes, uint32_t size)
+static inline bool data_matches(const struct procmap_scan_arg *arg, uint32_t offset,
+				const void *bytes, uint32_t size)
 {
 	return !size || (offset <= arg->data_used &&
 			 size <= arg->data_used - offset &&
@@ -226,7 +226,7 @@ static inline size_t next_line(const struct maps *maps, size_t i,
 }
 
 /* Bytes of data that a line needs if it shares none. */
-static inline uint32_t data_of(const struct extra *extra, uint64_t want)
+static inline uint32_t data_size_of(const struct extra *extra, uint64_t want)
 {
 	return (want & NAMES ? extra->name_size : 0) +
 	       (want & BUILD_IDS ? extra->build_id_size : 0);
@@ -273,10 +273,10 @@ static inline const char *wrong_record(const struct truth *truth, size_t i,
 		return "page size";
 
 	if (record->name_size != name_size ||
-	    !is_data(arg, record->name_offset, extra->name, name_size))
+	    !data_matches(arg, record->name_offset, extra->name, name_size))
 		return "name";
 	if (record->build_id_size != id_size ||
-	    !is_data(arg, record->build_id_offset, extra->build_id, id_size))
+	    !data_matches(arg, record->build_id_offset, extra->build_id, id_size))
 		return "build ID";
 	return "";
 }
@@ -379,9 +379,9 @@ static inline const char *wrong_scan(const struct truth *truth,
 		return "no ENOSPC";
 	if (arg->walk_end == arg->end || next == truth->maps.nr)
 		return "no data is needed at the end";
-	needed = data_of(&truth->extras[next], arg->want);
+	needed = data_size_of(&truth->extras[next], arg->want);
 	if (may_be_unread(truth, next, arg) && arg->data_needed < needed)
-		needed = data_of(&truth->extras[next], arg->want & NAMES);
+		needed = data_size_of(&truth->extras[next], arg->want & NAMES);
 	if (arg->data_needed != needed)
 		return "data_needed";
 	return needed <= arg->data_size - arg->data_used ?
@@ -389,7 +389,7 @@ static inline const char *wrong_scan(const struct truth *truth,
 }
 
 /* Let the next call begin where the last one ended. */
-static inline void go_on(struct procmap_scan_arg *arg)
+static inline void continue_scan(struct procmap_scan_arg *arg)
 {
 	arg->start = arg->walk_end;
 }
@@ -409,7 +409,7 @@ static inline const char *wrong_walk(int fd, const struct truth *truth,
 	const char *wrong;
 	int nr;
 
-	for (; left; left--, go_on(&arg)) {
+	for (; left; left--, continue_scan(&arg)) {
 		arg.data = arg.data_size ? (uintptr_t)room->data : 0;
 		nr = procmap_scan(fd, &arg);
 		++*calls;

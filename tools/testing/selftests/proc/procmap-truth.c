@@ -233,7 +233,7 @@ static const char *wrong_walks(int fd, const struct truth *truth, size_t *calls)
 
 	for (i = 0; i < 8 * 4 * 4 && !*wrong; i++) {
 		struct procmap_scan_arg arg =
-			ask(&room, 0, NO_END, wanted[i / 8 % 4]);
+			scan_arg(&room, 0, NO_END, wanted[i / 8 % 4]);
 
 		arg.filter = filters[i % 8];
 		arg.vec_len = vec_lens[i / 32];
