@@ -112,7 +112,8 @@ static void model_cut_note(struct model *model, uint64_t pos, uint64_t left,
 {
 	const uint64_t desc = align_to(NHDR_SIZE + elf_get(model->image, pos, N_NAMESZ),
 				       align);
-	const uint64_t next = align_to(desc + elf_get(model->image, pos, N_DESCSZ), align);
+	const uint64_t next = align_to(desc + elf_get(model->image, pos, N_DESCSZ),
+				       align);
 
 	if (next < left && left - next >= NHDR_SIZE)
 		look_at_note(model, pos + next);
@@ -298,7 +299,8 @@ static void find_notes(struct image *image)
 			continue;
 		while (pos + NHDR_SIZE <= end && image->nr_notes < NOTES_MAX) {
 			image->notes[image->nr_notes++] = pos;
-			pos += align_to(NHDR_SIZE + elf_get(image, pos, N_NAMESZ), align);
+			pos += align_to(NHDR_SIZE + elf_get(image, pos, N_NAMESZ),
+					align);
 			pos += align_to(elf_get(image, pos, N_DESCSZ), align);
 		}
 	}
@@ -375,7 +377,7 @@ static size_t note_phdr(const struct image *image, uint64_t *seed)
 	size_t tries, phdr;
 
 	for (tries = 0; tries < 32 && nr && phoff < REAL_SIZE; tries++) {
-		phdr = phoff + below(nr, seed) * phdr_size(image);
+		phdr = phoff + rand_below(nr, seed) * phdr_size(image);
 		if (phdr + phdr_size(image) <= REAL_SIZE &&
 		    elf_get(image, phdr, P_TYPE) == PT_NOTE)
 			return phdr;
@@ -397,28 +399,28 @@ static void set_some_field(struct image *image, const struct base *base,
 {
 	const struct corpus *const corpus = &base->corpus;
 
-	set_field(image, &corpus->fields[below(corpus->nr, seed)],
-		  below(VALUES, seed));
+	set_field(image, &corpus->fields[rand_below(corpus->nr, seed)],
+		  rand_below(VALUES, seed));
 }
 
 static void flip_bits(struct image *image, const struct base *base,
 		      uint64_t *seed)
 {
-	size_t nr = 1 + below(16, seed);
+	size_t nr = 1 + rand_below(16, seed);
 
 	(void)base;
 	while (nr--)
-		image->bytes[below(1024, seed)] ^= 1 << below(8, seed);
+		image->bytes[rand_below(1024, seed)] ^= 1 << rand_below(8, seed);
 }
 
 static void cut_off(struct image *image, const struct base *base,
 		    uint64_t *seed)
 {
 	const struct image *const whole = &base->image;
-	const size_t note = whole->notes[below(whole->nr_notes, seed)];
+	const size_t note = whole->notes[rand_below(whole->nr_notes, seed)];
 
-	image->size = below(2, seed) ? below(image->size + 1, seed) :
-				       note + below(64, seed);
+	image->size = rand_below(2, seed) ? rand_below(image->size + 1, seed) :
+				       note + rand_below(64, seed);
 }
 
 static void move_phdrs(struct image *image, const struct base *base,
@@ -426,8 +428,8 @@ static void move_phdrs(struct image *image, const struct base *base,
 {
 	const uint64_t from = elf_get(image, 0, E_PHOFF);
 	const size_t size = elf_get(image, 0, E_PHNUM) * phdr_size(image);
-	const size_t to = (1 + below(4, seed)) * page_size() -
-			  below(512, seed);
+	const size_t to = (1 + rand_below(4, seed)) * page_size() -
+			  rand_below(512, seed);
 
 	(void)base;
 	if (from > REAL_SIZE || size > REAL_SIZE)
@@ -441,7 +443,7 @@ static void move_notes(struct image *image, const struct base *base,
 		       uint64_t *seed)
 {
 	const size_t phdr = note_phdr(image, seed);
-	const size_t align = below(8, seed) ? 4 : 1;
+	const size_t align = rand_below(8, seed) ? 4 : 1;
 	uint64_t from, size;
 	size_t to;
 
@@ -452,8 +454,8 @@ static void move_notes(struct image *image, const struct base *base,
 	size = elf_get(image, phdr, P_FILESZ);
 	if (from > REAL_SIZE || size > REAL_SIZE)
 		return;
-	to = (1 + below(8, seed)) * page_size() -
-	     below(size / align + 1, seed) * align;
+	to = (1 + rand_below(8, seed)) * page_size() -
+	     rand_below(size / align + 1, seed) * align;
 	memmove(image->bytes + to, image->bytes + from, size);
 	elf_put(image, phdr, P_OFFSET, to);
 	grow_image(image, to + size);
@@ -466,25 +468,26 @@ static void set_edges(struct image *image, const struct base *base,
 	static const uint16_t aligns[] = { 0, 1, 2, 4, 8, 16, 4096 };
 	const size_t phdr = note_phdr(image, seed);
 	const struct image *const whole = &base->image;
-	const size_t note = whole->notes[below(whole->nr_notes, seed)];
+	const size_t note = whole->notes[rand_below(whole->nr_notes, seed)];
 	uint64_t end;
 
 	if (!phdr)
 		return;
 	end = elf_get(image, phdr, P_OFFSET) + elf_get(image, phdr, P_FILESZ);
-	switch (below(4, seed)) {
+	switch (rand_below(4, seed)) {
 	case 0:
-		elf_put(image, phdr, P_ALIGN, aligns[below(ARRAY_SIZE(aligns), seed)]);
+		elf_put(image, phdr, P_ALIGN,
+			aligns[rand_below(ARRAY_SIZE(aligns), seed)]);
 		break;
 	case 1:
 		elf_put(image, phdr, P_FILESZ, elf_get(image, phdr, P_FILESZ) - 12 +
-					   below(25, seed));
+					   rand_below(25, seed));
 		break;
 	case 2:
-		elf_put(image, note, N_NAMESZ, end - note - 24 + below(25, seed));
+		elf_put(image, note, N_NAMESZ, end - note - 24 + rand_below(25, seed));
 		break;
 	default:
-		elf_put(image, note, N_DESCSZ, end - note - 24 + below(25, seed));
+		elf_put(image, note, N_DESCSZ, end - note - 24 + rand_below(25, seed));
 		break;
 	}
 }
@@ -494,9 +497,9 @@ static void add_phdrs(struct image *image, const struct base *base,
 		      uint64_t *seed)
 {
 	const size_t size = phdr_size(image);
-	const size_t to = below(2, seed) ? page_size() : REAL_SIZE - 8;
+	const size_t to = rand_below(2, seed) ? page_size() : REAL_SIZE - 8;
 	const size_t few = (PAGES_READ - 3) * page_size() / size;
-	const size_t nr = few + below(4 * page_size() / size, seed);
+	const size_t nr = few + rand_below(4 * page_size() / size, seed);
 	const size_t from = note_phdr(image, seed);
 
 	(void)base;
@@ -505,7 +508,7 @@ static void add_phdrs(struct image *image, const struct base *base,
 	memmove(image->bytes + to + (nr - 1) * size, image->bytes + from, size);
 	memset(image->bytes + to, 0, (nr - 1) * size);
 	elf_put(image, 0, E_PHOFF, to);
-	elf_put(image, 0, E_PHNUM, below(8, seed) ? nr : 0xffff);
+	elf_put(image, 0, E_PHNUM, rand_below(8, seed) ? nr : 0xffff);
 	grow_image(image, to + nr * size);
 }
 
@@ -513,12 +516,13 @@ static void add_phdrs(struct image *image, const struct base *base,
 static void add_notes(struct image *image, const struct base *base,
 		      uint64_t *seed)
 {
-	const struct note id = BUILD_ID(below(256, seed), 1 + below(22, seed));
-	const bool small = below(2, seed);
-	const size_t desc = small ? 0 : page_size() - 32 + below(64, seed) / 4 * 4;
+	const struct note id = BUILD_ID(rand_below(256, seed),
+					1 + rand_below(22, seed));
+	const bool small = rand_below(2, seed);
+	const size_t desc = small ? 0 : page_size() - 32 + rand_below(64, seed) / 4 * 4;
 	const size_t start = align_to(image->size, 8);
-	size_t nr = small ? NOTES_READ - 8 + below(16, seed) :
-			    PAGES_READ - 8 + below(16, seed);
+	size_t nr = small ? NOTES_READ - 8 + rand_below(16, seed) :
+			    PAGES_READ - 8 + rand_below(16, seed);
 	const size_t phdr = note_phdr(image, seed);
 	size_t pos = start;
 
@@ -568,12 +572,12 @@ static const struct base *make_with_field(struct image *image, size_t number)
 
 static const struct base *make_at_random(struct image *image, uint64_t *seed)
 {
-	const struct base *const base = &bases[below(nr_bases, seed)];
-	size_t nr = 1 + below(4, seed);
+	const struct base *const base = &bases[rand_below(nr_bases, seed)];
+	size_t nr = 1 + rand_below(4, seed);
 
 	copy_image(image, &base->image);
 	while (nr--)
-		mutations[below(ARRAY_SIZE(mutations), seed)](image, base, seed);
+		mutations[rand_below(ARRAY_SIZE(mutations), seed)](image, base, seed);
 	return base;
 }
 
@@ -594,7 +598,7 @@ static const struct base *make_nth(struct image *image, const struct soak *soak,
 				   size_t made, unsigned long n)
 {
 	const size_t fields = nr_fields(nr_bases);
-	uint64_t seed = seed_of(soak, n);
+	uint64_t seed = soak_seed(soak, n);
 
 	if (n < made)
 		return make_with_field(image, n);
@@ -663,7 +667,7 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 	struct subject *const subject = &self->subject;
 	unsigned long n, found = 0;
 
-	for (n = 0; n < made || !is_over(&soak, n); n++) {
+	for (n = 0; n < made || !soak_is_over(&soak, n); n++) {
 		const struct base *const base = make_nth(&subject->image, &soak,
 							 made, n);
 		const struct model model = model_of(&subject->image);

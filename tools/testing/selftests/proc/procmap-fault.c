@@ -232,7 +232,7 @@ static void *make_call(void *arg)
 }
 
 /*
- * Fault injection. Which place fails is up to fail-nth, see arm_fail_nth() and disarm_fail_nth().
+ * Fault injection: fail-nth selects the place that fails.
  */
 
 #define DEBUGFS		"/sys/kernel/debug/"

@@ -55,13 +55,13 @@ static inline void fork_once(uint64_t *seed)
 	const pid_t pid = fork();
 
 	if (!pid) {
-		munmap(page_at(0), below(AREA_PAGES, seed) * page_size());
+		munmap(page_at(0), rand_below(AREA_PAGES, seed) * page_size());
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
 }
 
-static inline void map_some(char *at, size_t size, int prot, int flags, int fd)
+static inline void map_in_area(char *at, size_t size, int prot, int flags, int fd)
 {
 	mmap(at, size, prot, flags | MAP_FIXED, fd,
 	     fd < 0 ? 0 : (uintptr_t)at - AREA);
@@ -70,20 +70,20 @@ static inline void map_some(char *at, size_t size, int prot, int flags, int fd)
 /* A change that fails leaves the area as it is. */
 static inline void change_once(int program, int shared, uint64_t *seed)
 {
-	char *const at = page_at(below(AREA_PAGES, seed));
-	const size_t size = (1 + below(CHANGED_PAGES, seed)) * page_size();
-	const int prot = below(8, seed);
+	char *const at = page_at(rand_below(AREA_PAGES, seed));
+	const size_t size = (1 + rand_below(CHANGED_PAGES, seed)) * page_size();
+	const int prot = rand_below(8, seed);
 
-	switch (below(64, seed) / 7) {
+	switch (rand_below(64, seed) / 7) {
 	case 0:
-		map_some(at, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+		map_in_area(at, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 		break;
 	case 1:
 	case 2:
-		map_some(at, size, prot, MAP_PRIVATE, program);
+		map_in_area(at, size, prot, MAP_PRIVATE, program);
 		break;
 	case 3:
-		map_some(at, size, prot, MAP_SHARED, shared);
+		map_in_area(at, size, prot, MAP_SHARED, shared);
 		break;
 	case 4:
 		munmap(at, size);
@@ -93,7 +93,7 @@ static inline void change_once(int program, int shared, uint64_t *seed)
 		mprotect(at, size, prot);
 		break;
 	case 7:
-		mremap(at, size, (1 + below(CHANGED_PAGES, seed)) * page_size(),
+		mremap(at, size, (1 + rand_below(CHANGED_PAGES, seed)) * page_size(),
 		       0);
 		break;
 	case 8:
@@ -110,7 +110,7 @@ static inline void be_target(uint64_t seed)
 {
 	const int program = memfd_create(PROGRAM, MFD_CLOEXEC);
 	const int shared = memfd_create(SHARED_FILE, MFD_CLOEXEC);
-	unsigned int changes = 1 + below(CHANGES_MAX, &seed);
+	unsigned int changes = 1 + rand_below(CHANGES_MAX, &seed);
 	char text[32];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -118,10 +118,10 @@ static inline void be_target(uint64_t seed)
 		_exit(1);
 	while (changes--) {
 		change_once(program, shared, &seed);
-		usleep(below(200, &seed));
+		usleep(rand_below(200, &seed));
 	}
 	snprintf(text, sizeof(text), "%#jx", (uintmax_t)seed);
-	if (below(4, &seed))
+	if (rand_below(4, &seed))
 		execl("/proc/self/exe", "procmap", BE_TARGET, text, NULL);
 	_exit(0);
 }
@@ -299,7 +299,7 @@ static inline uint64_t wild_address(uint64_t *seed)
 		0xffffffffff600000, ~0ull - 4095, ~0ull - 103, ~0ull - 7, ~0ull,
 	};
 
-	return wild[below(ARRAY_SIZE(wild), seed)];
+	return wild[rand_below(ARRAY_SIZE(wild), seed)];
 }
 
 /* A buffer for @size bytes, or for fewer. */
@@ -307,11 +307,11 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 					size_t align, uint64_t *seed)
 {
 	struct buffer buffer = {};
-	size_t at = below(ZONE_SIZE, seed);
+	size_t at = rand_below(ZONE_SIZE, seed);
 
 	if (size > ZONE_SIZE)
 		size = ZONE_SIZE;
-	switch (below(32, seed)) {
+	switch (rand_below(32, seed)) {
 	case 0:
 		buffer.addr = wild_address(seed);
 		return buffer;
@@ -323,7 +323,7 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 		buffer.vanishes = true;
 		return buffer;
 	case 3:
-		at = ZONE_SIZE - below(size + 1, seed);
+		at = ZONE_SIZE - rand_below(size + 1, seed);
 		break;
 	case 4:
 	case 5:
@@ -331,13 +331,13 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 		at = ZONE_SIZE - size;
 		break;
 	default:
-		at = below(ZONE_SIZE - size + 1, seed);
+		at = rand_below(ZONE_SIZE - size + 1, seed);
 		break;
 	}
 	at -= at % align;
 	buffer.bytes = (uint8_t *)zone->rw + at;
 	buffer.readable = ZONE_SIZE - at;
-	if (below(32, seed)) {
+	if (rand_below(32, seed)) {
 		buffer.addr = (uintptr_t)buffer.bytes;
 		buffer.room = buffer.readable;
 	} else {
@@ -346,7 +346,7 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 	return buffer;
 }
 
-static inline uint64_t less(uint64_t a, uint64_t b)
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -355,12 +355,12 @@ static inline uint64_t less(uint64_t a, uint64_t b)
 static inline size_t margin_of(const struct zone *zone,
 			       const struct buffer *buffer)
 {
-	return less(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
+	return min_u64(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
 }
 
 /* Fill @size bytes of a buffer, and the margins. */
-static inline void fill(const struct zone *zone, const struct buffer *buffer,
-			size_t size)
+static inline void fill_buffer(const struct zone *zone, const struct buffer *buffer,
+			       size_t size)
 {
 	size_t margin;
 
@@ -368,8 +368,8 @@ static inline void fill(const struct zone *zone, const struct buffer *buffer,
 		return;
 	margin = margin_of(zone, buffer);
 	memset(buffer->bytes - margin, FILL,
-	       margin + less(size, buffer->readable) +
-	       less(MARGIN, buffer->readable - less(size, buffer->readable)));
+	       margin + min_u64(size, buffer->readable) +
+	       min_u64(MARGIN, buffer->readable - min_u64(size, buffer->readable)));
 }
 
 static inline bool is_filled(const uint8_t *bytes, size_t size)
@@ -387,8 +387,8 @@ static inline bool is_left_alone(const struct zone *zone,
 	if (!buffer->bytes)
 		return true;
 	margin = margin_of(zone, buffer);
-	size = less(size, buffer->readable);
-	size += less(MARGIN, buffer->readable - size);
+	size = min_u64(size, buffer->readable);
+	size += min_u64(MARGIN, buffer->readable - size);
 	return is_filled(buffer->bytes - margin, margin) &&
 	       (used >= size || is_filled(buffer->bytes + used, size - used));
 }
@@ -403,17 +403,17 @@ static inline uint64_t some_size(uint64_t usual, uint64_t *seed)
 		~0ull - 7, ~0ull,
 	};
 
-	if (below(8, seed))
+	if (rand_below(8, seed))
 		return usual;
-	if (below(2, seed))
-		return usual + below(9, seed) - 4;
-	return sizes[below(ARRAY_SIZE(sizes), seed)];
+	if (rand_below(2, seed))
+		return usual + rand_below(9, seed) - 4;
+	return sizes[rand_below(ARRAY_SIZE(sizes), seed)];
 }
 
 /* An address to look at. */
 static inline uint64_t some_address(uint64_t *seed)
 {
-	switch (below(8, seed)) {
+	switch (rand_below(8, seed)) {
 	case 0:
 		return wild_address(seed);
 	case 1:
@@ -421,20 +421,20 @@ static inline uint64_t some_address(uint64_t *seed)
 	case 2:
 		return 0;
 	case 3:
-		return addr_of(below(AREA_END, seed)) + below(3, seed) - 1;
+		return addr_of(rand_below(AREA_END, seed)) + rand_below(3, seed) - 1;
 	default:
-		return addr_of(below(AREA_END, seed));
+		return addr_of(rand_below(AREA_END, seed));
 	}
 }
 
 /* Some of the known bits, or none, or all kinds of others. */
 static inline uint64_t some_bits(uint64_t known, uint64_t *seed)
 {
-	switch (below(32, seed)) {
+	switch (rand_below(32, seed)) {
 	case 0:
 		return next_random(seed);
 	case 1:
-		return 1ull << below(64, seed);
+		return 1ull << rand_below(64, seed);
 	case 2:
 	case 3:
 	case 4:
@@ -444,7 +444,7 @@ static inline uint64_t some_bits(uint64_t known, uint64_t *seed)
 	case 7:
 	case 8:
 	case 9:
-		return 1ull << below(6, seed) & known;
+		return 1ull << rand_below(6, seed) & known;
 	default:
 		return 0;
 	}
@@ -520,21 +520,21 @@ static inline void put_argument(struct argument *argument,
 	memset(argument->bytes, 0, sizeof(argument->bytes));
 	memcpy(argument->bytes, members, known);
 	memcpy(&argument->size, members, sizeof(argument->size));
-	size = less(argument->size, sizeof(argument->bytes));
-	if (size > known && !below(4, seed))
-		argument->bytes[known + below(size - known, seed)] = 1;
-	argument->known = less(known, size);
+	size = min_u64(argument->size, sizeof(argument->bytes));
+	if (size > known && !rand_below(4, seed))
+		argument->bytes[known + rand_below(size - known, seed)] = 1;
+	argument->known = min_u64(known, size);
 	if (size < sizeof(argument->size))
 		size = sizeof(argument->size);
 	argument->extent = size;
 
-	*buffer = some_buffer(zone, size, below(2, seed) ? 8 : 1, seed);
+	*buffer = some_buffer(zone, size, rand_below(2, seed) ? 8 : 1, seed);
 	/* A pointer to it has no more bits. */
-	buffer->addr = less(buffer->addr, UINTPTR_MAX);
-	fill(zone, buffer, size);
+	buffer->addr = min_u64(buffer->addr, UINTPTR_MAX);
+	fill_buffer(zone, buffer, size);
 	if (buffer->bytes)
 		memcpy(buffer->bytes, argument->bytes,
-		       less(size, buffer->readable));
+		       min_u64(size, buffer->readable));
 	if (!buffer->vanishes)
 		return;
 	/* That does not fault, if it is not there. */
@@ -560,7 +560,7 @@ static inline unsigned int outcomes_of_argument(const struct argument *argument,
 		return SET(TOO_BIG);
 	if (argument->size < size_min)
 		return SET(INVALID);
-	for (i = known; i < less(argument->size, readable); i++)
+	for (i = known; i < min_u64(argument->size, readable); i++)
 		if (argument->bytes[i])
 			set = SET(TOO_BIG);
 	if (readable < argument->size)
@@ -573,7 +573,7 @@ static inline bool is_argument_left_alone(const struct argument *argument,
 					  const struct zone *zone, size_t known)
 {
 	const struct buffer *const buffer = &argument->buffer;
-	const size_t size = less(argument->extent, buffer->readable);
+	const size_t size = min_u64(argument->extent, buffer->readable);
 
 	if (!buffer->bytes)
 		return true;
@@ -635,10 +635,10 @@ struct chaos {
 /* A file to call the ioctl on. Sets @steady if nobody else closes it. */
 static inline int some_file(struct caller *caller, bool *steady)
 {
-	*steady = !below(4, &caller->seed);
+	*steady = !rand_below(4, &caller->seed);
 	if (*steady)
 		return caller->maps;
-	return caller->chaos->fds[below(NR_FILES, &caller->seed)];
+	return caller->chaos->fds[rand_below(NR_FILES, &caller->seed)];
 }
 
 static inline void start_target(struct chaos *chaos, uint64_t *seed)
@@ -665,7 +665,7 @@ static inline int pass_file(int fd)
 	return passed;
 }
 
-static inline int open_path(const char *format, pid_t pid)
+static inline int open_proc_path(const char *format, pid_t pid)
 {
 	char path[64];
 
@@ -676,15 +676,15 @@ static inline int open_path(const char *format, pid_t pid)
 /* Another file for the callers, or a negative number. */
 static inline int another_file(const struct chaos *chaos, uint64_t *seed)
 {
-	const int fd = chaos->fds[below(NR_FILES, seed)];
+	const int fd = chaos->fds[rand_below(NR_FILES, seed)];
 
-	switch (below(16, seed)) {
+	switch (rand_below(16, seed)) {
 	case 0:
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	case 1:
-		return open_path("/proc/%d/maps", 2);
+		return open_proc_path("/proc/%d/maps", 2);
 	case 2:
-		return open_path("/proc/%d/maps", getpid());
+		return open_proc_path("/proc/%d/maps", getpid());
 	case 3:
 	case 4:
 		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -692,41 +692,41 @@ static inline int another_file(const struct chaos *chaos, uint64_t *seed)
 	case 6:
 		return pass_file(fd);
 	case 7:
-		return open_path("/proc/%d/task/%d/maps", chaos->target);
+		return open_proc_path("/proc/%d/task/%d/maps", chaos->target);
 	default:
-		return open_path("/proc/%d/maps", chaos->target);
+		return open_proc_path("/proc/%d/maps", chaos->target);
 	}
 }
 
 static inline void *close_files(void *arg)
 {
 	struct chaos *const chaos = arg;
-	uint64_t seed = seed_of(&chaos->soak, NR_CALLERS);
+	uint64_t seed = soak_seed(&chaos->soak, NR_CALLERS);
 	int fd;
 
 	start_target(chaos, &seed);
 	while (!chaos->stop) {
 		fd = another_file(chaos, &seed);
 		if (fd >= 0)
-			close(atomic_exchange(&chaos->fds[below(NR_FILES, &seed)],
+			close(atomic_exchange(&chaos->fds[rand_below(NR_FILES, &seed)],
 					      fd));
 		if (waitpid(chaos->target, NULL, WNOHANG) == chaos->target)
 			start_target(chaos, &seed);
-		usleep(below(1000, &seed));
+		usleep(rand_below(1000, &seed));
 	}
 	kill(chaos->target, SIGKILL);
 	waitpid(chaos->target, NULL, 0);
 	return NULL;
 }
 
-static inline void spoil_once(uint64_t *seed)
+static inline void disturb_once(uint64_t *seed)
 {
-	char *const page = page_at(vanishing_page_of(below(NR_CALLERS, seed)) +
-				   below(VANISHING_PAGES, seed));
+	char *const page = page_at(vanishing_page_of(rand_below(NR_CALLERS, seed)) +
+				   rand_below(VANISHING_PAGES, seed));
 	static const int prots[] = { PROT_NONE, PROT_READ,
 				     PROT_READ | PROT_WRITE };
 
-	switch (below(8, seed)) {
+	switch (rand_below(8, seed)) {
 	case 0:
 		munmap(page, page_size());
 		break;
@@ -735,7 +735,7 @@ static inline void spoil_once(uint64_t *seed)
 		break;
 	case 2:
 	case 3:
-		mprotect(page, page_size(), prots[below(3, seed)]);
+		mprotect(page, page_size(), prots[rand_below(3, seed)]);
 		break;
 	default:
 		mmap(page, page_size(), PROT_READ | PROT_WRITE,
@@ -744,17 +744,18 @@ static inline void spoil_once(uint64_t *seed)
 	}
 }
 
-static inline void *spoil(void *arg)
+static inline void *disturb_callers(void *arg)
 {
 	struct chaos *const chaos = arg;
-	uint64_t seed = seed_of(&chaos->soak, NR_CALLERS + 1);
+	uint64_t seed = soak_seed(&chaos->soak, NR_CALLERS + 1);
 
 	while (!chaos->stop) {
-		spoil_once(&seed);
-		if (!below(64, &seed))
-			pthread_kill(chaos->callers[below(NR_CALLERS, &seed)].thread,
+		disturb_once(&seed);
+		if (!rand_below(64, &seed))
+			pthread_kill(chaos->callers[rand_below(NR_CALLERS,
+							       &seed)].thread,
 				     SIGUSR1);
-		usleep(below(200, &seed));
+		usleep(rand_below(200, &seed));
 	}
 	return NULL;
 }
@@ -775,7 +776,7 @@ static inline void *call_at_random(void *arg)
 
 	while (!chaos->stop) {
 		chaos->call(caller);
-		if (*caller->wrong || is_over(&chaos->soak, ++chaos->calls))
+		if (*caller->wrong || soak_is_over(&chaos->soak, ++chaos->calls))
 			chaos->stop = true;
 	}
 	return NULL;
@@ -804,7 +805,7 @@ static inline void start_callers(struct __test_metadata *const _metadata,
 		struct caller *const caller = &chaos->callers[i];
 
 		caller->chaos = chaos;
-		caller->seed = seed_of(&chaos->soak, i);
+		caller->seed = soak_seed(&chaos->soak, i);
 		caller->maps = open_maps(0);
 		ASSERT_LE(0, caller->maps);
 		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
@@ -856,7 +857,7 @@ static inline void run_chaos(struct __test_metadata *const _metadata,
 	/* The callers have to be there before they can be interrupted. */
 	start_callers(_metadata, chaos);
 	ASSERT_EQ(0, pthread_create(&chaos->closer, NULL, close_files, chaos));
-	ASSERT_EQ(0, pthread_create(&chaos->spoiler, NULL, spoil, chaos));
+	ASSERT_EQ(0, pthread_create(&chaos->spoiler, NULL, disturb_callers, chaos));
 	ASSERT_EQ(0, pthread_join(chaos->spoiler, NULL));
 	ASSERT_EQ(0, pthread_join(chaos->closer, NULL));
 	join_callers(_metadata, chaos);

@@ -1020,7 +1020,7 @@ TEST_F_TIMEOUT(target, unmaps_everything_meanwhile, SOAK_TIMEOUT)
 	if (!may_be_emptied())
 		SKIP(return, "this kernel may crash of an empty address space");
 	soak = begin_soak(_metadata);
-	for (n = 0; !is_over(&soak, n); n++) {
+	for (n = 0; !soak_is_over(&soak, n); n++) {
 		start_target(_metadata, self, variant, plan);
 		empty_target(_metadata, self);
 		forget_target(self);

@@ -74,15 +74,15 @@ static void make_output(struct attempt *attempt, const struct zone *zones,
 {
 	struct buffer *const buffer = &attempt->buffers[i];
 
-	if (below(2, seed)) {
+	if (rand_below(2, seed)) {
 		*size = some_size(usual, seed);
 		*buffer = some_buffer(&zones[i], *size, 1, seed);
 		*addr = buffer->addr;
-		fill(&zones[i], buffer, *size);
+		fill_buffer(&zones[i], buffer, *size);
 	}
-	if (!below(32, seed))
+	if (!rand_below(32, seed))
 		*addr = 0;
-	if (!below(32, seed))
+	if (!rand_below(32, seed))
 		*size = 0;
 }
 
@@ -95,10 +95,10 @@ static void make_query(struct attempt *attempt, struct caller *caller)
 		.query_addr = some_address(seed),
 	};
 
-	if (below(2, seed))
+	if (rand_below(2, seed))
 		query.query_flags |= NEXT;
 	make_output(attempt, caller->zones, NAME,
-		    below(4, seed) ? PATH_MAX : below(64, seed),
+		    rand_below(4, seed) ? PATH_MAX : rand_below(64, seed),
 		    (uint64_t *)&query.vma_name_addr, &query.vma_name_size, seed);
 	make_output(attempt, caller->zones, ID, ID_MAX,
 		    (uint64_t *)&query.build_id_addr, &query.build_id_size, seed);
@@ -137,8 +137,8 @@ static unsigned int outcomes_of_query(const struct attempt *attempt)
 	if ((query->vma_name_size && query->vma_name_size < PATH_MAX) ||
 	    (query->build_id_size && query->build_id_size < ID_MAX))
 		set |= SET(NAME_LONG);
-	if (attempt->buffers[NAME].room < less(query->vma_name_size, PATH_MAX) ||
-	    attempt->buffers[ID].room < less(query->build_id_size, ID_MAX))
+	if (attempt->buffers[NAME].room < min_u64(query->vma_name_size, PATH_MAX) ||
+	    attempt->buffers[ID].room < min_u64(query->build_id_size, ID_MAX))
 		set |= SET(FAULT);
 	if (argument->buffer.room < argument->known)
 		set = (set | SET(FAULT)) & ~SET(FINE);
@@ -210,16 +210,16 @@ static uint64_t vec_size(const struct procmap_scan_arg *arg)
 
 static void make_range(struct procmap_scan_arg *arg, uint64_t *seed)
 {
-	arg->start = below(4, seed) ? some_address(seed) : 0;
-	if (below(32, seed))
+	arg->start = rand_below(4, seed) ? some_address(seed) : 0;
+	if (rand_below(32, seed))
 		arg->start -= arg->start % page_size();
-	switch (below(8, seed)) {
+	switch (rand_below(8, seed)) {
 	case 0:
 		arg->end = some_address(seed);
 		break;
 	case 1:
 	case 2:
-		arg->end = arg->start + below(32, seed) * page_size();
+		arg->end = arg->start + rand_below(32, seed) * page_size();
 		break;
 	default:
 		arg->end = NO_END;
@@ -231,15 +231,15 @@ static void make_vec(struct attempt *attempt, const struct zone *zone,
 		     uint64_t *seed)
 {
 	struct procmap_scan_arg *const arg = &attempt->in.arg;
-	const size_t align = below(32, seed) ? 8 : 1;
+	const size_t align = rand_below(32, seed) ? 8 : 1;
 
 	arg->vma_size = some_size(sizeof(struct procmap_vma), seed);
-	arg->vec_len = some_size(1 + below(below(4, seed) ? 8 : 200, seed),
+	arg->vec_len = some_size(1 + rand_below(rand_below(4, seed) ? 8 : 200, seed),
 				 seed);
 	attempt->sizes[VEC] = vec_size(arg);
 	attempt->buffers[VEC] = some_buffer(zone, vec_size(arg), align, seed);
 	arg->vec = attempt->buffers[VEC].addr;
-	fill(zone, &attempt->buffers[VEC], vec_size(arg));
+	fill_buffer(zone, &attempt->buffers[VEC], vec_size(arg));
 }
 
 static void make_data(struct attempt *attempt, const struct zone *zone,
@@ -248,14 +248,14 @@ static void make_data(struct attempt *attempt, const struct zone *zone,
 	struct procmap_scan_arg *const arg = &attempt->in.arg;
 	struct buffer *const data = &attempt->buffers[DATA];
 
-	if (below(4, seed)) {
-		arg->data_size = some_size(below(below(2, seed) ? 64 : 8192,
-						 seed), seed);
+	if (rand_below(4, seed)) {
+		arg->data_size = some_size(rand_below(rand_below(2, seed) ? 64 : 8192,
+						      seed), seed);
 		*data = some_buffer(zone, arg->data_size, 1, seed);
 		arg->data = data->addr;
-		fill(zone, data, arg->data_size);
+		fill_buffer(zone, data, arg->data_size);
 	}
-	if (!arg->data_size && below(32, seed)) {
+	if (!arg->data_size && rand_below(32, seed)) {
 		arg->data = 0;
 		memset(data, 0, sizeof(*data));
 	}
@@ -269,8 +269,8 @@ static void make_scan(struct attempt *attempt, struct caller *caller)
 
 	arg->size = some_size(sizeof(*arg), seed);
 	arg->filter = some_bits(SCAN_FILTERS, seed);
-	arg->want = below(4, seed) ? ALL : some_bits(ALL, seed);
-	arg->known_generation = below(2, seed) ? 0 : next_random(seed);
+	arg->want = rand_below(4, seed) ? ALL : some_bits(ALL, seed);
+	arg->known_generation = rand_below(2, seed) ? 0 : next_random(seed);
 	make_range(arg, seed);
 	make_vec(attempt, &caller->zones[VEC], seed);
 	make_data(attempt, &caller->zones[DATA], seed);
@@ -477,8 +477,8 @@ static void call_once(struct caller *caller)
 	attempt.outcome = outcome_of(attempt.ret < 0 ? -attempt.ret : 0);
 	if (attempt.argument.buffer.bytes)
 		memcpy(&attempt.out, attempt.argument.buffer.bytes,
-		       less(attempt.argument.known,
-			    attempt.argument.buffer.readable));
+		       min_u64(attempt.argument.known,
+			       attempt.argument.buffer.readable));
 	attempt.interrupted = __atomic_load_n(&interrupts, __ATOMIC_RELAXED) !=
 			      before;
 	caller->counts[attempt.outcome]++;

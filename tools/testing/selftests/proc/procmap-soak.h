@@ -26,7 +26,7 @@ struct soak {
 	long end;
 };
 
-static inline uint64_t number_of(const char *variable, uint64_t otherwise)
+static inline uint64_t env_number(const char *variable, uint64_t otherwise)
 {
 	const char *const value = getenv(variable);
 
@@ -37,20 +37,20 @@ static inline uint64_t number_of(const char *variable, uint64_t otherwise)
 static inline struct soak begin_soak(struct __test_metadata *const _metadata)
 {
 	struct soak soak = {
-		.calls = number_of("PROCMAP_SOAK_CALLS", 0),
-		.end = seconds_now() + number_of("PROCMAP_SOAK_SECONDS",
-						 SOAK_SECONDS),
+		.calls = env_number("PROCMAP_SOAK_CALLS", 0),
+		.end = seconds_now() + env_number("PROCMAP_SOAK_SECONDS",
+						  SOAK_SECONDS),
 	};
 
 	if (getrandom(&soak.seed, sizeof(soak.seed), 0) != sizeof(soak.seed))
 		soak.seed = time(NULL);
 	/* A seed is not 0. */
-	soak.seed = number_of("PROCMAP_SOAK_SEED", soak.seed) ?: 1;
+	soak.seed = env_number("PROCMAP_SOAK_SEED", soak.seed) ?: 1;
 	TH_LOG("PROCMAP_SOAK_SEED=%#jx", (uintmax_t)soak.seed);
 	return soak;
 }
 
-static inline bool is_over(const struct soak *soak, unsigned long calls)
+static inline bool soak_is_over(const struct soak *soak, unsigned long calls)
 {
 	if (soak->calls)
 		return calls >= soak->calls;
@@ -58,7 +58,7 @@ static inline bool is_over(const struct soak *soak, unsigned long calls)
 }
 
 /* Another seed for each part of a run: a thread, a file. */
-static inline uint64_t seed_of(const struct soak *soak, uint64_t part)
+static inline uint64_t soak_seed(const struct soak *soak, uint64_t part)
 {
 	uint64_t seed = (soak->seed ^ part * 0x9e3779b97f4a7c15) ?: 1;
 
@@ -69,7 +69,7 @@ static inline uint64_t seed_of(const struct soak *soak, uint64_t part)
 }
 
 /* A random number below @end, which is not 0. */
-static inline uint64_t below(uint64_t end, uint64_t *seed)
+static inline uint64_t rand_below(uint64_t end, uint64_t *seed)
 {
 	return (next_random(seed) >> 16) % end;
 }
