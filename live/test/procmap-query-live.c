@@ -65,7 +65,7 @@ static int look_up_new(void)
 	return err;
 }
 
-static bool reads(int fd)
+static bool can_read_text(int fd)
 {
 	struct maps maps;
 
@@ -109,7 +109,7 @@ TEST_F(live, file_opened_before_goes_on_without)
 	EXPECT_EQ(-ENOTTY, look_up(before));
 	ASSERT_EQ(0, load());
 	EXPECT_EQ(-ENOTTY, look_up(before));
-	EXPECT_TRUE(reads(before));
+	EXPECT_TRUE(can_read_text(before));
 	EXPECT_EQ(0, look_up_new());
 	close(before);
 }
@@ -247,14 +247,14 @@ static size_t read_text(int fd, char *text)
 	return n ? 0 : size;
 }
 
-static void do_nothing(int signal)
+static void ignore_signal(int signal)
 {
 }
 
 static void get_a_signal_each_ms(void)
 {
 	const struct itimerval each_ms = { { 0, 1000 }, { 0, 1000 } };
-	const struct sigaction action = { .sa_handler = do_nothing };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &each_ms, NULL);
@@ -324,8 +324,8 @@ static unsigned int nr_rounds(void)
 }
 
 /* Record the text of the target, and the answer to one query. */
-static void prepare(struct __test_metadata *const _metadata, struct work *work,
-		    pid_t target)
+static void record_target(struct __test_metadata *const _metadata, struct work *work,
+			  pid_t target)
 {
 	struct maps maps;
 	int fd;
@@ -355,7 +355,7 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 3600)
 	int status;
 
 	ASSERT_TRUE(work != MAP_FAILED);
-	prepare(_metadata, work, self->still.pid);
+	record_target(_metadata, work, self->still.pid);
 	for (i = 0; i < NR_WORKERS; i++) {
 		workers[i] = fork();
 		if (!workers[i]) {

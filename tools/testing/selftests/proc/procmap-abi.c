@@ -448,7 +448,7 @@ struct abi {
 	struct procmap_query (*answer)(const union argument *arg);
 };
 
-static union argument ask_query(uint64_t addr, uint64_t filters, uint64_t want)
+static union argument query_argument(uint64_t addr, uint64_t filters, uint64_t want)
 {
 	union argument arg = {
 		.query.size = sizeof(arg.query),
@@ -467,7 +467,7 @@ static union argument ask_query(uint64_t addr, uint64_t filters, uint64_t want)
 	return arg;
 }
 
-static struct procmap_query answer_of_query(const union argument *arg)
+static struct procmap_query answer_by_query(const union argument *arg)
 {
 	return arg->query;
 }
@@ -484,8 +484,8 @@ static const struct abi query_abi = {
 		{ 88, 80, sizeof(FILE_NAME), 1, UINT32_MAX, true },
 		{ 96, 84, sizeof(build_id), 1, UINT32_MAX, true },
 	},
-	.ask = ask_query,
-	.answer = answer_of_query,
+	.ask = query_argument,
+	.answer = answer_by_query,
 };
 
 #ifdef HAVE_PROCMAP_SCAN
@@ -494,7 +494,7 @@ static const struct abi query_abi = {
 static struct room room;
 static struct truth truth;
 
-static union argument ask_scan(uint64_t addr, uint64_t filters, uint64_t want)
+static union argument scan_argument(uint64_t addr, uint64_t filters, uint64_t want)
 {
 	const uint64_t past = addr == NO_END ? addr : addr + 1;
 	union argument arg = {
@@ -510,7 +510,7 @@ static union argument ask_scan(uint64_t addr, uint64_t filters, uint64_t want)
 	return arg;
 }
 
-static struct procmap_query answer_of_scan(const union argument *arg)
+static struct procmap_query answer_by_scan(const union argument *arg)
 {
 	const struct procmap_scan_arg *const scan = &arg->scan;
 	const struct procmap_vma *const vma = record_at(scan, 0);
@@ -537,8 +537,8 @@ static const struct abi scan_abi = {
 		{ 72, 88, sizeof(FILE_NAME) + sizeof(build_id), 1, UINT32_MAX,
 		  true },
 	},
-	.ask = ask_scan,
-	.answer = answer_of_scan,
+	.ask = scan_argument,
+	.answer = answer_by_scan,
 };
 
 static void make_scan_buffers(struct __test_metadata *const _metadata,
@@ -562,7 +562,7 @@ static void make_buffers(struct __test_metadata *const _metadata,
 }
 
 /* Returns 0 if one mapping is found, -ENOENT if none is, or another -errno. */
-static int call(const struct abi *abi, void *arg)
+static int call_abi(const struct abi *abi, void *arg)
 {
 	const int ret = ioctl(target.fd, abi->command, arg);
 
@@ -573,12 +573,12 @@ static int call(const struct abi *abi, void *arg)
 	return ret ? -EBADMSG : -ENOENT;
 }
 
-/* Returns what call() does. */
-static int find(const struct abi *abi, uint64_t addr, uint64_t filters,
-		uint64_t want, struct procmap_query *answer)
+/* Returns what call_abi() does. */
+static int find_by_abi(const struct abi *abi, uint64_t addr, uint64_t filters,
+		       uint64_t want, struct procmap_query *answer)
 {
 	union argument arg = abi->ask(addr, filters, want);
-	const int err = call(abi, &arg);
+	const int err = call_abi(abi, &arg);
 
 	if (!err)
 		*answer = abi->answer(&arg);
@@ -586,15 +586,15 @@ static int find(const struct abi *abi, uint64_t addr, uint64_t filters,
 }
 
 /* Where a mapping is found by its address and filters, or -errno. */
-static int64_t place_of(const struct abi *abi, uint64_t addr, uint64_t filters)
+static int64_t find_start(const struct abi *abi, uint64_t addr, uint64_t filters)
 {
 	struct procmap_query answer;
-	const int err = find(abi, addr, filters, 0, &answer);
+	const int err = find_by_abi(abi, addr, filters, 0, &answer);
 
 	return err ?: (int64_t)answer.vma_start;
 }
 
-static const char *name_in(const struct procmap_query *answer)
+static const char *name_of_answer(const struct procmap_query *answer)
 {
 	return (const char *)(uintptr_t)answer->vma_name_addr;
 }
@@ -606,7 +606,7 @@ static bool has_build_id(const struct procmap_query *answer)
 		       sizeof(build_id));
 }
 
-static const struct maps_line *line_of(enum mapping mapping)
+static const struct maps_line *text_line_of(enum mapping mapping)
 {
 	return line_at(&target.text, start_of(mapping));
 }
@@ -676,7 +676,7 @@ TEST_F(process, text_shows_the_scene)
 	unsigned int i;
 
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *const line = line_of(i);
+		const struct maps_line *const line = text_line_of(i);
 
 		ASSERT_TRUE(!!line);
 		EXPECT_EQ(start_of(i), line->start);
@@ -699,16 +699,16 @@ TEST_F(process, name_and_build_id_are_those_of_the_file_if_wanted)
 
 	for (want = 0; want <= (NAME | BUILD_ID); want++) {
 		for (i = 0; i < NR_MAPPINGS; i++) {
-			const char *const name = want & NAME ? line_of(i)->name :
+			const char *const name = want & NAME ? text_line_of(i)->name :
 							       "";
 			const bool has_id = want & BUILD_ID && is_elf(i);
 
-			ASSERT_EQ(0, find(variant->abi, start_of(i), 0, want,
-					  &answer));
+			ASSERT_EQ(0, find_by_abi(variant->abi, start_of(i), 0, want,
+						 &answer));
 			ASSERT_EQ(*name ? strlen(name) + 1 : 0,
 				  answer.vma_name_size);
 			if (*name)
-				EXPECT_STREQ(name, name_in(&answer));
+				EXPECT_STREQ(name, name_of_answer(&answer));
 			EXPECT_EQ(has_id, has_build_id(&answer));
 			EXPECT_EQ(!has_id, !answer.build_id_size);
 		}
@@ -736,8 +736,8 @@ TEST_F(process, what_the_caller_left_in_outputs_does_not_matter)
 		union argument ones = zeros;
 
 		fill_outputs(abi, &ones, 0xff);
-		ASSERT_EQ(0, call(abi, &zeros));
-		ASSERT_EQ(0, call(abi, &ones));
+		ASSERT_EQ(0, call_abi(abi, &zeros));
+		ASSERT_EQ(0, call_abi(abi, &ones));
 		EXPECT_EQ(0, memcmp(&zeros, &ones, abi->size));
 	}
 }
@@ -751,7 +751,7 @@ TEST_F(process, inputs_stay)
 	const size_t in_outs = abi->in_outs.end - abi->in_outs.start;
 
 	fill_outputs(abi, &arg, FILL);
-	ASSERT_EQ(0, call(abi, &arg));
+	ASSERT_EQ(0, call_abi(abi, &arg));
 	fill_outputs(abi, &arg, 0);
 	memcpy(arg.bytes + abi->in_outs.start,
 	       before.bytes + abi->in_outs.start, in_outs);
@@ -766,7 +766,7 @@ TEST_F(process, file_position_stays)
 	ASSERT_EQ(sizeof(before), (size_t)pread(target.fd, before,
 						sizeof(before), 0));
 	ASSERT_EQ(7, lseek(target.fd, 7, SEEK_SET));
-	ASSERT_LT(0, place_of(variant->abi, start_of(FILE_RW), 0));
+	ASSERT_LT(0, find_start(variant->abi, start_of(FILE_RW), 0));
 	EXPECT_EQ(7, lseek(target.fd, 0, SEEK_CUR));
 	ASSERT_EQ(sizeof(after), (size_t)pread(target.fd, after,
 					       sizeof(after), 0));
@@ -787,8 +787,8 @@ TEST_F(process, all_filters_that_are_given_must_hold)
 			const int64_t place = filters & ~scene[i].passes ?
 					      -ENOENT : (int64_t)start_of(i);
 
-			ASSERT_EQ(place, place_of(variant->abi, start_of(i),
-						  filters)) {
+			ASSERT_EQ(place, find_start(variant->abi, start_of(i),
+						    filters)) {
 				TH_LOG("mapping %u, filters %#jx", i,
 				       (uintmax_t)filters);
 			}
@@ -803,7 +803,7 @@ TEST_F(process, last_page_is_covered_to_its_last_byte)
 	const uint64_t end = last_page + page_size();
 	struct procmap_query answer;
 
-	ASSERT_EQ(0, find(variant->abi, end - 1, 0, 0, &answer));
+	ASSERT_EQ(0, find_by_abi(variant->abi, end - 1, 0, 0, &answer));
 	EXPECT_EQ(end, answer.vma_end);
 	EXPECT_EQ(line_at(&target.text, last_page)->start,
 		  answer.vma_start);
@@ -817,17 +817,17 @@ TEST_F(process, nothing_is_above_the_last_page)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
-		EXPECT_EQ(-ENOENT, place_of(variant->abi, addrs[i], 0));
-		EXPECT_EQ(-ENOENT, place_of(variant->abi, addrs[i], NEXT));
+		EXPECT_EQ(-ENOENT, find_start(variant->abi, addrs[i], 0));
+		EXPECT_EQ(-ENOENT, find_start(variant->abi, addrs[i], NEXT));
 	}
-	EXPECT_EQ(-ENOENT, place_of(variant->abi, last_page, NEXT | F));
+	EXPECT_EQ(-ENOENT, find_start(variant->abi, last_page, NEXT | F));
 }
 
 /* A kernel that cuts the address to 32 bits would find FILE_R. */
 TEST_F(process, address_is_not_cut_to_32_bits)
 {
-	EXPECT_EQ(-ENOENT, place_of(variant->abi,
-				    start_of(FILE_R) + (1ull << 32), 0));
+	EXPECT_EQ(-ENOENT, find_start(variant->abi,
+				      start_of(FILE_R) + (1ull << 32), 0));
 }
 
 /* The size of the structure. */
@@ -845,7 +845,7 @@ TEST_F(process, every_size_has_the_fields_that_fit_and_no_more)
 	union argument full = asked;
 	size_t size;
 
-	ASSERT_EQ(0, call(abi, &full));
+	ASSERT_EQ(0, call_abi(abi, &full));
 	for (size = abi->size_min; size <= page_size(); size++) {
 		const size_t fits = size < abi->size ? size : abi->size;
 
@@ -853,7 +853,7 @@ TEST_F(process, every_size_has_the_fields_that_fit_and_no_more)
 		memset(end - size, 0, size);
 		memcpy(end - size, &asked, fits);
 		memcpy(end - size, &full.size, sizeof(full.size));
-		ASSERT_EQ(0, call(abi, end - size)) {
+		ASSERT_EQ(0, call_abi(abi, end - size)) {
 			TH_LOG("size %zu", size);
 		}
 		ASSERT_EQ(0, memcmp(end - size, &full, fits));
@@ -868,9 +868,9 @@ TEST_F(process, longer_struct_can_have_name_and_build_id)
 	struct procmap_query answer;
 
 	arg.size = sizeof(arg);
-	ASSERT_EQ(0, call(variant->abi, &arg));
+	ASSERT_EQ(0, call_abi(variant->abi, &arg));
 	answer = variant->abi->answer(&arg);
-	EXPECT_STREQ(FILE_NAME, name_in(&answer));
+	EXPECT_STREQ(FILE_NAME, name_of_answer(&answer));
 	EXPECT_TRUE(has_build_id(&answer));
 }
 
@@ -902,11 +902,11 @@ TEST_F(process, only_the_bytes_that_are_returned_need_room)
 			struct procmap_query answer;
 
 			set_buffer(&arg, buffer, addr, sizes[j]);
-			ASSERT_EQ(0, call(abi, &arg));
+			ASSERT_EQ(0, call_abi(abi, &arg));
 			answer = abi->answer(&arg);
 			EXPECT_EQ(start_of(FILE_R), answer.vma_start);
 			EXPECT_EQ(sizeof(FILE_NAME), answer.vma_name_size);
-			EXPECT_STREQ(FILE_NAME, name_in(&answer));
+			EXPECT_STREQ(FILE_NAME, name_of_answer(&answer));
 			EXPECT_TRUE(has_build_id(&answer));
 		}
 	}
@@ -926,8 +926,8 @@ TEST_F(process, buffers_are_not_looked_at_when_there_is_nothing_to_write)
 		if (abi->buffers[i].is_data)
 			set_buffer(&memory, &abi->buffers[i], 8, 256);
 	}
-	EXPECT_EQ(-ENOENT, call(abi, &gap));
-	EXPECT_EQ(0, call(abi, &memory));
+	EXPECT_EQ(-ENOENT, call_abi(abi, &gap));
+	EXPECT_EQ(0, call_abi(abi, &memory));
 }
 
 TEST_F(process, buffer_that_cannot_be_written_is_efault)
@@ -946,7 +946,7 @@ TEST_F(process, buffer_that_cannot_be_written_is_efault)
 						      NAME | BUILD_ID);
 
 			set_buffer(&arg, &abi->buffers[i], addrs[j], 256);
-			EXPECT_EQ(-EFAULT, call(abi, &arg)) {
+			EXPECT_EQ(-EFAULT, call_abi(abi, &arg)) {
 				TH_LOG("buffer %u at %#jx", i,
 				       (uintmax_t)addrs[j]);
 			}
@@ -969,7 +969,7 @@ TEST_F(process, size_over_a_page_is_e2big)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		arg.size = sizes[i];
 		memcpy(bytes, &arg, sizeof(arg));
-		EXPECT_EQ(-E2BIG, call(variant->abi, bytes));
+		EXPECT_EQ(-E2BIG, call_abi(variant->abi, bytes));
 	}
 }
 
@@ -985,7 +985,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	memcpy(bytes, &arg, sizeof(arg));
 	for (i = abi->size; i < page_size(); i++) {
 		bytes[i] = 1;
-		ASSERT_EQ(-E2BIG, call(abi, bytes)) {
+		ASSERT_EQ(-E2BIG, call_abi(abi, bytes)) {
 			TH_LOG("byte %zu", i);
 		}
 		bytes[i] = 0;
@@ -993,7 +993,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	/* A byte past the size is not part of the structure. */
 	arg.size = abi->size;
 	arg.bytes[abi->size] = 1;
-	EXPECT_EQ(0, call(abi, &arg));
+	EXPECT_EQ(0, call_abi(abi, &arg));
 }
 
 /* A page without access follows: reading the whole structure would be EFAULT. */
@@ -1007,10 +1007,10 @@ TEST_F(process, size_that_is_too_small_is_einval)
 		const size_t size = arg.size < 8 ? 8 : arg.size;
 
 		memcpy(end - size, &arg, size);
-		EXPECT_EQ(-EINVAL, call(abi, end - size));
-		EXPECT_EQ(-EINVAL, call(abi, &arg));
+		EXPECT_EQ(-EINVAL, call_abi(abi, end - size));
+		EXPECT_EQ(-EINVAL, call_abi(abi, &arg));
 	}
-	EXPECT_EQ(0, call(abi, &arg));
+	EXPECT_EQ(0, call_abi(abi, &arg));
 }
 
 /* A flag that only records have is no filter either. */
@@ -1024,9 +1024,9 @@ TEST_F(process, unknown_filter_is_einval)
 		const uint64_t filter = 1ull << bit;
 
 		arg.filter = filter;
-		EXPECT_EQ(!(filter & abi->filters), call(abi, &arg) == -EINVAL);
+		EXPECT_EQ(!(filter & abi->filters), call_abi(abi, &arg) == -EINVAL);
 		arg.filter = filter | R;
-		EXPECT_EQ(!(filter & abi->filters), call(abi, &arg) == -EINVAL);
+		EXPECT_EQ(!(filter & abi->filters), call_abi(abi, &arg) == -EINVAL);
 	}
 }
 
@@ -1037,11 +1037,11 @@ TEST_F(process, struct_that_cannot_be_read_to_its_end_is_efault)
 	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
 	size_t fits;
 
-	EXPECT_EQ(-EFAULT, call(abi, NULL));
-	EXPECT_EQ(-EFAULT, call(abi, (void *)8));
+	EXPECT_EQ(-EFAULT, call_abi(abi, NULL));
+	EXPECT_EQ(-EFAULT, call_abi(abi, (void *)8));
 	for (fits = 0; fits < abi->size; fits++) {
 		memcpy(end - fits, &arg, fits);
-		EXPECT_EQ(-EFAULT, call(abi, end - fits));
+		EXPECT_EQ(-EFAULT, call_abi(abi, end - fits));
 	}
 }
 
@@ -1196,8 +1196,8 @@ struct attempt {
 	union argument arg;
 };
 
-static void make_fault(struct attempt *attempt, const struct fault *fault,
-		       int fd_of_exited)
+static void add_fault(struct attempt *attempt, const struct fault *fault,
+		      int fd_of_exited)
 {
 	unsigned int i;
 
@@ -1220,7 +1220,7 @@ static void make_fault(struct attempt *attempt, const struct fault *fault,
 }
 
 /* Returns the value of the call, or -errno. */
-static int try(const struct attempt *attempt)
+static int make_attempt(const struct attempt *attempt)
 {
 	const int prot = attempt->place == READ_ONLY ? PROT_READ :
 						       PROT_READ | PROT_WRITE;
@@ -1293,14 +1293,14 @@ TEST_F(call, with_two_faults_reports_the_earlier_one)
 	size_t i, j;
 
 	ASSERT_LE(0, fd_of_exited);
-	ASSERT_EQ(variant->abi->found, try(&good));
+	ASSERT_EQ(variant->abi->found, make_attempt(&good));
 	for (i = 0; i < variant->nr_faults; i++) {
 		for (j = i; j < variant->nr_faults; j++) {
 			struct attempt bad = good;
 
-			make_fault(&bad, &faults[j], fd_of_exited);
-			make_fault(&bad, &faults[i], fd_of_exited);
-			EXPECT_EQ(faults[i].err, try(&bad)) {
+			add_fault(&bad, &faults[j], fd_of_exited);
+			add_fault(&bad, &faults[i], fd_of_exited);
+			EXPECT_EQ(faults[i].err, make_attempt(&bad)) {
 				TH_LOG("%s, with %s", faults[i].name,
 				       faults[j].name);
 			}
@@ -1328,23 +1328,23 @@ FIXTURE_TEARDOWN(query)
 
 TEST_F(query, without_build_id_field_can_have_a_name)
 {
-	union argument arg = ask_query(start_of(FILE_R), 0, NAME);
+	union argument arg = query_argument(start_of(FILE_R), 0, NAME);
 
 	arg.size = offsetof(struct procmap_query, build_id_addr);
-	ASSERT_EQ(0, call(&query_abi, &arg));
+	ASSERT_EQ(0, call_abi(&query_abi, &arg));
 	EXPECT_STREQ(FILE_NAME, buffers.name);
 }
 
 /* An address beyond the size is 0, also if other bytes follow in memory. */
 TEST_F(query, with_a_buffer_size_and_no_field_for_its_address_is_einval)
 {
-	union argument arg = ask_query(start_of(FILE_R), 0, NAME | BUILD_ID);
+	union argument arg = query_argument(start_of(FILE_R), 0, NAME | BUILD_ID);
 
 	arg.size = offsetof(struct procmap_query, build_id_addr);
-	EXPECT_EQ(-EINVAL, call(&query_abi, &arg));
+	EXPECT_EQ(-EINVAL, call_abi(&query_abi, &arg));
 	arg.size = offsetof(struct procmap_query, vma_name_addr);
 	arg.query.build_id_size = 0;
-	EXPECT_EQ(-EINVAL, call(&query_abi, &arg));
+	EXPECT_EQ(-EINVAL, call_abi(&query_abi, &arg));
 }
 
 #ifdef HAVE_PROCMAP_SCAN
@@ -1383,7 +1383,7 @@ static uint64_t scene_end(void)
 	return start_of(NR_MAPPINGS);
 }
 
-static struct procmap_scan_arg ask_scene(uint64_t want)
+static struct procmap_scan_arg scan_arg_of_scene(uint64_t want)
 {
 	return scan_arg(&room, SCENE_START, scene_end(), want);
 }
@@ -1451,7 +1451,7 @@ TEST_F(scan, sets_bytes_of_records_that_the_kernel_does_not_know_to_zero)
 {
 	const uint32_t sizes[] = { 72, 80, 88, 128, 1024, page_size() - 8,
 				   page_size() };
-	struct procmap_scan_arg plain = ask_scene(ALL);
+	struct procmap_scan_arg plain = scan_arg_of_scene(ALL);
 	const size_t known = sizeof(*room.vec);
 	unsigned int i, n;
 
@@ -1482,7 +1482,7 @@ TEST_F(scan, with_a_record_too_small_too_large_or_odd_is_einval)
 		0, 8, 64, 71, 73, 76, 79, 84, page_size() - 1, page_size() + 1,
 		page_size() + 8, 2 * page_size(), 0x80000048, 0xfffffff8,
 	};
-	struct procmap_scan_arg arg = ask_scene(0);
+	struct procmap_scan_arg arg = scan_arg_of_scene(0);
 	unsigned int i;
 
 	arg.vec = (uintptr_t)map_room(NR_MAPPINGS * page_size());
@@ -1498,7 +1498,7 @@ TEST_F(scan, with_a_record_too_small_too_large_or_odd_is_einval)
 
 TEST_F(scan, to_a_bad_page_behind_the_first_data_is_efault)
 {
-	struct procmap_scan_arg arg = ask_scene(ALL);
+	struct procmap_scan_arg arg = scan_arg_of_scene(ALL);
 	struct procmap_vma first;
 
 	/* The first that has a name is not the first. */
@@ -1507,7 +1507,7 @@ TEST_F(scan, to_a_bad_page_behind_the_first_data_is_efault)
 	arg.end = start_of(SHARED_RW);
 	EXPECT_EQ(SHARED_RW, procmap_scan(target.fd, &arg));
 
-	arg = ask_scene(ALL);
+	arg = scan_arg_of_scene(ALL);
 	ASSERT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
 	first = room.vec[SHARED_RW];
 	arg.data = (uintptr_t)map_to_page_end(first.name_size,
@@ -1571,7 +1571,7 @@ TEST_F(scan, goes_on_with_as_much_data_as_it_needs)
 		for (j = 0; j < ARRAY_SIZE(vec_lens); j++) {
 			for (size = 0; size <= 200; size++) {
 				struct procmap_scan_arg arg =
-					ask_scene(wants[i]);
+					scan_arg_of_scene(wants[i]);
 
 				arg.filter = filters[i];
 				arg.vec_len = vec_lens[j];
@@ -1592,7 +1592,7 @@ TEST_F(scan, goes_on_with_as_much_data_as_it_needs)
  * build IDs, or not, but each must have those of its own mapping.
  */
 
-static uint64_t page_of(unsigned int page)
+static uint64_t page_addr(unsigned int page)
 {
 	return SCENE_START + page * page_size();
 }
@@ -1601,7 +1601,7 @@ static bool map_page_of(unsigned int page, int fd, int flags)
 {
 	/* Neighbours differ, or the kernel would merge them. */
 	const int prot = page % 2 ? PROT_READ : PROT_READ | PROT_EXEC;
-	void *const addr = (void *)(uintptr_t)page_of(page);
+	void *const addr = (void *)(uintptr_t)page_addr(page);
 
 	return mmap(addr, page_size(), prot,
 		    MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, fd,
@@ -1632,7 +1632,7 @@ static void set_pages(struct __test_metadata *const _metadata)
 
 static void scan_pages(struct __test_metadata *const _metadata, unsigned int nr)
 {
-	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START, page_of(nr), ALL);
+	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START, page_addr(nr), ALL);
 
 	ASSERT_EQ(0, read_truth(target.fd, &truth));
 	truth.is_resident = true;
@@ -1765,7 +1765,7 @@ TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
 			uint8_t *const vec =
 				map_to_page_end(size, PROT_READ | PROT_WRITE);
 			struct procmap_scan_arg arg =
-				scan_arg(&room, SCENE_START, page_of(NR_NEIGHBOURS),
+				scan_arg(&room, SCENE_START, page_addr(NR_NEIGHBOURS),
 					 ALL);
 
 			/* The last bytes of one record cannot be written. */
@@ -1783,7 +1783,7 @@ TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
 TEST_F(neighbours, need_no_more_room_than_one_copy_each)
 {
 	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START,
-					       page_of(NR_NEIGHBOURS), ALL);
+					       page_addr(NR_NEIGHBOURS), ALL);
 	uint32_t needed;
 
 	arg.data_size = 1;
@@ -1918,7 +1918,7 @@ static int be_changing(int control, void *arg)
 }
 
 /* Returns 0, or -errno if the change could not be made. */
-static int hear_of_change(void)
+static int wait_for_change(void)
 {
 	int err;
 
@@ -1934,7 +1934,7 @@ static void start_changing(struct __test_metadata *const _metadata,
 
 	make_scan_buffers(_metadata, NR_ROOM, ROOM_DATA_SIZE);
 	ASSERT_TRUE(start_child(&target.child, be_changing, &change));
-	ASSERT_EQ(0, hear_of_change());
+	ASSERT_EQ(0, wait_for_change());
 	target.fd = open_maps(target.child.pid);
 	ASSERT_LE(0, target.fd);
 	ASSERT_EQ(0, read_truth(target.fd, &truth));
@@ -1947,7 +1947,7 @@ static void stop_changing(void)
 	close(target.fd);
 }
 
-static struct procmap_scan_arg ask_since(uint64_t generation)
+static struct procmap_scan_arg scan_arg_since(uint64_t generation)
 {
 	struct procmap_scan_arg arg = scan_arg(&room, 0, NO_END, ALL);
 
@@ -1959,7 +1959,7 @@ static struct procmap_scan_arg ask_since(uint64_t generation)
 static uint64_t scan_since(struct __test_metadata *const _metadata,
 			   uint64_t generation)
 {
-	struct procmap_scan_arg arg = ask_since(generation);
+	struct procmap_scan_arg arg = scan_arg_since(generation);
 	const int nr = procmap_scan(target.fd, &arg);
 
 	EXPECT_EQ((int)truth.maps.nr, nr);
@@ -1973,7 +1973,7 @@ static uint64_t scan_since(struct __test_metadata *const _metadata,
 static void expect_nothing_since(struct __test_metadata *const _metadata,
 				 uint64_t generation)
 {
-	struct procmap_scan_arg arg = ask_since(generation);
+	struct procmap_scan_arg arg = scan_arg_since(generation);
 
 	if (!generation) {
 		EXPECT_EQ(0u, scan_since(_metadata, 0));
@@ -2032,7 +2032,7 @@ TEST_F(generation, moves_with_mappings_only)
 
 	expect_nothing_since(_metadata, generation);
 	ASSERT_TRUE(notify(target.child.control));
-	err = hear_of_change();
+	err = wait_for_change();
 	if (err)
 		SKIP(return, "this kernel cannot do that: %s", strerror(-err));
 	free_truth(&truth);
@@ -2102,14 +2102,14 @@ TEST_F(same_generation, is_looked_at_after_errors)
 	const uint64_t generation = scan_since(_metadata, 0);
 	struct procmap_scan_arg arg;
 
-	arg = ask_since(generation);
+	arg = scan_arg_since(generation);
 	arg.want |= 0x04;
 	EXPECT_EQ(-EINVAL, procmap_scan(target.fd, &arg));
-	arg = ask_since(generation);
+	arg = scan_arg_since(generation);
 	arg.vec = 0;
 	EXPECT_EQ(-EINVAL, procmap_scan(target.fd, &arg));
 	stop_child(&target.child);
-	arg = ask_since(generation);
+	arg = scan_arg_since(generation);
 	EXPECT_EQ(-ESRCH, procmap_scan(target.fd, &arg));
 }
 #endif /* HAVE_PROCMAP_SCAN */

@@ -491,7 +491,7 @@ TEST_F(page, missing_stays_missing)
 }
 
 /* Open and map the file again at the same address. */
-static bool reopen(struct subject *subject, int flags)
+static bool reopen_subject(struct subject *subject, int flags)
 {
 	char path[32];
 
@@ -509,7 +509,7 @@ TEST_F(page, of_a_file_opened_for_direct_io)
 
 	open_subject(_metadata, subject, variant->way, EXT4);
 	ASSERT_TRUE(make_file(subject, &plain_elf));
-	ASSERT_TRUE(reopen(subject, O_RDONLY | O_DIRECT));
+	ASSERT_TRUE(reopen_subject(subject, O_RDONLY | O_DIRECT));
 	ASSERT_TRUE(evict_file(subject->fd));
 	expect_id_if_read(_metadata, subject, 1, 20);
 }
@@ -573,7 +573,7 @@ TEST_F(page, in_swap)
 	expect_id_if_read(_metadata, subject, 1, 20);
 }
 
-static int read_a_byte(int control, void *arg)
+static int be_byte_reader(int control, void *arg)
 {
 	const struct subject *subject = arg;
 	char byte;
@@ -602,12 +602,12 @@ TEST_F(page, makes_no_fanotify_permission_event)
 			  NULL))
 		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
 	/* Later kernels make no event for files that were opened before. */
-	ASSERT_TRUE(reopen(subject, O_RDONLY));
+	ASSERT_TRUE(reopen_subject(subject, O_RDONLY));
 	ASSERT_TRUE(evict_file(subject->fd));
 	expect_id_if_read(_metadata, subject, 1, 20);
 
 	/* The mark works: read(2) does make one. */
-	ASSERT_TRUE(start_child(&child, read_a_byte, subject));
+	ASSERT_TRUE(start_child(&child, be_byte_reader, subject));
 	ASSERT_EQ((ssize_t)sizeof(event), read(fanotify, &event, sizeof(event)));
 	response.fd = event.fd;
 	ASSERT_EQ((ssize_t)sizeof(response),
@@ -685,7 +685,7 @@ FIXTURE_VARIANT_ADD(file_system, squashfs) {
 	.is_full = true,
 };
 
-static int open_in(const char *directory, int flags)
+static int open_elf_in(const char *directory, int flags)
 {
 	char path[64];
 
@@ -695,7 +695,7 @@ static int open_in(const char *directory, int flags)
 
 static bool make_file_in(const char *directory, const struct image *image)
 {
-	const int fd = open_in(directory, O_RDWR | O_CREAT);
+	const int fd = open_elf_in(directory, O_RDWR | O_CREAT);
 	const bool made = write_image(fd, image);
 
 	close(fd);
@@ -757,7 +757,7 @@ FIXTURE_SETUP(file_system)
 	if (missing)
 		SKIP_SETUP(missing);
 	subject->maps = open_maps(0);
-	subject->fd = open_in(directory, O_RDONLY);
+	subject->fd = open_elf_in(directory, O_RDONLY);
 	subject->addr = mmap(NULL, 2 * page_size(), PROT_READ, MAP_PRIVATE,
 			     subject->fd, 0);
 	ASSERT_TRUE(subject->addr != MAP_FAILED);

@@ -58,7 +58,7 @@ static _Alignas(64) uint8_t shifted[SHIFT + IMAGE_MAX + PADDING];
  * The kernel reads these bytes, page by page. Returns false if they are not all in
  * the file, or if it looks at no more pages.
  */
-static bool look_at(struct model *model, uint64_t pos, uint64_t size)
+static bool model_look_at(struct model *model, uint64_t pos, uint64_t size)
 {
 	const uint64_t end = pos + size;
 	uint64_t page = pos / page_size();
@@ -80,9 +80,9 @@ static bool look_at(struct model *model, uint64_t pos, uint64_t size)
 }
 
 /* The same, for the header of a note. */
-static bool look_at_note(struct model *model, uint64_t pos)
+static bool model_look_at_note(struct model *model, uint64_t pos)
 {
-	return model->notes++ < NOTES_READ && look_at(model, pos, NHDR_SIZE);
+	return model->notes++ < NOTES_READ && model_look_at(model, pos, NHDR_SIZE);
 }
 
 /* Returns true if the note is the build ID, or would be if it were whole. */
@@ -93,10 +93,10 @@ static bool model_note(struct model *model, uint64_t pos, const GElf_Nhdr *note,
 
 	if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof("GNU") ||
 	    !note->n_descsz || note->n_descsz > ID_MAX ||
-	    !look_at(model, pos + NHDR_SIZE, sizeof("GNU")) ||
+	    !model_look_at(model, pos + NHDR_SIZE, sizeof("GNU")) ||
 	    memcmp(bytes + pos + NHDR_SIZE, "GNU", sizeof("GNU")))
 		return false;
-	if (look_at(model, desc, note->n_descsz)) {
+	if (model_look_at(model, desc, note->n_descsz)) {
 		model->size = note->n_descsz;
 		memcpy(model->id, bytes + desc, model->size);
 	}
@@ -116,7 +116,7 @@ static void model_cut_note(struct model *model, uint64_t pos, uint64_t left,
 				       align);
 
 	if (next < left && left - next >= NHDR_SIZE)
-		look_at_note(model, pos + next);
+		model_look_at_note(model, pos + next);
 }
 
 static void model_notes(struct model *model, const GElf_Phdr *phdr)
@@ -133,7 +133,7 @@ static void model_notes(struct model *model, const GElf_Phdr *phdr)
 					    size < room ? align_to(size, align) : room,
 					    align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
 	for (pos = 0; size >= NHDR_SIZE && pos <= size - NHDR_SIZE; pos = next) {
-		if (!look_at_note(model, start + pos))
+		if (!model_look_at_note(model, start + pos))
 			return;
 		next = gelf_getnote(data, pos, &note, &owner, &desc);
 		if (!next)
@@ -154,7 +154,7 @@ static void model_phdrs(struct model *model)
 	if (elf_getphdrnum(model->elf, &nr))
 		return;
 	for (i = 0; i < nr && !model->size; i++) {
-		if (!look_at(model, phoff + i * size, size) ||
+		if (!model_look_at(model, phoff + i * size, size) ||
 		    !gelf_getphdr(model->elf, i, &phdr))
 			return;
 		if (phdr.p_type == PT_NOTE)
@@ -163,7 +163,7 @@ static void model_phdrs(struct model *model)
 }
 
 /* Give libelf the file. Returns NULL if it is none that can have a build ID. */
-static Elf *open_elf(const struct image *image)
+static Elf *model_open_elf(const struct image *image)
 {
 	struct image header = { .bytes = shifted };
 	uint64_t phoff, nr;
@@ -201,10 +201,10 @@ static struct model model_of(const struct image *image)
 {
 	struct model model = { .image = image, .page = NO_PAGE };
 
-	model.elf = open_elf(image);
+	model.elf = model_open_elf(image);
 	if (!model.elf)
 		return model;
-	if (look_at(&model, 0, ehdr_size(image)))
+	if (model_look_at(&model, 0, ehdr_size(image)))
 		model_phdrs(&model);
 	elf_end(model.elf);
 	return model;
@@ -243,7 +243,7 @@ static void add_fields(struct corpus *corpus, const struct image *image,
 		add_field(corpus, header, elf_field(image, name));
 }
 
-static void add_all(struct corpus *corpus, const struct image *image)
+static void add_all_fields(struct corpus *corpus, const struct image *image)
 {
 	struct field byte = { 0, 1 };
 	size_t i;
@@ -312,7 +312,7 @@ static void add_base(const char *name, const struct image *image)
 
 	base->name = name;
 	base->image = *image;
-	add_all(&base->corpus, image);
+	add_all_fields(&base->corpus, image);
 }
 
 static void add_real_base(const char *path)
@@ -413,8 +413,8 @@ static void flip_bits(struct image *image, const struct base *base,
 		image->bytes[rand_below(1024, seed)] ^= 1 << rand_below(8, seed);
 }
 
-static void cut_off(struct image *image, const struct base *base,
-		    uint64_t *seed)
+static void cut_file_off(struct image *image, const struct base *base,
+			 uint64_t *seed)
 {
 	const struct image *const whole = &base->image;
 	const size_t note = whole->notes[rand_below(whole->nr_notes, seed)];
@@ -541,7 +541,7 @@ static void add_notes(struct image *image, const struct base *base,
 
 static void (*const mutations[])(struct image *image, const struct base *base,
 				 uint64_t *seed) = {
-	set_some_field, flip_bits, cut_off, move_phdrs, move_notes, set_edges,
+	set_some_field, flip_bits, cut_file_off, move_phdrs, move_notes, set_edges,
 	add_phdrs, add_notes,
 };
 
@@ -653,8 +653,8 @@ FIXTURE_TEARDOWN(corpus)
 }
 
 /* The expected result of a look-up. */
-static int size_of(const struct subject *subject, const struct model *model,
-		   bool evicted)
+static int expected_size(const struct subject *subject, const struct model *model,
+			 bool evicted)
 {
 	return evicted && subject->way == SCAN && subject->image.size ?
 	       NOT_READ : (int)model->size;
@@ -678,7 +678,7 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 		ASSERT_TRUE(write_subject(subject));
 		if (variant->place == EXT4 && n % EVICTED_OF == 0)
 			evicted = evict_file(subject->fd);
-		expected = size_of(subject, &model, evicted);
+		expected = expected_size(subject, &model, evicted);
 		size = get_build_id(subject->way, subject->maps, subject->addr, id);
 		ASSERT_TRUE(size == expected &&
 			    (size < 0 || !memcmp(id, model.id, size))) {

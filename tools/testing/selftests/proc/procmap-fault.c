@@ -351,7 +351,7 @@ static const char *open_injection(struct _test_data_fault *self)
 }
 
 /* Make a call whose nth place fails. Returns false if there is none. */
-static bool fail_at(struct _test_data_fault *self, unsigned int nth)
+static bool call_with_fault(struct _test_data_fault *self, unsigned int nth)
 {
 	bool failed;
 
@@ -400,7 +400,7 @@ FIXTURE_SETUP(fault)
 	if (!variant->evicted)
 		ASSERT_TRUE(write_file(PAGE_WAIT, "Y"));
 
-	fail_at(self, 0);
+	call_with_fault(self, 0);
 	call->kind->expect(_metadata, call);
 	ASSERT_LE(0, call->ret);
 	self->full = call->ret;
@@ -427,7 +427,7 @@ struct outcomes {
 };
 
 /* The answer is that of a call that does not fail. */
-static bool is_good(const struct _test_data_fault *self)
+static bool has_good_answer(const struct _test_data_fault *self)
 {
 	return self->call.ret == self->full &&
 	       !memcmp(self->good, self->call.pages, NR_PAGES * page_size());
@@ -446,7 +446,7 @@ static struct outcomes fail_each_place(struct __test_metadata *const _metadata,
 	struct outcomes outcomes = {};
 	unsigned int nth;
 
-	for (nth = 1; nth < FAULTS_MAX && fail_at(self, nth); nth++) {
+	for (nth = 1; nth < FAULTS_MAX && call_with_fault(self, nth); nth++) {
 		if (self->call.ret == -EFAULT)
 			outcomes.copies++;
 		else if (self->call.ret == -ENOMEM)
@@ -455,16 +455,16 @@ static struct outcomes fail_each_place(struct __test_metadata *const _metadata,
 			 !query->build_id_size)
 			outcomes.no_build_id++;
 		else
-			EXPECT_TRUE(is_good(self)) {
+			EXPECT_TRUE(has_good_answer(self)) {
 				TH_LOG("place %u: %d", nth, self->call.ret);
 			}
-		fail_at(self, 0);
-		EXPECT_TRUE(is_good(self)) {
+		call_with_fault(self, 0);
+		EXPECT_TRUE(has_good_answer(self)) {
 			TH_LOG("after place %u: %d", nth, self->call.ret);
 		}
 	}
 	EXPECT_NE(FAULTS_MAX, nth);
-	EXPECT_TRUE(is_good(self));
+	EXPECT_TRUE(has_good_answer(self));
 	return outcomes;
 }
 
@@ -778,15 +778,15 @@ TEST_F(midway, mappings_merge)
 	EXPECT_GT(record_at(arg, old - 1)->end, record_at(arg, old)->start);
 }
 
-static void ignore(int signal)
+static void ignore_signal(int signal)
 {
 	(void)signal;
 }
 
 /* No time has to be met: the scan blocks meanwhile. */
-static void interrupt(struct __test_metadata *const _metadata, struct call *call)
+static void interrupt_call(struct __test_metadata *const _metadata, struct call *call)
 {
-	const struct sigaction action = { .sa_handler = ignore };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	ASSERT_EQ(0, pthread_kill(call->thread, SIGUSR1));
@@ -801,7 +801,7 @@ TEST_F(midway, interrupted_scan_goes_on_from_walk_end)
 	int nr;
 
 	/* The records that were copied out before it are returned. */
-	interrupt(_metadata, call);
+	interrupt_call(_metadata, call);
 	ASSERT_LT(0, call->ret);
 	EXPECT_NE(arg->end, arg->walk_end);
 	expect_scan(_metadata, call);
@@ -819,7 +819,7 @@ TEST_F(midway, interrupted_scan_without_a_record_is_eintr)
 	struct procmap_scan_arg *const arg =
 		block_midway(_metadata, call, ARG_PAGE, PROCMAP_VMA_SHARED);
 
-	interrupt(_metadata, call);
+	interrupt_call(_metadata, call);
 	EXPECT_EQ(-EINTR, call->ret);
 	EXPECT_EQ(0u, arg->data_needed);
 	/* A caller that is interrupted often gets on all the same. */

@@ -56,7 +56,7 @@ struct fuse_reply {
 };
 
 /* Every node but the root is the file. */
-static struct fuse_attr attr_of(const struct fuse *fuse, uint64_t node)
+static struct fuse_attr fuse_attr(const struct fuse *fuse, uint64_t node)
 {
 	const bool is_root = node == FUSE_ROOT_ID;
 
@@ -68,8 +68,8 @@ static struct fuse_attr attr_of(const struct fuse *fuse, uint64_t node)
 	};
 }
 
-static int read_content(const struct fuse *fuse, int control,
-			const struct fuse_read_in *read, char *bytes)
+static int fuse_read(const struct fuse *fuse, int control,
+		     const struct fuse_read_in *read, char *bytes)
 {
 	if (*fuse->stalls && (!notify(control) || !await(control)))
 		return -EIO;
@@ -79,8 +79,8 @@ static int read_content(const struct fuse *fuse, int control,
 }
 
 /* Returns the size of the answer, or -errno. */
-static int answer(const struct fuse *fuse, int control,
-		  const struct fuse_request *request, struct fuse_reply *reply)
+static int fuse_answer(const struct fuse *fuse, int control,
+		       const struct fuse_request *request, struct fuse_reply *reply)
 {
 	memset(&reply->arg, 0, sizeof(struct fuse_entry_out));
 	switch (request->header.opcode) {
@@ -94,11 +94,11 @@ static int answer(const struct fuse *fuse, int control,
 		reply->arg.entry.nodeid = FUSE_FILE_ID;
 		reply->arg.entry.entry_valid = VALID;
 		reply->arg.entry.attr_valid = VALID;
-		reply->arg.entry.attr = attr_of(fuse, FUSE_FILE_ID);
+		reply->arg.entry.attr = fuse_attr(fuse, FUSE_FILE_ID);
 		return sizeof(reply->arg.entry);
 	case FUSE_GETATTR:
 		reply->arg.attr.attr_valid = VALID;
-		reply->arg.attr.attr = attr_of(fuse, request->header.nodeid);
+		reply->arg.attr.attr = fuse_attr(fuse, request->header.nodeid);
 		return sizeof(reply->arg.attr);
 	case FUSE_OPEN:
 		reply->arg.open.open_flags = fuse->open_flags;
@@ -107,8 +107,8 @@ static int answer(const struct fuse *fuse, int control,
 		reply->arg.statfs.st.namelen = NAME_MAX;
 		return sizeof(reply->arg.statfs);
 	case FUSE_READ:
-		return read_content(fuse, control, &request->arg.read,
-				    reply->arg.bytes);
+		return fuse_read(fuse, control, &request->arg.read,
+				 reply->arg.bytes);
 	default:
 		return -ENOSYS;
 	}
@@ -123,7 +123,7 @@ static int be_fuse_server(int control, void *arg)
 	int size;
 
 	while (read(fuse->device, &request, sizeof(request)) > 0) {
-		size = answer(fuse, control, &request, &reply);
+		size = fuse_answer(fuse, control, &request, &reply);
 		reply.header.unique = request.header.unique;
 		reply.header.error = size < 0 ? size : 0;
 		reply.header.len = sizeof(reply.header) + (size < 0 ? 0 : size);
@@ -292,8 +292,8 @@ static int be_reader(int control, void *arg)
 }
 
 /* Look the build ID up in another process, which the server must not notice. */
-static void get_found(struct __test_metadata *const _metadata,
-		      struct _test_data_fuse *self, struct found *found)
+static void look_up_in_reader(struct __test_metadata *const _metadata,
+			      struct _test_data_fuse *self, struct found *found)
 {
 	struct pollfd fds[2] = {
 		{ .fd = self->fuse.server.control, .events = POLLIN },
@@ -315,7 +315,7 @@ TEST_F(fuse, is_not_read_for_what_is_not_resident)
 {
 	struct found found;
 
-	get_found(_metadata, self, &found);
+	look_up_in_reader(_metadata, self, &found);
 	EXPECT_EQ(0, found.size);
 }
 
@@ -324,7 +324,7 @@ TEST_F(fuse, has_the_id_that_is_resident)
 	struct found found;
 
 	ASSERT_EQ('E', atomic_load((_Atomic char *)(self->addr + 1)));
-	get_found(_metadata, self, &found);
+	look_up_in_reader(_metadata, self, &found);
 	ASSERT_EQ(ID_MAX, found.size);
 	EXPECT_EQ(0, memcmp(found.id, build_id, ID_MAX));
 }

@@ -83,17 +83,17 @@ static bool map_pages(unsigned int page, unsigned int nr, int prot, int flags)
 		    offset_of(addr_of(page))) == page_at(page);
 }
 
-static bool unmap(unsigned int page, unsigned int nr)
+static bool unmap_pages(unsigned int page, unsigned int nr)
 {
 	return !munmap(page_at(page), nr * page_size());
 }
 
-static bool protect(unsigned int page, unsigned int nr, int prot)
+static bool protect_pages(unsigned int page, unsigned int nr, int prot)
 {
 	return !mprotect(page_at(page), nr * page_size(), prot);
 }
 
-static bool touch(unsigned int page)
+static bool touch_page(unsigned int page)
 {
 	atomic_store((atomic_char *)page_at(page), 1);
 	return true;
@@ -200,7 +200,7 @@ struct answer {
 };
 
 /* Query an address. Returns 0 or -errno; -EBADMSG for a wrong page size or build ID. */
-static int query_at(int fd, uint64_t addr, uint64_t flags, struct answer *answer)
+static int query_answer(int fd, uint64_t addr, uint64_t flags, struct answer *answer)
 {
 	uint8_t id[20];
 	struct procmap_query query = {
@@ -235,14 +235,14 @@ static bool mmap_or_munmap(unsigned int to)
 {
 	switch (to) {
 	case 0:
-		return unmap(0, SLOT_PAGES);
+		return unmap_pages(0, SLOT_PAGES);
 	case 1:
 		return map_pages(0, FIRST_PAGES, PROT_READ, MAP_PRIVATE);
 	case 2:
 		return map_pages(0, SLOT_PAGES, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
 	default:
-		return unmap(2, 3);
+		return unmap_pages(2, 3);
 	}
 }
 
@@ -251,11 +251,11 @@ static bool mprotect_parts(unsigned int to)
 {
 	switch (to) {
 	case 0:
-		return protect(0, FIRST_PAGES, PROT_READ);
+		return protect_pages(0, FIRST_PAGES, PROT_READ);
 	case 1:
-		return protect(2, 2, PROT_READ | PROT_EXEC);
+		return protect_pages(2, 2, PROT_READ | PROT_EXEC);
 	default:
-		return protect(1, 2, PROT_NONE);
+		return protect_pages(1, 2, PROT_NONE);
 	}
 }
 
@@ -281,14 +281,14 @@ static bool grow_stack(unsigned int to)
 {
 	switch (to) {
 	case 0:
-		return unmap(0, SLOT_PAGES);
+		return unmap_pages(0, SLOT_PAGES);
 	case 1:
 		return map_pages(8, 2, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN);
 	case 2:
-		return touch(7);
+		return touch_page(7);
 	default:
-		return touch(3);
+		return touch_page(3);
 	}
 }
 
@@ -371,7 +371,7 @@ static const char *wrong_in_race(struct walk *walk, const struct maps_line *line
 }
 
 /* The walk comes to a mapping. Returns false, with &walk.wrong, if it is wrong. */
-static bool meet(struct walk *walk, const struct maps_line *line)
+static bool walk_meet(struct walk *walk, const struct maps_line *line)
 {
 	if (line->start >= line->end || line->end <= walk->pos ||
 	    (line->start | line->end) % page_size())
@@ -395,10 +395,10 @@ static int walk_by_query(struct walk *walk)
 	int err;
 
 	while (walk->pos < walk->end) {
-		err = query_at(walk->fd, walk->pos, NEXT | walk->filter, &answer);
+		err = query_answer(walk->fd, walk->pos, NEXT | walk->filter, &answer);
 		if (err || answer.line.start >= walk->end)
 			return err == -ENOENT ? 0 : err;
-		if (!meet(walk, &answer.line))
+		if (!walk_meet(walk, &answer.line))
 			return -EBADMSG;
 	}
 	return 0;
@@ -435,7 +435,7 @@ static int walk_slot_by_query(struct walk *walk)
 
 	for (i = 0; i < SLOT_PAGES * ARRAY_SIZE(flags); i++) {
 		addr = addr_of(i % SLOT_PAGES) + i;
-		err = query_at(walk->fd, addr, flags[i / SLOT_PAGES], &answer);
+		err = query_answer(walk->fd, addr, flags[i / SLOT_PAGES], &answer);
 		if (!is_of_a_state(walk->race, addr, flags[i / SLOT_PAGES], err,
 				   &answer)) {
 			walk->wrong = "an answer that is of no state";
@@ -458,7 +458,7 @@ static int walk_by_text(struct walk *walk)
 		const struct maps_line *const line = &maps.lines[i];
 
 		if (line->end > walk->start && line->start < walk->end &&
-		    line_passes(line, walk->filter) && !meet(walk, line))
+		    line_passes(line, walk->filter) && !walk_meet(walk, line))
 			err = -EBADMSG;
 	}
 	free_maps(&maps);
@@ -467,8 +467,8 @@ static int walk_by_text(struct walk *walk)
 
 #ifdef HAVE_PROCMAP_SCAN
 
-static bool meet_record(struct walk *walk, const struct procmap_scan_arg *arg,
-			const struct procmap_vma *record)
+static bool walk_meet_record(struct walk *walk, const struct procmap_scan_arg *arg,
+			     const struct procmap_vma *record)
 {
 	const void *const id = data_at(arg, record->build_id_offset);
 	const struct maps_line line = {
@@ -480,7 +480,7 @@ static bool meet_record(struct walk *walk, const struct procmap_scan_arg *arg,
 
 	if (!is_right_id(&line, id, record->build_id_size))
 		walk->wrong = "build ID";
-	return !*walk->wrong && meet(walk, &line);
+	return !*walk->wrong && walk_meet(walk, &line);
 }
 
 static __thread struct room room;
@@ -509,7 +509,7 @@ static int walk_by_scan(struct walk *walk)
 		if (nr < 0)
 			return nr;
 		for (i = 0; i < nr; i++)
-			if (!meet_record(walk, &arg, record_at(&arg, i)))
+			if (!walk_meet_record(walk, &arg, record_at(&arg, i)))
 				return -EBADMSG;
 		if (arg.walk_end == arg.end)
 			return 0;
@@ -542,12 +542,12 @@ static bool is_pillar(unsigned int page)
 }
 
 /* A page further each time, until the stack is cut off. */
-static bool grow_on(unsigned int n)
+static bool grow_stack_on(unsigned int n)
 {
 	const unsigned int pages = n % (STACK_PAGES + 1);
 
-	return pages ? touch(STACK_PAGE - pages) :
-		       unmap(STACK_PAGE - STACK_PAGES, STACK_PAGES);
+	return pages ? touch_page(STACK_PAGE - pages) :
+		       unmap_pages(STACK_PAGE - STACK_PAGES, STACK_PAGES);
 }
 
 /* Replace, split and merge mappings: of many pages, or of some between two pillars. */
@@ -562,7 +562,7 @@ static bool change_area(unsigned int n)
 	int prot = (random >> 32) % 8;
 
 	if (n % 8 == 0)
-		return grow_on(n / 8);
+		return grow_stack_on(n / 8);
 	if (is_between) {
 		page += first;
 		nr = 1 + nr % (PILLAR_STEP - first);
@@ -578,9 +578,9 @@ static bool change_area(unsigned int n)
 		return map_pages(page, nr, prot, MAP_PRIVATE);
 	}
 	if (is_between && (random >> 42) % 2)
-		return unmap(page, nr);
+		return unmap_pages(page, nr);
 	/* It ends at a page that is not mapped. */
-	protect(page, nr, prot);
+	protect_pages(page, nr, prot);
 	return true;
 }
 
@@ -623,8 +623,8 @@ FIXTURE_TEARDOWN(race)
 }
 
 /* In the text, mappings straddle only where it is too long for one read. */
-static bool is_enough(const struct race *race, const struct walk *walk,
-		      unsigned int disturbed)
+static bool race_is_done(const struct race *race, const struct walk *walk,
+			 unsigned int disturbed)
 {
 	if (walk->n < WALKS || disturbed < DISTURBED)
 		return false;
@@ -652,7 +652,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 
 	start_race(_metadata, race, kind);
 	walk.fd = race->fd;
-	while (!is_enough(race, &walk, disturbed)) {
+	while (!race_is_done(race, &walk, disturbed)) {
 		walk.filter = walk.n % 2 ? R : 0;
 		before = race->changes;
 		ASSERT_EQ(0, walk_once(&walk)) {

@@ -86,7 +86,7 @@ static void __attribute__((constructor)) be_executed(int argc, char **argv)
 }
 
 /* Become another program, at the other end of @control. */
-static int execute(const char *path, int control)
+static int execute_self(const char *path, int control)
 {
 	dup2(control, STDIN_FILENO);
 	dup2(control, STDOUT_FILENO);
@@ -95,7 +95,7 @@ static int execute(const char *path, int control)
 }
 
 /* Wait until the new program runs. Returns its effective uid, or -1. */
-static uid_t hear_executed(int control)
+static uid_t wait_for_executed(int control)
 {
 	uid_t uid;
 
@@ -105,13 +105,13 @@ static uid_t hear_executed(int control)
 }
 
 /* Be another user from now on. */
-static bool become(uid_t uid)
+static bool become_user(uid_t uid)
 {
 	return !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
 }
 
 /* Be another user for a while, and root again. */
-static bool act_as(uid_t uid)
+static bool act_as_user(uid_t uid)
 {
 	return !seteuid(0) && !setegid(uid) && !seteuid(uid);
 }
@@ -131,10 +131,10 @@ static int be_target(int control, void *arg)
 static int be_nobody_that_executes(int control, void *arg)
 {
 	/* After a change of user, even that user could not open its maps. */
-	if (!become(NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
+	if (!become_user(NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
 	    be_target(control, NULL))
 		return 1;
-	return execute(arg, control);
+	return execute_self(arg, control);
 }
 
 FIXTURE(reader)
@@ -182,7 +182,7 @@ static void start_target(struct __test_metadata *const _metadata,
 }
 
 /* Wherever it looks, the address space is gone. */
-static bool is_gone(const struct _test_data_reader *self)
+static bool mm_is_gone(const struct _test_data_reader *self)
 {
 	return self->find(self->fd, false) == -ESRCH &&
 	       self->find(self->fd, true) == -ESRCH;
@@ -204,7 +204,7 @@ static int be_refused(int control, void *arg)
 	const struct _test_data_reader *const self = arg;
 	int fd;
 
-	if (!become(NOBODY))
+	if (!become_user(NOBODY))
 		return 1;
 	fd = open_maps(self->target.pid);
 	if (fd != -EACCES && fd != -EPERM)
@@ -237,11 +237,11 @@ TEST_F(reader, of_a_target_that_has_exited_gets_esrch)
 	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_EQ(0, waitid(P_PID, self->target.pid, &info,
 			    WEXITED | WNOWAIT));
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 	EXPECT_EQ(-ESRCH, open_and_find(self, self->target.pid));
 
 	ASSERT_EQ(0, end_of_child(&self->target));
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 }
 
 /* It has none, and never had one. kthreadd has pid 2. */
@@ -256,7 +256,7 @@ TEST_F(reader, of_a_kernel_thread_gets_esrch)
 	if (self->fd == -EACCES)
 		SKIP(return, "only root can open the maps of kthreadd");
 	ASSERT_LE(0, self->fd);
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 }
 
 /* A reader who could open the target before must not see the new program. */
@@ -273,18 +273,18 @@ TEST_F(reader, of_a_target_that_has_executed_a_setuid_program_gets_esrch)
 	ASSERT_EQ(0, system(command));
 	ASSERT_TRUE(start_child(&self->target, be_nobody_that_executes, path));
 	ASSERT_TRUE(await(self->target.control));
-	ASSERT_TRUE(act_as(NOBODY));
+	ASSERT_TRUE(act_as_user(NOBODY));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, self->find(self->fd, false));
 
 	ASSERT_TRUE(notify(self->target.control));
-	uid = hear_executed(self->target.control);
+	uid = wait_for_executed(self->target.control);
 	ASSERT_NE((uid_t)-1, uid);
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 	if (uid)
 		SKIP(return, "no setuid programs, with no_new_privs");
 	EXPECT_EQ(-EACCES, open_and_find(self, self->target.pid));
-	ASSERT_TRUE(act_as(0));
+	ASSERT_TRUE(act_as_user(0));
 	EXPECT_EQ(0, open_and_find(self, self->target.pid));
 }
 
@@ -297,7 +297,7 @@ struct shared {
 	const char *program;	/* that the target executes, or NULL to exit */
 };
 
-static int share(void *arg)
+static int be_sharer(void *arg)
 {
 	const int *const keep = arg;
 	char byte;
@@ -316,12 +316,12 @@ static int be_shared(int control, void *arg)
 	close(shared->keep[1]);
 	if (!stack || be_target(control, NULL))
 		return 1;
-	pid = clone(share, stack + STACK_SIZE, CLONE_VM | SIGCHLD,
+	pid = clone(be_sharer, stack + STACK_SIZE, CLONE_VM | SIGCHLD,
 		    shared->keep);
 	if (pid < 0 || write(control, &pid, sizeof(pid)) != sizeof(pid) ||
 	    !await(control))
 		return 1;
-	return shared->program ? execute(shared->program, control) : 0;
+	return shared->program ? execute_self(shared->program, control) : 0;
 }
 
 static void expect_kept(struct __test_metadata *const _metadata,
@@ -340,7 +340,7 @@ static void expect_kept(struct __test_metadata *const _metadata,
 	ASSERT_LE(0, end.fd);
 	ASSERT_TRUE(notify(self->target.control));
 	ASSERT_TRUE(program ?
-		    hear_executed(self->target.control) == geteuid() :
+		    wait_for_executed(self->target.control) == geteuid() :
 		    end_of_child(&self->target) == 0);
 
 	EXPECT_EQ(0, self->find(self->fd, false));
@@ -348,7 +348,7 @@ static void expect_kept(struct __test_metadata *const _metadata,
 	ASSERT_EQ(1, poll(&end, 1, 20000)) {
 		TH_LOG("the sharer does not exit");
 	}
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 }
 
 TEST_F(reader, of_a_shared_address_space_keeps_it_when_one_exits)
@@ -406,7 +406,7 @@ TEST_F(reader, may_open_the_file_of_a_thread)
 	ASSERT_TRUE(await(self->target.control));
 	EXPECT_EQ(0, self->find(self->fd, false));
 	stop_child(&self->target);
-	EXPECT_TRUE(is_gone(self));
+	EXPECT_TRUE(mm_is_gone(self));
 }
 
 TEST_HARNESS_MAIN

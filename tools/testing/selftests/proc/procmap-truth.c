@@ -105,8 +105,8 @@ struct subject {
 };
 
 /* Record the first difference. Returns false, for the caller to return. */
-static bool differ(struct subject *subject, const char *what, uint64_t addr,
-		   uint64_t flags)
+static bool note_difference(struct subject *subject, const char *what, uint64_t addr,
+			    uint64_t flags)
 {
 	snprintf(subject->wrong, sizeof(subject->wrong),
 		 "%s at %#jx, flags %#jx", what, (uintmax_t)addr,
@@ -136,9 +136,9 @@ static bool agrees_at(struct subject *subject, const struct maps *maps,
 		err = query_fields(subject->fd, addr, flags, &query);
 		subject->calls++;
 		if (err != (line ? 0 : -ENOENT))
-			return differ(subject, "result", addr, flags);
+			return note_difference(subject, "result", addr, flags);
 		if (line && !same_fields(line, &query))
-			return differ(subject, "fields", addr, flags);
+			return note_difference(subject, "fields", addr, flags);
 	}
 	return true;
 }
@@ -187,13 +187,13 @@ static bool agrees_on_name(struct subject *subject, size_t i)
 	if (err == -ENAMETOOLONG && strlen(line->name) >= PATH_MAX)
 		return true;
 	if (err)
-		return differ(subject, strerror(-err), line->start, 0);
+		return note_difference(subject, strerror(-err), line->start, 0);
 	escape_name(name, escaped, sizeof(escaped));
 	if (strcmp(line->name, escaped) ||
 	    query.vma_name_size != (*name ? strlen(name) + 1 : 0))
-		return differ(subject, "name", line->start, 0);
+		return note_difference(subject, "name", line->start, 0);
 	if (query.vma_page_size != subject->page_sizes[i])
-		return differ(subject, "page size", line->start, 0);
+		return note_difference(subject, "page size", line->start, 0);
 	return true;
 }
 
@@ -251,11 +251,11 @@ static bool scan_agrees(struct subject *subject)
 
 	err = read_truth(subject->fd, &truth);
 	if (err)
-		return differ(subject, strerror(-err), 0, 0);
+		return note_difference(subject, strerror(-err), 0, 0);
 	if (same_text(&subject->maps, &truth.maps))
 		wrong = wrong_walks(subject->fd, &truth, &subject->calls);
 	free_truth(&truth);
-	return !*wrong || differ(subject, wrong, 0, 0);
+	return !*wrong || note_difference(subject, wrong, 0, 0);
 }
 
 #endif
@@ -295,8 +295,8 @@ out:
 }
 
 /* Compare a process that may change, until it does not. */
-static enum verdict compare(struct subject *subject, unsigned int tries,
-			    bool (*agrees)(struct subject *subject))
+static enum verdict compare_until_same(struct subject *subject, unsigned int tries,
+				       bool (*agrees)(struct subject *subject))
 {
 	enum verdict verdict = CHANGED;
 	unsigned int differed = 0;
@@ -373,7 +373,8 @@ TEST_F_TIMEOUT(everyone, is_the_same_in_the_text, 300)
 
 		if (subject.pid <= 0)
 			continue;
-		verdict = compare(&subject, is_own ? 1 : TRIES, variant->agrees);
+		verdict = compare_until_same(&subject, is_own ? 1 : TRIES,
+					     variant->agrees);
 		EXPECT_TRUE(verdict == SAME || (verdict == LEFT_OUT && !is_own)) {
 			TH_LOG("process %d, %s: %s", subject.pid,
 			       verdict == CHANGED ? "it changes" : "it differs",
