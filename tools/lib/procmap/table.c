@@ -42,6 +42,9 @@
 /* So many processes in a row are looked through for what a process inherited. */
 #define FORKS_MAX	64
 
+/* For so many groups of process IDs, it is known when one was forgotten. */
+#define FORGOTTEN	1024
+
 /**
  * struct file - what was mapped: a name, an inode, a build ID; shared by mappings
  * @next: the next one in its chain of the hash table.
@@ -198,6 +201,12 @@ struct fact {
  * @facts: the log. Owned. The first fact is BEGUN.
  * @condense_at: number of facts with which the log is condensed.
  * @horizon: facts before this time have been condensed.
+ * @lost_from: at this time and later,
+ * @lost_to: facts up to this time are void, as others of the time between were lost, for
+ *	want of memory or with all that was known. None was lost if the first is
+ *	UINT64_MAX.
+ * @settled_at: the time of the last birth for which it has a copy of what a parent had
+ *	that was then forgotten, or 0. Late events may void it.
  * @children: the births of which this process is the parent.
  * @last_birth: the latest time of one that there was.
  * @nr_births: number of births in the log.
@@ -224,6 +233,9 @@ struct process {
 	struct fact *facts;
 	size_t condense_at;
 	uint64_t horizon;
+	uint64_t lost_from;
+	uint64_t lost_to;
+	uint64_t settled_at;
 	struct birth *children;
 	uint64_t last_birth;
 	size_t nr_births;
@@ -264,6 +276,9 @@ struct stack {
  * @lost_at: what was read before this time has to be read again.
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
+ * @settled_at: the latest one of all processes.
+ * @forgotten: the latest time of what was known of processes that were forgotten, by
+ *	their ID: what comes for that time is not all.
  * @nr_chains: the number of chains in the hash tables, a power of two.
  * @shift: what the hash is shifted by for the index of a chain.
  * @sweep: the chain in which processes are looked for next that exited long ago.
@@ -284,6 +299,8 @@ struct procmap_table {
 	uint64_t latest;
 	uint64_t lost_at;
 	uint64_t changes;
+	uint64_t settled_at;
+	uint64_t forgotten[FORGOTTEN];
 	size_t nr_chains;
 	unsigned int shift;
 	size_t sweep;
@@ -638,6 +655,18 @@ static size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
+/* Are all facts before those that were lost void at a time? */
+static bool is_void(const struct process *process, uint64_t time)
+{
+	return process->lost_from != UINT64_MAX && time >= process->lost_from;
+}
+
+/* The number of facts that are void at a time. */
+static size_t void_facts(const struct process *process, uint64_t time)
+{
+	return is_void(process, time) ? facts_up_to(process, process->lost_to) : 0;
+}
+
 /* The last of the first @nr facts that says something of mappings. */
 static const struct fact *last_change(const struct process *process, size_t nr)
 {
@@ -672,9 +701,27 @@ static size_t index_of(const struct birth *birth)
 static uint64_t known_from(const struct process *process, size_t reading)
 {
 	const struct fact *const before = last_change(process, reading);
+	const uint64_t time = process->facts[reading].time;
 
-	return before->kind == BEGUN && !before->birth ?
-	       before->time : process->facts[reading].time;
+	if (before->kind != BEGUN || before->birth ||
+	    (is_void(process, time) && before->time <= process->lost_to))
+		return time;
+	return before->time;
+}
+
+/* When mappings changed last, or may have changed, of the first @nr facts. */
+static uint64_t changed_at(const struct process *process, size_t nr, uint64_t time)
+{
+	const uint64_t changed = last_change(process, nr)->time;
+
+	return is_void(process, time) && changed <= process->lost_to ?
+	       process->lost_to + 1 : changed;
+}
+
+/* May what was read later have been there? Not if what was lost is in between. */
+static bool may_look_forward(const struct process *process, uint64_t time)
+{
+	return process->lost_from == UINT64_MAX || time > process->lost_to;
 }
 
 /**
@@ -740,11 +787,12 @@ static void take(struct lookup *lookup, struct record *record, uint64_t from)
 static void look_up(const struct process *process, uint64_t time, struct lookup *lookup);
 
 /* What the first @nr facts say of the address, the last ones first. */
-static void look_back(const struct process *process, size_t nr, struct lookup *lookup)
+static void look_back(const struct process *process, size_t first, size_t nr,
+		      struct lookup *lookup)
 {
 	const struct piece *piece;
 
-	while (nr--) {
+	while (nr-- > first) {
 		const struct fact *const fact = &process->facts[nr];
 
 		switch (fact->kind) {
@@ -779,7 +827,7 @@ static void look_back(const struct process *process, size_t nr, struct lookup *l
 static void look_forward(const struct process *process, size_t nr, uint64_t time,
 			 struct lookup *lookup)
 {
-	const uint64_t from = last_change(process, nr)->time;
+	const uint64_t from = changed_at(process, nr, time);
 	const struct piece *piece;
 
 	for (; nr < process->nr_facts; nr++) {
@@ -816,14 +864,14 @@ static void look_forward(const struct process *process, size_t nr, uint64_t time
 static void look_up(const struct process *process, uint64_t time, struct lookup *lookup)
 {
 	const size_t nr = facts_up_to(process, time);
-	const bool is_void = lookup->is_void;
+	const bool was_void = lookup->is_void;
 
 	if (!nr)
 		return;
-	look_back(process, nr, lookup);
-	if (lookup->record)
+	look_back(process, void_facts(process, time), nr, lookup);
+	if (lookup->record || !may_look_forward(process, time))
 		return;
-	lookup->is_void = is_void;
+	lookup->is_void = was_void;
 	look_forward(process, nr, time, lookup);
 }
 
@@ -974,11 +1022,11 @@ static int paint_up(struct painting *painting, const struct process *process,
 
 /* As look_back(). */
 static int paint_back(struct painting *painting, const struct process *process,
-		      size_t nr)
+		      size_t first, size_t nr)
 {
 	int err = 0;
 
-	while (nr-- && !err) {
+	while (nr-- > first && !err) {
 		const struct fact *const fact = &process->facts[nr];
 
 		switch (fact->kind) {
@@ -1012,7 +1060,7 @@ static int paint_back(struct painting *painting, const struct process *process,
 static int paint_forward(struct painting *painting, const struct process *process,
 			 size_t nr, uint64_t time)
 {
-	const uint64_t from = last_change(process, nr)->time;
+	const uint64_t from = changed_at(process, nr, time);
 	int err = 0;
 	size_t i;
 
@@ -1054,17 +1102,18 @@ static int paint_up(struct painting *painting, const struct process *process,
 		    uint64_t time)
 {
 	const size_t nr = facts_up_to(process, time), begin = painting->nr;
-	const bool is_void = painting->is_void;
+	const bool was_void = painting->is_void;
 	int err;
 
 	if (!nr)
 		return 0;
 	painting->depth++;
-	err = paint_back(painting, process, nr);
+	err = paint_back(painting, process, void_facts(process, time), nr);
 	if (!err)
 		err = flatten_from(painting, begin);
-	painting->is_void = is_void;
-	if (!err && (painting->is_final || painting->depth > 1))
+	painting->is_void = was_void;
+	if (!err && (painting->is_final || painting->depth > 1) &&
+	    may_look_forward(process, time))
 		err = paint_forward(painting, process, nr, time);
 	if (!err)
 		err = flatten_from(painting, begin);
@@ -1142,7 +1191,8 @@ static bool have_view(struct procmap_table *table, struct process *process,
 		return true;
 	}
 	drop_view(table, process);
-	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX) {
+	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX &&
+	    !(is_void(process, UINT64_MAX) && last->time <= process->lost_to)) {
 		view = view_at(table, last->birth->parent, last->time, forks + 1);
 	} else if (last->kind == WAS_READ &&
 		   known_from(process, last - process->facts) < last->time) {
@@ -1167,7 +1217,7 @@ static struct view *view_at(struct procmap_table *table, struct process *process
 
 	while (nr < process->nr_facts && process->facts[nr].kind >= NAMED)
 		nr++;
-	if (nr < process->nr_facts || !nr)
+	if (nr < process->nr_facts || !nr || process->lost_from != UINT64_MAX)
 		return make_view(table, process, time, true);
 	if (!have_view(table, process, forks))
 		return NULL;
@@ -1295,7 +1345,8 @@ static int add_fact(struct procmap_table *table, struct process *process,
 	    (fact->kind == WAS_READ || !is_last ||
 	     fact->time <= process->last_birth))
 		table->changes++;
-	if (is_last && fact->kind == MAPPED)
+	if (is_last && fact->kind == MAPPED &&
+	    !(is_void(process, UINT64_MAX) && fact->time <= process->lost_to))
 		extend_view(table, process, fact);
 	else
 		drop_view(table, process);
@@ -1337,10 +1388,10 @@ static bool is_over(const struct procmap_table *table, const struct birth *birth
 /* The name of a process at a time, which may be that of a parent; NULL if unknown. */
 static const char *find_comm(const struct process *process, uint64_t time)
 {
-	size_t nr = facts_up_to(process, time);
+	size_t nr = facts_up_to(process, time), first = void_facts(process, time);
 	unsigned int forks = 0;
 
-	while (nr--) {
+	while (nr-- > first) {
 		const struct fact *const fact = &process->facts[nr];
 
 		if (fact->kind == NAMED)
@@ -1349,6 +1400,7 @@ static const char *find_comm(const struct process *process, uint64_t time)
 			time = fact->time;
 			process = fact->birth->parent;
 			nr = facts_up_to(process, time);
+			first = void_facts(process, time);
 		}
 	}
 	return NULL;
@@ -1374,6 +1426,10 @@ static void settle_birth(struct procmap_table *table, struct birth *birth,
 	put_birth(table, birth);
 	if (view && !insert_fact(table, child, at + 1, &condensed)) {
 		view->refs++;
+		if (child->settled_at < condensed.time)
+			child->settled_at = condensed.time;
+		if (table->settled_at < condensed.time)
+			table->settled_at = condensed.time;
 	} else if (child->image == child->facts[at].image) {
 		drop_view(table, child);
 		child->was_read = OF_EVENTS;
@@ -1410,6 +1466,56 @@ static void settle_births(struct procmap_table *table, struct process *process,
 		settle_birth(table, birth, view);
 	}
 	put_view(table, view);
+}
+
+/* Something of a time was lost: what was known before is void from then on. */
+static void lose(struct procmap_table *table, struct process *process, uint64_t time)
+{
+	if (process->lost_from == UINT64_MAX)
+		process->lost_to = 0;
+	if (process->lost_from > time)
+		process->lost_from = time;
+	if (process->lost_to < time)
+		process->lost_to = time;
+	if (process->children)
+		table->changes++;
+	drop_view(table, process);
+	process->was_read = OF_EVENTS;
+}
+
+/*
+ * An event of a time has come late. It may be about what processes inherited from others
+ * that were forgotten since: that is void, as nobody knows.
+ */
+static void lose_settled(struct procmap_table *table, uint64_t time)
+{
+	struct process *process;
+
+	if (time > table->settled_at)
+		return;
+	table->settled_at = 0;
+	for (process = table->newest; process; process = process->older) {
+		if (process->settled_at && process->settled_at >= time) {
+			lose(table, process, process->settled_at);
+			process->settled_at = 0;
+		}
+		if (table->settled_at < process->settled_at)
+			table->settled_at = process->settled_at;
+	}
+}
+
+static uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
+{
+	return &table->forgotten[pid % FORGOTTEN];
+}
+
+/* What comes for this process, of this time or before, is not all that there was. */
+static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
+{
+	uint64_t *const forgotten = forgotten_of(table, pid);
+
+	if (*forgotten < time)
+		*forgotten = time;
 }
 
 static int new_image(struct procmap_table *table, struct fact *begun)
@@ -1458,6 +1564,8 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
 	process->nr_facts -= nr - kept;
 	process->horizon = time;
+	if (time > process->lost_to)
+		process->lost_from = UINT64_MAX;
 }
 
 /* Condense what is older than the window. */
@@ -1518,6 +1626,9 @@ static void forget(struct procmap_table *table, struct process *process)
 	struct process **link = chain_of(table, process->pid);
 	size_t i;
 
+	note_forgotten(table, process->pid, process->facts[process->nr_facts - 1].time);
+	if (process->lost_from != UINT64_MAX)
+		note_forgotten(table, process->pid, process->lost_to);
 	settle_births(table, process, UINT64_MAX);
 	while (*link != process)
 		link = &(*link)->next;
@@ -1544,6 +1655,8 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 		return NULL;
 	process->pid = pid;
 	process->condense_at = FACTS_MIN;
+	process->lost_to = *forgotten_of(table, pid);
+	process->lost_from = process->lost_to ? 0 : UINT64_MAX;
 	if (new_image(table, &begun) || insert_fact(table, process, 0, &begun)) {
 		if (begun.image)
 			put_image(table, begun.image);
@@ -1701,6 +1814,8 @@ static int read_process(struct procmap_table *table, struct process *process,
 		was_read.time = process->begun;
 	if (was_read.time < process->horizon)
 		was_read.time = process->horizon;
+	if (process->lost_from != UINT64_MAX && was_read.time <= process->lost_to)
+		was_read.time = process->lost_to + (process->lost_to < UINT64_MAX);
 	table->stats.readings++;
 	process->has_been_read = true;
 	process->read_at = was_read.time;
@@ -1903,13 +2018,6 @@ static inline bool find_in_view(struct procmap_table *table,
 	table->found.until = process->has_exited ? process->exited_at : UINT64_MAX;
 	table->found.process_user = &process->image->user;
 	return true;
-}
-
-/* Events that are missing may be about what was read. */
-static void forget_reading(struct process *process)
-{
-	process->was_read = OF_EVENTS;
-	process->is_settled = false;
 }
 
 static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
@@ -2132,8 +2240,10 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 	drop_found(table);
 	if (table->latest < time)
 		table->latest = possible_time(table, time);
+	lose_settled(table, time);
 	process = get_process(table, pid);
 	if (!process) {
+		note_forgotten(table, pid, time);
 		*err = -ENOMEM;
 		return NULL;
 	}
@@ -2145,10 +2255,11 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 }
 
 /* The event has been added, or that failed. */
-static int end_event(struct procmap_table *table, struct process *process, int err)
+static int end_event(struct procmap_table *table, struct process *process, uint64_t time,
+		     int err)
 {
 	if (err) {
-		forget_reading(process);
+		lose(table, process, time);
 		make_room(table, process);
 		return err;
 	}
@@ -2215,7 +2326,7 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 	err = mapped.record ? add_fact(table, process, &mapped) : -ENOMEM;
 	if (err)
 		put_record(table, mapped.record);
-	return end_event(table, process, err);
+	return end_event(table, process, time, err);
 }
 
 /* The number of births that what a process has stands on. */
@@ -2283,6 +2394,8 @@ int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t 
 	if (!process)
 		return err;
 	parent = get_process(table, ppid);
+	if (parent)
+		parent->is_used = true;
 	err = parent ? begin(table, process, parent, time) : -ENOMEM;
 	if (!err && process->begun == time && parent->begun <= time &&
 	    !process->has_been_read) {
@@ -2290,7 +2403,7 @@ int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t 
 		process->has_been_read = parent->has_been_read;
 		process->read_at = parent->read_at;
 	}
-	return end_event(table, process, err);
+	return end_event(table, process, time, err);
 }
 
 int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
@@ -2303,7 +2416,7 @@ int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
 	process = process_of_event(table, pid, time, &err);
 	if (!process)
 		return err;
-	return end_event(table, process, begin(table, process, NULL, time));
+	return end_event(table, process, time, begin(table, process, NULL, time));
 }
 
 /* An event of the main thread. Others are not of interest. */
@@ -2318,7 +2431,7 @@ static int add_event(struct procmap_table *table, pid_t pid, pid_t tid,
 	process = process_of_event(table, pid, fact->time, &err);
 	if (!process)
 		return err;
-	return end_event(table, process, add_fact(table, process, fact));
+	return end_event(table, process, fact->time, add_fact(table, process, fact));
 }
 
 int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time,

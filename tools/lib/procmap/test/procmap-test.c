@@ -44,6 +44,8 @@ static struct {
 	bool hide_ids;	/* let no record of a scan have its build ID */
 	unsigned int not_read;	/* records without their build IDs */
 	long allocations;	/* let all fail that come after so many */
+	unsigned int failures;	/* let so many of 100 allocations fail, at random */
+	unsigned int seed;	/* of that */
 	long opens;		/* the same, with ENFILE */
 	unsigned int allocated;	/* attempts to allocate */
 	unsigned int opened;	/* and to open */
@@ -170,6 +172,11 @@ static bool may_allocate(void)
 	calls.allocated++;
 	if (!calls.allocations)
 		return false;
+	if (calls.failures) {
+		calls.seed = calls.seed * 1103515245 + 12345;
+		if ((calls.seed >> 16) % 100 < calls.failures)
+			return false;
+	}
 	if (calls.allocations > 0)
 		calls.allocations--;
 	return true;

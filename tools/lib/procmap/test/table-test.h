@@ -721,6 +721,96 @@ TEST_F_TIMEOUT(table, keeps_its_limits, SLOW)
 	procmap_table_free(table);
 }
 
+/*
+ * With what is forgotten, or finds no memory, the table says less, and nothing else: of a
+ * time of which all events have come, it knows what was mapped, or nothing.
+ */
+static bool is_not_contradicted(const struct world *world, struct procmap_table *table,
+				uint64_t before, unsigned long *known)
+{
+	uint64_t time;
+	int pid, page, id;
+
+	for (time = 95; time < before; time += 15) {
+		for (pid = 0; pid < WORLD_PIDS; pid++) {
+			for (page = 0; page < WORLD_PAGES; page++) {
+				id = world_ask(world, table, pid, page, time, true);
+				if (id && id != world_at(world, pid, page, time, true).id)
+					return false;
+				*known += !!id;
+			}
+		}
+	}
+	return true;
+}
+
+/* The earliest time of an event that is still to come, of those in @order from @i on. */
+static uint64_t world_first(const struct world *world, const int order[WORLD_EVENTS], int i)
+{
+	uint64_t first = world->events[world->nr - 1].time + 20;
+
+	for (; i < world->nr; i++)
+		if (first > world->events[order[i]].time)
+			first = world->events[order[i]].time;
+	return first;
+}
+
+/* Returns how many of the answers are a mapping, or -1 if one is another mapping. */
+static long ask_with_limits(unsigned int seed, struct procmap_table_options *options,
+			    unsigned int failures)
+{
+	unsigned int random = seed * 77;
+	bool is_right = true;
+	struct procmap_table *table;
+	int order[WORLD_EVENTS], i;
+	unsigned long known = 0;
+	struct world world;
+
+	world_make(&world, seed, WORLD_EVENTS, false);
+	world_shuffle(&world, &random, seed % 4 * 100, order);
+	if (procmap_table_new(options, &table))
+		return -1;
+	for (i = 0; i < world.nr && is_right; i++) {
+		calls.failures = failures;
+		calls.seed = seed * 100 + i;
+		world_report(table, &world.events[order[i]]);
+		if (i % 8 == 7)
+			is_right = is_not_contradicted(&world, table,
+						       world_first(&world, order, i + 1),
+						       &known);
+		calls.failures = 0;
+	}
+	procmap_table_free(table);
+	return is_right ? (long)known : -1;
+}
+
+TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
+{
+	struct procmap_table_options options = world_options(NULL);
+	struct procmap_table *table;
+	unsigned int seed, failures;
+	long known[4] = {}, more;
+	size_t empty;
+	int i;
+
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	empty = procmap_table_get_stats(table)->bytes;
+	procmap_table_free(table);
+	for (seed = 1; seed <= 200; seed++) {
+		for (i = 0; i < 4; i++) {
+			options.max_processes = i == 0 ? 2 + seed % 3 : 0;
+			options.max_mappings = i == 1 ? 4 + seed % 12 : 0;
+			options.max_bytes = i == 2 ? empty + 1500 + seed * 20 : 0;
+			failures = i == 3 ? 1 + seed % 10 : 0;
+			more = ask_with_limits(seed, &options, failures);
+			ASSERT_LE(0, more) TH_LOG("seed %u, limit %d", seed, i);
+			known[i] += more;
+		}
+	}
+	for (i = 0; i < 4; i++)
+		EXPECT_LT(20000, known[i]) TH_LOG("limit %d", i);
+}
+
 /* A miss, or a process that is gone, is read again, but not at once. */
 TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 {
