@@ -115,7 +115,7 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-# Every selftest in the directory $2 is in a commit of the branch $1, in the directory $3:
+# Every selftest in the directory $2 is in a commit of the branch $1, in the directory $3 (or all):
 # only those are built and run.
 selftests_are_in() {
 	(cd "$ROOT/$2" && find . -type f) | sed 's,^\./,,' | sort >"$tmp/here"
@@ -140,7 +140,7 @@ check "no script names a version" no_version_in_scripts
 check "the selftests are in the series" selftests_are_in series \
 	tools/testing/selftests/proc proc
 for room in $(rooms); do
-	check "those of $room are in theirs" selftests_are_in "$room" "$room/test" .
+	check "those of $room are in theirs" selftests_are_in "$room" "$room/test" ''
 done
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc

@@ -67,7 +67,7 @@ added() {
 # Print the inputs with the patches and whole files of the tree's commits. A whole file that
 # is gone there stays here: another base may have it.
 refreshed_inputs() {
-	local commit subject old patch=0 dirs shared own paths
+	local commit subject old patch=0000 dirs shared own paths
 	local -x GIT_INDEX_FILE=$tmp/new.index
 	read -ra dirs <<<"${dirs_of[$branch]}"
 	shared=${dirs[0]} own=${dirs[-1]}
@@ -77,7 +77,7 @@ refreshed_inputs() {
 		subject=$(git log -1 --format=%f "$commit")
 		old=$(inputs=$was patches "${dirs[@]}" | grep -x "[0-9]*[a-z]*-$subject\.patch") || old=none
 		# The number of a new patch is that of the one before, and a letter.
-		if [[ $old != none && $old > $patch ]]; then
+		if [ "$old" != none ] && [[ "$old" > "$patch" ]]; then
 			patch=$old
 		else
 			patch=${patch%%-*}a-$subject.patch
