@@ -31,22 +31,6 @@ static bool read_maps_of(pid_t pid, struct maps *maps)
 	return !err;
 }
 
-static const struct maps_line *line_of_code(const struct maps *maps, const char *end)
-{
-	size_t i;
-
-	for (i = 0; i < maps->nr; i++) {
-		const struct maps_line *const line = &maps->lines[i];
-		const size_t len = strlen(line->name);
-
-		if (len >= strlen(end) &&
-		    !strcmp(line->name + len - strlen(end), end) &&
-		    (line->flags & PROCMAP_EXECUTABLE))
-			return line;
-	}
-	return NULL;
-}
-
 /*
  * A process that executes another program when it is asked to.
  */

@@ -23,14 +23,14 @@ static bool is_as_lines(const struct procmap_snapshot *snapshot,
 			const struct procmap_mapping *const found =
 				procmap_snapshot_find(snapshot, addrs[j]);
 
-			if (!expected || !passes(expected, flags)) {
+			if (!expected || !line_passes(expected, flags)) {
 				if (found)
 					return false;
 			} else if (!found || !is_as_line(found, expected)) {
 				return false;
 			}
 		}
-		if (!passes(line, flags))
+		if (!line_passes(line, flags))
 			continue;
 		if (!procmap_snapshot_at(snapshot, nr) ||
 		    !is_as_line(procmap_snapshot_at(snapshot, nr), line))
