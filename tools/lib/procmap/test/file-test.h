@@ -924,7 +924,7 @@ TEST_F(files, address_by_the_segments)
 		address = 0;
 		EXPECT_EQ(expected[i].address ? 0 : -ENOENT,
 			  elf_address(self->procmap, found,
-					      expected[i].offset, &address));
+				      expected[i].offset, &address));
 		EXPECT_EQ(expected[i].address, address);
 	}
 	EXPECT_EQ(-EINVAL, elf_address(self->procmap, found, 0, NULL));
@@ -943,20 +943,20 @@ TEST_F(files, without_addresses)
 	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
 	before = count_fds();
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
-						&address));
+					&address));
 	snprintf(path, sizeof(path), "%s/loads", self->dir);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_EQ(4, pwrite(fd, "\n#! ", 4, 0));
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
-						&address));
+					&address));
 	/* It ends before its program headers do. */
 	ASSERT_EQ(4, pwrite(fd, "\177ELF", 4, 0));
 	ASSERT_EQ(0, ftruncate(fd, sizeof(struct loads) - 1));
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
-						&address));
+					&address));
 	ASSERT_EQ(0, ftruncate(fd, 0));
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
-						&address));
+					&address));
 	close(fd);
 	EXPECT_EQ(before, count_fds());
 
