@@ -77,7 +77,8 @@ refreshed_inputs() {
 		subject=$(git log -1 --format=%f "$commit")
 		old=$(inputs=$was patches "${dirs[@]}" | grep -x "[0-9]*[a-z]*-$subject\.patch") || old=none
 		# The number of a new patch is that of the one before, and a letter.
-		if [ "$old" != none ] && [[ "$old" > "$patch" ]]; then
+		# shellcheck disable=SC2071	# names
+		if [[ $old != none && $old > $patch ]]; then
 			patch=$old
 		else
 			patch=${patch%%-*}a-$subject.patch
