@@ -169,7 +169,9 @@ extern const struct tool_option process_options[], show_options[], watch_options
 
 const char *method_name(enum procmap_method method);
 int open_mappings(const struct options *options, struct procmap **procmap);
-int take_snapshot(const struct options *options, struct procmap_snapshot **snapshot);
+int visit_snapshot(const struct options *options,
+		   void (*visit)(const struct options *options,
+				 const struct procmap_mapping *vma));
 int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);

@@ -150,18 +150,8 @@ static void add_mapping(const struct options *options,
 
 static int add_to_ids(const struct options *options, FILE *out)
 {
-	struct procmap_snapshot *snapshot;
-	size_t i;
-	int err;
-
 	(void)out;
-	err = take_snapshot(options, &snapshot);
-	if (err)
-		return err;
-	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
-		add_mapping(options, procmap_snapshot_at(snapshot, i));
-	procmap_snapshot_free(snapshot);
-	return 0;
+	return visit_snapshot(options, add_mapping);
 }
 
 /* Remove repetitions of sorted elements. Returns the new number of elements. */

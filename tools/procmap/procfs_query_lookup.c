@@ -24,17 +24,26 @@ int open_mappings(const struct options *options, struct procmap **procmap)
 }
 
 /* Unlike with visit(), the mappings are all of one program, or there is an error. */
-int take_snapshot(const struct options *options, struct procmap_snapshot **snapshot)
+int visit_snapshot(const struct options *options,
+		   void (*visit)(const struct options *options,
+				 const struct procmap_mapping *vma))
 {
+	struct procmap_snapshot *snapshot;
 	struct procmap *procmap;
+	size_t i;
 	int err;
 
 	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	err = procmap_snapshot_take(procmap, options->flags, snapshot);
+	err = procmap_snapshot_take(procmap, options->flags, &snapshot);
 	procmap_close(procmap);
-	return err;
+	if (err)
+		return err;
+	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
+		visit(options, procmap_snapshot_at(snapshot, i));
+	procmap_snapshot_free(snapshot);
+	return 0;
 }
 
 static int next_mapping(struct procmap *procmap, const struct options *options,

@@ -95,19 +95,13 @@ static void add_mapping(const struct options *options,
 
 static int add_to_sums(const struct options *options, FILE *out)
 {
-	struct procmap_snapshot *snapshot;
-	size_t i;
 	int err;
 
 	(void)out;
-	err = take_snapshot(options, &snapshot);
-	if (err)
-		return err;
-	for (i = 0; i < procmap_snapshot_count(snapshot); i++)
-		add_mapping(options, procmap_snapshot_at(snapshot, i));
-	procmap_snapshot_free(snapshot);
-	sums.processes++;
-	return 0;
+	err = visit_snapshot(options, add_mapping);
+	if (!err)
+		sums.processes++;
+	return err;
 }
 
 static void json_sum(struct json *json, const char *key, const struct sum *sum,
