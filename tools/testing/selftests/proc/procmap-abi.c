@@ -585,7 +585,7 @@ static int find_by_abi(const struct abi *abi, uint64_t addr, uint64_t filters,
 	return err;
 }
 
-/* Where a mapping is found by its address and filters, or -errno. */
+/* Return the start of the mapping found by address and filters, or -errno. */
 static int64_t find_start(const struct abi *abi, uint64_t addr, uint64_t filters)
 {
 	struct procmap_query answer;
@@ -1092,7 +1092,7 @@ TEST_F(process, call_on_another_file_is_enotty)
  * reported. Each ioctl has a table of faults in that order.
  */
 
-/* Where the structure of the call is. */
+/* Memory that holds the structure of the call. */
 enum place { WRITABLE, READ_ONLY, ONLY_SIZE_READABLE, NOWHERE };
 
 /* A new value of some field of the structure, unless @size is 0. */

@@ -102,7 +102,7 @@ static inline uint8_t host_order(void)
 	return *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB;
 }
 
-/* Where the byte of value 256 to the power of @i is in a field. */
+/* Return the offset in @image of the byte of @field that counts 256 to the power of @i. */
 static inline size_t byte_of_field(const struct image *image, size_t header,
 				   struct field field, size_t i)
 {

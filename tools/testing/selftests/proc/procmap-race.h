@@ -16,7 +16,7 @@
 #include "../kselftest_harness.h"
 #include "procmap-query.h"
 
-/* Where the kernel places nothing by itself, in 32 bits as in 64. */
+/* The kernel places nothing there by itself, in 32 bits as in 64. */
 #define AREA		0x20000000
 
 /* Seconds: the limit of the harness, and one below it for loops that wait. */

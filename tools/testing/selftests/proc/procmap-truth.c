@@ -18,7 +18,7 @@
 #define NR_CHILDREN	3
 #define NR_MAPPINGS	250
 
-/* Where the kernel places nothing by itself, in 32 bits as in 64. */
+/* The kernel places nothing there by itself, in 32 bits as in 64. */
 #define SCENE_START	0x20000000
 
 /* Offsets in files are multiples of this, most of them of more than 32 bits. */
