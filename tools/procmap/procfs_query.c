@@ -235,9 +235,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 /* Among several processes, skip those that exited or that we may not inspect. */
 static bool can_be_skipped(const struct options *options, int err)
 {
-	return is_of_many(options) && (err == -ENOENT || err == -ESRCH ||
-				       err == -EACCES || err == -EPERM ||
-				       err == -ESTALE);
+	return is_of_many(options) && (err == -ESRCH || err == -EACCES ||
+				       err == -EPERM || err == -ESTALE);
 }
 
 /* Among several processes, leave out those without the given name. */

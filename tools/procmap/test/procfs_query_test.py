@@ -1402,6 +1402,9 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(self.run_tool("--list", of=twice), self.run_tool("--list"))
         self.assertEqual(self.run_tool("-p", str(self.odd), "--list"),
                          self.run_tool("--list", of=(self.odd, self.plain)))
+        code = f"{self.code.start:x}"
+        self.assertEqual(self.run_tool("-f", "-", of=pids, stdin=code.encode()),
+                         self.run_tool(code, of=pids))
 
     def with_files(self, files):
         """For subprocess: these files have other contents, or are empty directories if
@@ -1581,7 +1584,7 @@ class ProcfsQueryTest(unittest.TestCase):
         memory = ("/SYSV0000abcd", "/i915", "/dev/zero", "/anon_hugepage", "/memfd:name",
                   "/[aio]", "/drm mm object", "/secretmem")
         names = [f"{name} (deleted)" for name in files + memory] + ["/dmabuf:name"]
-        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-xp 00000000 00:01 {i + 1} "
+        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-xp 00000000 00:01 {i // 2} "
                        f"{name}\n" for i, name in enumerate(names))
         self.assertEqual(self.deleted_files("-T", of=self.plain, **self.with_files(
             {f"/proc/{self.plain}/maps": text})), {self.plain: list(files)})
