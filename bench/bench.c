@@ -10,9 +10,9 @@
  *	bench METHOD short		the headline figures only
  *	bench METHOD library		the works of libprocmap, by each of its methods
  *					that the running kernel has, and by the default
- *	bench METHOD WORK VMAS RUNS	run one work RUNS times, once it is warm,
- *					between marks for bench/tcg-profile.c;
- *					METHOD can be "scan" or "text", too
+ *	bench METHOD WORK VMAS		do one work until killed, for a profile: once it
+ *					begins, a line is printed; METHOD can be "scan" or
+ *					"text", too
  *
  * Every work is first done with its answers compared to the text, and then
  * measured.
@@ -866,13 +866,9 @@ static void measure_library(struct bench *bench, const char *kernel)
 	}
 }
 
-/* A form of an instruction that no compiler emits, for bench/tcg-profile.c. */
-#define MARK() asm volatile(".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb" ::: "memory")
-
-static void profile(struct bench *bench, const char *method, const char *name,
-		    size_t runs)
+static void repeat(struct bench *bench, const char *method, const char *name)
 {
-	size_t i, run;
+	size_t i;
 
 	for (i = 0; i < NR_WORKS; i++)
 		if (!strcmp(method_names[works[i].method], method) &&
@@ -881,25 +877,23 @@ static void profile(struct bench *bench, const char *method, const char *name,
 	if (i == NR_WORKS)
 		errx(2, "there is no work '%s' by %s", name, method);
 	begin_work(bench, &works[i]);
-	for (run = 0; run < 10; run++)
+	puts("ready");
+	fflush(stdout);
+	for (;;)
 		do_work(bench);
-	MARK();
-	for (run = 0; run < runs; run++)
-		do_work(bench);
-	MARK();
 }
 
 int main(int argc, char **argv)
 {
 	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
 	const bool is_library = argc == 3 && !strcmp(argv[2], "library");
-	const bool is_profile = argc == 5;
+	const bool is_endless = argc == 4;
 	static struct bench bench;
 	struct utsname host;
 	size_t i;
 
-	if (argc != 2 && !headline_only && !is_library && !is_profile)
-		errx(2, "usage: bench METHOD [short | library | WORK VMAS RUNS]");
+	if (argc != 2 && !headline_only && !is_library && !is_endless)
+		errx(2, "usage: bench METHOD [short | library | WORK VMAS]");
 	/* Memory that was freed is not given back: page faults are not measured. */
 	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -907,11 +901,9 @@ int main(int argc, char **argv)
 	    strcmp(argv[1], method_names[BY_TEXT]))
 		method_names[BY_QUERY] = argv[1];
 	uname(&host);
-	if (is_profile) {
+	if (is_endless) {
 		open_bench(&bench, strtoul(argv[3], NULL, 10));
-		profile(&bench, argv[1], argv[2], strtoul(argv[4], NULL, 10));
-		close_bench(&bench);
-		return 0;
+		repeat(&bench, argv[1], argv[2]);
 	}
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		if ((headline_only || is_library) && sizes[i] != HEADLINE_VMAS)

@@ -9,7 +9,7 @@
  *				number of threads, and the hits of all in a second
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
- * are between marks for bench/tcg-profile.c.
+ * are between marks for uprobes/bench/locked.c.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU plugin that counts executed instructions. For each block of code that ran
- * between two marks of bench/bench.c, it writes the block's address and the number
- * of instructions executed in it.
+ * A QEMU plugin that counts executed instructions which lock the bus: for each pair of
+ * marks, it writes a line with the number of those executed between them.
  *
- *	qemu-system-x86_64 -plugin ./tcg-profile.so,out=FILE …
- *
- * With locked=FILE in place of that, it writes a line for each pair of marks: the number
- * of locked instructions executed between them.
+ *	qemu-system-x86_64 -plugin ./locked.so,out=FILE …
  *
  * No Debian package has qemu-plugin.h, so the part of the interface that is used
  * here is declared here: version 1, as documented in QEMU 7.2's
@@ -34,10 +30,7 @@ extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 		void (*cb)(unsigned int vcpu, void *data),
 		enum qemu_plugin_cb_flags flags, void *data);
-extern void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
-		void (*cb)(qemu_plugin_id_t id, void *data), void *data);
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 extern struct qemu_plugin_insn *
 qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t nr);
 extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
@@ -50,29 +43,11 @@ static const unsigned char prefixes[] = {
 	0xf0, 0xf2, 0xf3, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67,
 };
 
-/* The mark of bench/bench.c. */
+/* The mark of uprobes.c: a form of an instruction that no compiler emits. */
 static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
 
-/**
- * struct block - a block of code without branches, as QEMU translated it
- * @next: the block translated before.
- * @address: its first address.
- * @insns: number of its instructions.
- * @locked: number of those that lock the bus.
- * @runs: number of its executions between the marks.
- */
-struct block {
-	struct block *next;
-	uint64_t address;
-	uint64_t insns;
-	uint64_t locked;
-	uint64_t runs;
-};
-
-static struct block *blocks;
 static bool counting;
-static const char *out;
-static FILE *locked_out;
+static FILE *out;
 static uint64_t locked;
 
 static void at_mark(unsigned int vcpu, void *data)
@@ -82,17 +57,15 @@ static void at_mark(unsigned int vcpu, void *data)
 	counting = !counting;
 	if (counting)
 		locked = 0;
-	else if (locked_out)
-		fprintf(locked_out, "%llu\n", (unsigned long long)locked);
+	else
+		fprintf(out, "%llu\n", (unsigned long long)locked);
 }
 
+/* @data is the number of locked instructions in the block. */
 static void at_block(unsigned int vcpu, void *data)
 {
-	struct block *const block = data;
-
 	(void)vcpu;
-	block->runs += counting;
-	locked += block->locked;
+	locked += (uintptr_t)data;
 }
 
 /* Has it a LOCK prefix, or is it an XCHG with memory, which has no need of one? */
@@ -111,45 +84,24 @@ static bool is_locked(const struct qemu_plugin_insn *insn)
 
 static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	struct block *const block = calloc(1, sizeof(*block));
+	const size_t insns = qemu_plugin_tb_n_insns(tb);
+	uintptr_t locked_insns = 0;
 	size_t i;
 
 	(void)id;
-	if (!block)
-		abort();
-	block->next = blocks;
-	block->address = qemu_plugin_tb_vaddr(tb);
-	block->insns = qemu_plugin_tb_n_insns(tb);
-	blocks = block;
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, at_block,
-					     QEMU_PLUGIN_CB_NO_REGS, block);
-	for (i = 0; i < block->insns; i++) {
+	for (i = 0; i < insns; i++) {
 		struct qemu_plugin_insn *const insn =
 			qemu_plugin_tb_get_insn(tb, i);
 
-		block->locked += is_locked(insn);
+		locked_insns += is_locked(insn);
 		if (qemu_plugin_insn_size(insn) == sizeof(mark) &&
 		    !memcmp(qemu_plugin_insn_data(insn), mark, sizeof(mark)))
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, at_mark,
 					QEMU_PLUGIN_CB_NO_REGS, NULL);
 	}
-}
-
-static void at_exit(qemu_plugin_id_t id, void *data)
-{
-	FILE *const file = fopen(out, "w");
-	const struct block *block;
-
-	(void)id;
-	(void)data;
-	if (!file)
-		abort();
-	for (block = blocks; block; block = block->next)
-		if (block->runs)
-			fprintf(file, "%016llx %llu\n",
-				(unsigned long long)block->address,
-				(unsigned long long)(block->runs * block->insns));
-	fclose(file);
+	if (locked_insns)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_block,
+				QEMU_PLUGIN_CB_NO_REGS, (void *)locked_insns);
 }
 
 __attribute__((visibility("default")))
@@ -157,17 +109,13 @@ int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc,
 			char **argv)
 {
 	(void)info;
-	if (argc == 1 && !strncmp(argv[0], "out=", 4)) {
-		out = strdup(argv[0] + 4);
-		qemu_plugin_register_atexit_cb(id, at_exit, NULL);
-	} else if (argc == 1 && !strncmp(argv[0], "locked=", 7)) {
-		locked_out = fopen(argv[0] + 7, "w");
-		if (!locked_out)
-			abort();
-	} else {
-		fputs("tcg-profile: give out=FILE or locked=FILE\n", stderr);
+	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+		fputs("locked: give out=FILE\n", stderr);
 		return -1;
 	}
+	out = fopen(argv[0] + 4, "w");
+	if (!out)
+		abort();
 	qemu_plugin_register_vcpu_tb_trans_cb(id, at_translation);
 	return 0;
 }
