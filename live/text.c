@@ -24,14 +24,14 @@ struct live_text {
 };
 
 /* The kernel's operations. */
-static const struct seq_operations *base_text __ro_after_init;
-static int (*base_release)(struct inode *inode, struct file *file) __ro_after_init;
+static const struct seq_operations *live_text_base __ro_after_init;
+static int (*live_text_base_release)(struct inode *inode, struct file *file) __ro_after_init;
 
 /* The kernel's gate VMA, or NULL. */
-static struct vm_area_struct *base_gate __ro_after_init;
+static struct vm_area_struct *live_text_gate __ro_after_init;
 
-static bool text = true;
-module_param(text, bool, 0444);
+static bool live_text_enabled = true;
+module_param_named(text, live_text_enabled, bool, 0444);
 MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, on Linux 6.12 (default: Y)");
 
 /*
@@ -44,7 +44,7 @@ static bool live_text_is_reaped(struct inode *inode)
 	struct seq_file seq = { .private = &priv };
 	loff_t pos = 0;
 
-	return IS_ERR(base_text->start(&seq, &pos));
+	return IS_ERR(live_text_base->start(&seq, &pos));
 }
 
 static struct live_text *live_text_of(const struct seq_file *seq)
@@ -61,7 +61,7 @@ static void *live_text_start(struct seq_file *seq, loff_t *pos)
 	if (live_text_is_reaped(priv->inode))
 		return ERR_PTR(-ESRCH);
 	return procmap_text_start(&live_text_of(seq)->text, priv->mm,
-				  base_has_gate(priv->mm) ? base_gate : NULL, pos);
+				  base_has_gate(priv->mm) ? live_text_gate : NULL, pos);
 }
 
 static void *live_text_next(struct seq_file *seq, void *vma, loff_t *pos)
@@ -80,7 +80,7 @@ static int live_text_take_over(struct file *file)
 	struct seq_file *seq = file->private_data;
 	struct live_text *new;
 
-	if (READ_ONCE(seq->op) != base_text)
+	if (READ_ONCE(seq->op) != live_text_base)
 		return 0;
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
@@ -88,8 +88,8 @@ static int live_text_take_over(struct file *file)
 	new->op.start = live_text_start;
 	new->op.next = live_text_next;
 	new->op.stop = live_text_stop;
-	new->op.show = base_text->show;
-	if (cmpxchg(&seq->op, base_text, &new->op) != base_text)
+	new->op.show = live_text_base->show;
+	if (cmpxchg(&seq->op, live_text_base, &new->op) != live_text_base)
 		kfree(new);
 	return 0;
 }
@@ -111,9 +111,9 @@ static int live_text_release(struct inode *inode, struct file *file)
 	struct live_text *own = NULL;
 	int err;
 
-	if (seq->op != base_text)
+	if (seq->op != live_text_base)
 		own = live_text_of(seq);
-	err = base_release(inode, file);
+	err = live_text_base_release(inode, file);
 	kfree(own);
 	return err;
 }
@@ -141,20 +141,20 @@ int __init live_text_init(struct file *file, struct file_operations *operations)
 	const char *obstacle;
 	loff_t pos = -2UL;
 
-	if (!text || !IS_ENABLED(CONFIG_PER_VMA_LOCK))
+	if (!live_text_enabled || !IS_ENABLED(CONFIG_PER_VMA_LOCK))
 		return 0;
-	base_text = seq->op;
+	live_text_base = seq->op;
 	obstacle = live_text_find_obstacle(file);
 	if (obstacle) {
 		pr_info("the text of maps is left as it is: %s\n", obstacle);
 		return 0;
 	}
 
-	base_gate = base_text->start(seq, &pos);
-	base_text->stop(seq, base_gate);
-	if (IS_ERR(base_gate))
-		return PTR_ERR(base_gate);
-	base_release = operations->release;
+	live_text_gate = live_text_base->start(seq, &pos);
+	live_text_base->stop(seq, live_text_gate);
+	if (IS_ERR(live_text_gate))
+		return PTR_ERR(live_text_gate);
+	live_text_base_release = operations->release;
 	operations->read = live_text_read;
 	operations->llseek = live_text_llseek;
 	operations->release = live_text_release;
