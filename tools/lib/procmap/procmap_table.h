@@ -122,14 +122,6 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 		       uint64_t addr,
 		       const struct procmap_table_mapping **mapping);
 
-/* Find the mappings of a stack: an array of pointers, or of NULL. */
-int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
-			  const uint64_t *addrs, size_t nr_addrs,
-			  const struct procmap_table_mapping *const **mappings);
-
-/* Compare an answer with the process, and read that; return 1 if the table was right. */
-int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr);
-
 /* The size of the name of a thread, with its NUL, in bytes. */
 #define PROCMAP_COMM_SIZE	16
 

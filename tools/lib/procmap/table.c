@@ -253,21 +253,6 @@ struct process {
 };
 
 /**
- * struct stack - what the addresses of a stack belonged to
- * @frames: for each address. Owned.
- * @found: for each address, &frame.found or NULL. Owned.
- * @nr: number of addresses that there is room for.
- */
-struct stack {
-	struct frame {
-		struct procmap_table_mapping found;
-		struct procmap_mapping mapping;
-	} *frames;
-	const struct procmap_table_mapping **found;
-	size_t nr;
-};
-
-/**
  * struct procmap_table - see procmap_table.h
  * @options: the caller's options, with the defaults.
  * @stats: see there.
@@ -289,7 +274,6 @@ struct stack {
  * @is_going: the table is being freed.
  * @found: what procmap_table_find() returned.
  * @mapping: the mapping of @found.
- * @stack: what procmap_table_resolve() returned.
  * @found_record: the record of that, or NULL. Owned.
  */
 struct procmap_table {
@@ -311,7 +295,6 @@ struct procmap_table {
 	bool is_going;
 	struct procmap_table_mapping found;
 	struct procmap_mapping mapping;
-	struct stack stack;
 	struct record *found_record;
 };
 
@@ -2085,135 +2068,6 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 	return 0;
 }
 
-static void free_stack(struct procmap_table *table)
-{
-	struct stack *const stack = &table->stack;
-
-	release(table, stack->frames, stack->nr * sizeof(*stack->frames));
-	release(table, stack->found, stack->nr * sizeof(*stack->found));
-	*stack = (struct stack) { .nr = 0 };
-}
-
-static int reserve_stack(struct procmap_table *table, size_t nr)
-{
-	struct stack *const stack = &table->stack;
-
-	if (nr <= stack->nr)
-		return 0;
-	if (nr > SIZE_MAX / sizeof(*stack->frames))
-		return -ENOMEM;
-	free_stack(table);
-	stack->nr = nr;
-	stack->frames = allocate(table, nr * sizeof(*stack->frames));
-	stack->found = allocate(table, nr * sizeof(*stack->found));
-	if (stack->frames && stack->found)
-		return 0;
-	free_stack(table);
-	return -ENOMEM;
-}
-
-/* Keep what was found for an address of the stack, if anything was. */
-static void keep_found(struct procmap_table *table, size_t i, bool is_found)
-{
-	struct frame *const frame = &table->stack.frames[i];
-
-	table->stack.found[i] = NULL;
-	if (!is_found)
-		return;
-	frame->found = table->found;
-	frame->mapping = table->mapping;
-	frame->found.mapping = &frame->mapping;
-	table->stack.found[i] = &frame->found;
-}
-
-int procmap_table_resolve(struct procmap_table *table, pid_t pid, uint64_t time,
-			  const uint64_t *addrs, size_t nr_addrs,
-			  const struct procmap_table_mapping *const **mappings)
-{
-	const struct procmap_table_mapping *mapping;
-	const struct process *process;
-	int err = 0, first = 0;
-	bool is_known = false, is_found = false;
-	uint64_t readings, evicted;
-	size_t i;
-
-	if (!table || pid <= 0 || !addrs || !mappings || !nr_addrs)
-		return -EINVAL;
-	err = reserve_stack(table, nr_addrs);
-	if (err)
-		return err;
-	readings = table->stats.readings;
-	evicted = table->stats.evicted;
-	for (i = 0; i < nr_addrs; i++) {
-		err = procmap_table_find(table, pid, time, addrs[i], &mapping);
-		keep_found(table, i, !err);
-		is_found |= !err;
-		is_known |= !err || err == -ENOENT;
-		if (!first)
-			first = err;
-	}
-	/* What an answer had may have gone with a reading, or with another process. */
-	if (table->stats.readings != readings || table->stats.evicted != evicted) {
-		process = find_process(table, pid);
-		if (is_found && !process)
-			return -ENOSPC;
-		for (i = 0; i < nr_addrs; i++)
-			keep_found(table, i, process &&
-				   (find_in_view(table, process, time, addrs[i]) ||
-				    find_in_log(table, process, time, addrs[i])));
-	}
-	*mappings = table->stack.found;
-	return is_known ? 0 : first;
-}
-
-/* Has the process what the table says? The path may have been replaced since. */
-static bool is_right(const struct procmap_mapping *said, const struct procmap_mapping *is)
-{
-	if (is_of_file(said) != is_of_file(is) ||
-	    (is_of_file(is) &&
-	     said->offset - said->start != is->offset - is->start))
-		return false;
-	if (said->inode && is->inode)
-		return said->inode == is->inode;
-	return name_len_of_file(said) == name_len_of_file(is) &&
-	       !memcmp(said->name, is->name, name_len_of_file(is));
-}
-
-int procmap_table_verify(struct procmap_table *table, pid_t pid, uint64_t addr)
-{
-	const struct procmap_mapping *is;
-	struct process *process;
-	struct procmap *procmap;
-	bool is_said, was_right;
-	int err;
-
-	if (!table || pid <= 0)
-		return -EINVAL;
-	if (table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
-		return -EPERM;
-	err = open_process(table, pid, &procmap);
-	if (err)
-		return err;
-	process = get_process(table, pid);
-	if (!process) {
-		procmap_close(procmap);
-		return -ENOMEM;
-	}
-	process->is_used = true;
-	is_said = find_in_log(table, process, UINT64_MAX, addr);
-	err = procmap_find(procmap, addr, 0, &is);
-	was_right = err ? err == -ENOENT && !is_said :
-			  is_said && is_right(&table->mapping, is);
-	procmap_close(procmap);
-	if (err == -ENOENT)
-		err = 0;
-	if (!err && !was_right)
-		err = read_process(table, process, OF_ALL);
-	if (make_room(table, process))
-		return -ENOSPC;
-	return err ? err : was_right;
-}
-
 /* Events */
 
 /* A time that cannot be, as far as that is known, must not make all others too old. */
@@ -2555,6 +2409,5 @@ void procmap_table_free(struct procmap_table *table)
 		forget(table, table->oldest);
 	free(table->processes);
 	free(table->files);
-	free_stack(table);
 	free(table);
 }
