@@ -74,13 +74,13 @@ vm() {
 }
 
 # Take what a producer of TAP has printed into the file $2 as results of this
-# section. Its skips have to be in checks/skips, in the files all and $1 (for
-# stock-RELEASE, in stock), or in the base's: that of the release, or the default.
+# section. Its skips have to be in checks/skips, in the files all and $1 (without its
+# release or size of pages), or in the base's: that of the release, or the default.
 take_tap() {
 	local lines=$tmp/taken base=$BASE
 	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
 	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
-		"$CHECKS/skips/${1%%-[0-9]*.*}" "$ROOT/series/$base/skips" >"$lines"
+		"$CHECKS/skips/${1%%-[0-9]*[.k]*}" "$ROOT/series/$base/skips" >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
