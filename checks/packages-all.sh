@@ -7,14 +7,14 @@ at_idle_priority
 # What the packages depend on and this machine lacks: the test in the guest installs
 # that, too.
 fetch_what_is_needed() {
-	local debs
+	local debs ours
 	mapfile -t debs <<<"$("$ROOT/scripts/deb")"
 	rm -rf "$BUILD/deb/needed"
 	mkdir "$BUILD/deb/needed"
 	cd "$BUILD/deb/needed"
+	ours=$(cat "$ROOT"/{,*/}debian/control | sed -n 's/^Package: //p')
 	apt-get -s --no-install-recommends install "${debs[@]}" |
-		awk '$1 == "Inst" && !/^Inst (procmap-|libprocmap|procfs-query|python3-procmap)/ {
-			print $2 }' |
+		awk '$1 == "Inst" { print $2 }' | grep -vxF "$ours" |
 		xargs -r apt-get -q download
 }
 

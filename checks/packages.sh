@@ -7,7 +7,7 @@ at_idle_priority
 debs_are_made() {
 	local debs
 	mapfile -t debs <<<"$("$ROOT/scripts/deb")"
-	[ ${#debs[@]} -eq 6 ]
+	[ ${#debs[@]} -eq "$(cat "$ROOT"/{,*/}debian/control | grep -c '^Package: ')" ]
 	lintian --allow-root --fail-on error,warning "${debs[@]}"
 }
 

@@ -33,9 +33,8 @@ user_space_is_warning_free() {
 		command -v "${compile[0]}"
 		for bits in 64 32; do
 			for source in proc/procmap-*.c \
-				"$ROOT"/live/test/*.c "$ROOT"/uprobes/test/x86/*.c; do
-				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc \
-					-I "$ROOT/uprobes/test/x86" "$source" ||
+				"$ROOT"/live/test/*.c; do
+				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc "$source" ||
 					echo "$source: error:"
 			done
 		done

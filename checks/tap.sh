@@ -75,12 +75,13 @@ vm() {
 
 # Take what a producer of TAP has printed into the file $2 as results of this
 # section. Its skips have to be in checks/skips, in the files all and $1 (without its
-# release or size of pages), or in the base's: that of the release, or the default.
+# release or size of pages), in ROOM/check/skips/, or in the base's: that of the release,
+# or the default.
 take_tap() {
-	local lines=$tmp/taken base=$BASE
+	local lines=$tmp/taken base=$BASE skips=skips/${1%%-[0-9]*[.k]*}
 	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
 	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
-		"$CHECKS/skips/${1%%-[0-9]*[.k]*}" "$ROOT/series/$base/skips" >"$lines"
+		"$CHECKS/$skips" "$ROOT"/*/check/"$skips" "$ROOT/series/$base/skips" >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
@@ -294,8 +295,13 @@ kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
 }
 
+# Print the path of the module for the release $1: of the room $2, or of the project.
 module_of() {
-	printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
+	if [ $# -eq 1 ]; then
+		printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
+	else
+		printf '%s\n' "$BUILD/$2/live/$1"/*.ko
+	fi
 }
 
 # For -M of scripts/vm: the module with both ioctls.
@@ -353,6 +359,80 @@ is_of_peer() {
 	[[ $1 == "$(base_fact PEER | sed 's/-.*//')".* ]]
 }
 
+# What W=1 and sparse say of the module of the room $2, or of this project's, for the
+# release $1. Its own lines only: those of the kernel's headers are not ours.
+live_warnings() {
+	local dir=$tmp/live-warnings
+	"$ROOT/scripts/live" ${2:+-r "$2"} -s "$dir"
+	make -C "/lib/modules/$1/build" M="$dir" W=1 C=2 modules 2>&1 |
+		tee /dev/stderr | grep -E "^($dir.*(warning|error)|WARNING: modpost):" |
+		grep -v "context imbalance in 'walk_take_lock'" >"$tmp/new" || :
+	[ -n "$(compgen -G "$dir/*.ko")" ]
+	[ ! -s "$tmp/new" ]
+}
+
+# In the guest: each broken module is refused with one line and leaves no trace; the
+# whole one, the last argument, loads all the same afterwards.
+# shellcheck disable=SC2016	# for the guest's shell
+refusals='
+set -eu
+module=$1
+shift
+while [ $# -gt 1 ]; do
+	echo "$1: $2"
+	dmesg -C
+	! insmod "$1" || exit 1
+	dmesg
+	[ "$(dmesg | grep "$module:" | grep -vc taint)" -eq 1 ]
+	dmesg | grep -q "$module: .*$2"
+	[ ! -e "/sys/module/$module" ]
+	[ -z "$(ls /sys/kernel/livepatch)" ]
+	shift 2
+done
+insmod "$1"
+'
+
+# Break the module of the room $2, or with "" that of the project, for the release $1 by
+# each of the other arguments' pairs.
+broken_modules_are_refused() {
+	local release=$1 room=$2 dir=$tmp/broken-$1-$2 pairs=() i=0 ko sources copy
+	shift 2
+	ko=$("$ROOT/scripts/live" ${room:+-r "$room"} "$release")
+	"$ROOT/scripts/live" ${room:+-r "$room"} -s "$dir"
+	mapfile -t sources < <(cd "$ROOT/$room/live" && printf '%s\n' *.[ch])
+	copy=$dir
+	[ -n "$room" ] || copy+=/live
+	while [ $# -gt 0 ]; do
+		(
+			cd "$ROOT/$room/live"
+			cp "${sources[@]}" "$copy/"
+			cat "${sources[@]}" >"$tmp/whole"
+			cd "$copy"
+			sed -i "$1" "${sources[@]}"
+			expect 1 cmp -s "$tmp/whole" <(cat "${sources[@]}")
+		)
+		make -s -C "/lib/modules/$release/build" M="$dir" modules
+		mv "$dir/${ko##*/}" "$dir/$i.ko"
+		pairs+=("$dir/$i.ko" "$2")
+		i=$((i + 1))
+		shift 2
+	done
+	vm -k "stock:$release" -- bash -c "$refusals" refusals "$(basename "$ko" .ko)" \
+		"${pairs[@]}" "$ko"
+}
+
+# With indirect branch tracking, a function that the kernel itself does not call through
+# a pointer faults if it is called through one. The guests have no such CPU, so the
+# functions of a module that call through a pointer are read from the object.
+indirect_calls() {
+	objdump -dr --no-show-raw-insn "$1" | awk '
+		/^[0-9a-f]+ <.*>:$/ {
+			name = substr($2, 2, length($2) - 3)
+			sub(/\..*/, "", name)	# a clone of the function
+		}
+		/__x86_indirect_thunk|(call|jmp) +\*/ { print name }'
+}
+
 # All programs that a stock kernel runs.
 all_programs() {
 	selftests proc proc32
@@ -406,14 +486,6 @@ finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
 # shellcheck disable=SC2034	# for checks/bpf.sh
 stock_finders=${finders/bpf_cookie,}
 attachers=uprobe_autoattach,usdt,stacktrace_build_id
-
-# End a section that has nothing to do for a base without patches for uprobes.
-skip_without_uprobes() {
-	! rooms | grep -qx uprobes || return 0
-	echo "ok - the series for uprobes # SKIP $BASE has none"
-	echo 1..1
-	exit
-}
 
 # In the guest: run test_progs, and print its results as TAP, with the queries that
 # the system call answered. test_progs knows no TAP.

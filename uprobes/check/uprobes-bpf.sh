@@ -1,10 +1,10 @@
 #!/bin/bash
 # uprobes-bpf: the BPF selftests that attach to user space, and the benches of a hit, on
 # the kernel with the patches for uprobes.
-# shellcheck source=checks/tap.sh
+# shellcheck source=uprobes/check/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-skip_without_uprobes
+skip_without_series
 
 # shellcheck disable=SC2016	# for the guest's shell
 benches='

@@ -1,13 +1,13 @@
 #!/bin/bash
 # uprobes: the series for uprobes: it applies to the base, each commit compiles, and its
 # selftests pass on the kernel with it.
-# shellcheck source=checks/tap.sh
+# shellcheck source=uprobes/check/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-skip_without_uprobes
+skip_without_series
 
 x86=tools/testing/selftests/x86
-fragments=("$ROOT"/kernel/configs/procmap-{guest,uprobes}.config
+fragments=("$ROOT"/kernel/configs/procmap-{x86,guest,uprobes}.config
 	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
 
 # What the series changes, and what includes its headers.
@@ -49,6 +49,14 @@ no_warnings_in_32_bits() {
 	no_new_warnings uprobes "${objects[@]}"
 }
 
+# By the makefile of the tree, to build/programs/x86.
+selftests_are_built() {
+	local out=$programs/x86
+	mkdir -p "$out"
+	make -C "$WORK/uprobes/$x86" OUTPUT="$out" "${tests[@]/#/"$programs/"}"
+	cp -u "$patched/tools/testing/selftests/proc/settings" "$out/"
+}
+
 check "the tree 'uprobes' is that of the series" tree_is_the_series uprobes
 check "git am takes it on the base" git_am base uprobes "uprobes-$(base_fact VERSION)"
 mapfile -t objects < <(objects)
@@ -56,11 +64,11 @@ mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
 check "W=1 and sparse find nothing new" no_warnings_in_uprobes
 check "nor do they in 32 bits" no_warnings_in_32_bits
-check "its selftests are built" "$ROOT/scripts/programs" uprobes
-kernel_is_built uprobes
 mapfile -t tests < <(cd "$WORK/uprobes/$x86" && printf 'x86/%s\n' uprobes-*.c)
-tests=("${tests[@]%.c}")
-# -s: see checks/live.sh. The other CPU has AVX.
+tests=("${tests[@]/%.c/_64}" "${tests[@]/%.c/_32}")
+check "its selftests are built" selftests_are_built
+kernel_is_built uprobes
+# -s: see uprobes-live.sh. The other CPU has AVX.
 guest uprobes -s -q '-cpu max' -m 1G -k "$WORK/kernel/uprobes/arch/x86/boot/bzImage" -- \
-	"${tests[@]/%/_64}" "${tests[@]/%/_32}"
+	"${tests[@]}"
 done_testing

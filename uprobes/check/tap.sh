@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# What each section of this room starts with.
+# shellcheck source=checks/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../checks/tap.sh"
+
+ROOM=$ROOT/uprobes
+selftests=$patched/tools/testing/selftests
+
+# End a section that has nothing to do for a base without patches for uprobes.
+skip_without_series() {
+	! rooms | grep -qx uprobes || return 0
+	echo "ok - the series for uprobes # SKIP $BASE has none"
+	echo 1..1
+	exit
+}
+
+# Compile the tests for $2 bits, with the compiler and the options that follow, to the
+# directory $1.
+compile_tests() {
+	local out=$1 bits=$2 source
+	shift 2
+	for source in "$ROOM"/live/test/*.c "$ROOM"/test/x86/*.c; do
+		"$@" -m"$bits" -D_GNU_SOURCE -O2 -pthread \
+			-isystem "$patched/tools/include/uapi" -I "$selftests/proc" \
+			-I "$ROOM/test/x86" -I "$ROOT/live/test" "$source" \
+			-o "$out/$(basename "$source" .c)-$bits"
+	done
+}
+
+tests_are_built() {
+	local out=$programs/uprobes
+	mkdir -p "$out"
+	compile_tests "$out" 64 gcc -Wall
+	compile_tests "$out" 32 gcc -Wall
+	cp -u "$selftests/proc/settings" "$out/"
+}

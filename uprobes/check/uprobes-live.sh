@@ -1,0 +1,156 @@
+#!/bin/bash
+# uprobes-live: the live module: its build, refusals and lifetimes; programs that have
+# uprobes, on stock kernels.
+# shellcheck source=uprobes/check/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+# TYPO_SPELLING: user_desc::useable. The tests are user space's.
+style() {
+	checkpatch '' -f "$ROOM"/live/*.c
+	checkpatch PREFER_KERNEL_TYPES,TYPO_SPELLING -f "$ROOM"/live/test/*.c \
+		"$ROOM"/test/x86/*.[ch]
+}
+
+# With both compilers. The harness of the base has warnings in its own lines, and
+# parameters of the functions that it makes.
+tests_are_warning_free() {
+	local compiler bits
+	for compiler in gcc clang; do
+		for bits in 64 32; do
+			compile_tests "$tmp" $bits $compiler -Wall -Wextra -Wno-unused-parameter
+		done
+	done 2>&1 | tee "$tmp/output"
+	grep -E '(warning|error):' "$tmp/output" |
+		grep -v 'kselftest_harness\.h:[0-9:]* warning:' >"$tmp/warnings" || :
+	[ ! -s "$tmp/warnings" ]
+}
+
+# Pairs: a sed script that breaks an assumption of the module about the kernel, and the
+# message that the module has to refuse with.
+broken=(
+	's/UTS_RELEASE/"6.0.0"/'
+	"built for 6.0.0, this is"
+	's/"arch_uprobe_analyze_insn"/"arch_uprobe_analyse_insn"/'
+	'no kprobe on arch_uprobe_analyse_insn'
+	's/"push_emulate_op"/"pop_emulate_op"/'
+	'no kprobe on pop_emulate_op'
+	's/"push_emulate_op"/"branch_emulate_op"/'
+	'instruction 55 is not handled as expected'
+	's/^\tbool (\*emulate)/\tvoid *first;\n&/'
+	'instruction 90 is not handled as expected'
+	's/insn = auprobe->insn;/insn = auprobe->insn + 1;/'
+	'instruction 0f 1f 44 00 00 is not handled as expected'
+	's/= auprobe->defparam.ilen/= auprobe->push.reg_offset/'
+	'instruction 0f 1f 44 00 00 is not handled as expected'
+	's/sp + sizeof(narrow_target) + released/sp + sizeof(narrow_target)/'
+	'instruction c2 34 f2 is not handled as expected'
+)
+
+# In the guest: load both modules, uprobes_emulate once more after ftrace was off, with
+# which livepatch takes none.
+# shellcheck disable=SC2016	# for the guest's shell
+loads='
+set -eux
+load() {
+	insmod "$1"
+	insmod "$2"
+}
+unload() {
+	patch=/sys/kernel/livepatch/uprobes_emulate
+	timeout 60 sh -c "until [ \$(cat $patch/transition) = 0 ]; do sleep 0.1; done"
+	echo 0 >$patch/enabled
+	timeout 60 sh -c "while [ -e $patch ]; do sleep 0.1; done"
+	timeout 60 sh -c "until rmmod uprobes_emulate; do sleep 0.1; done"
+	rmmod procmap_query
+}
+load "$@"
+unload
+sysctl kernel.ftrace_enabled=0
+! insmod "$2" || exit 1
+dmesg | grep -q "uprobes_emulate: another livepatch is in transition, or ftrace"
+sysctl kernel.ftrace_enabled=1
+load "$@"
+unload
+'
+
+loads_whatever_was_before() {
+	vm -s -m 1G -k "stock:$1" -- bash -c "$loads" loads "$(module_of "$1")" \
+		"$(module_of "$1" uprobes)"
+}
+
+# The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.
+only_emulate_is_called_by_pointer() {
+	indirect_calls "$1" | diff - <(echo live_skip_sstep)
+}
+
+# What a program does that has uprobes is the same on the kernel of release $1, without
+# the module, when it comes and goes, and with it. A thread's instruction is copied to a
+# page from which other CPUs execute at the time: before 8.1, QEMU may go on with what was
+# there, unless it emulates all CPUs in one thread.
+programs_do_the_same() {
+	local cpus=(-s)
+	# On these, a program that never sleeps gets few signals of its timers with -s.
+	! is_of_peer "$1" || cpus=(-c 1)
+	UPROBES_EMULATE_KO=$(module_of "$1" uprobes) UPROBES_EMULATE_ROUNDS=5 \
+		guest "uprobes-base-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
+		uprobes/uprobes-{emulate-64,live-64,live-32}
+	guest "uprobes-emulate-$1" "${cpus[@]}" -m 1G -k "stock:$1" \
+		-M "$(module_of "$1" uprobes)" -- uprobes/uprobes-emulate-{64,32}
+}
+
+# In the guest: trace a program by bpftrace, as users do: a function and each of its
+# returns, and the USDT probes of Python. Print what is counted, sorted.
+# shellcheck disable=SC2016	# for the guest's shell
+traced='
+set -euo pipefail
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
+program=$1
+probes="kprobe:arch_uprobe_pre_xol { @steps = count(); }
+	uprobe:$program:choose { @entry = count(); }
+	uretprobe:$program:choose { @return[retval] = count(); }"
+for i in 0 1 2 3; do
+	probes+=" uprobe:$program:choose_$i { @at_return_$i[reg(\"ax\")] = count(); }"
+done
+bpftrace -e "$probes" -c "$program 4000" | sort
+printf "import gc\nfor i in range(50): gc.collect()\n" >/run/collect.py
+bpftrace -e "usdt:/usr/bin/python3:python:gc__start { @gc_start = count(); }
+	usdt:/usr/bin/python3:python:gc__done { @gc_done = count(); }" \
+	-c "/usr/bin/python3 /run/collect.py" | sort
+'
+
+# The live module changes nothing of it, but for the steps: one for each hit of the entry
+# and of the returns.
+tracer_sees_the_same() {
+	local release=$1
+	gcc -O2 -Wall -Wextra -Werror -o "$tmp/returns" "$ROOM/check/returns.c"
+	vm -s -m 1G -k "stock:$release" -- bash -c "$traced" traced "$tmp/returns" \
+		>"$tmp/without"
+	vm -s -m 1G -k "stock:$release" -M "$(module_of "$release" uprobes)" -- \
+		bash -c "$traced" traced "$tmp/returns" >"$tmp/with"
+	cat "$tmp/without"
+	grep -x '@entry: 4000' "$tmp/without"
+	grep -x '@at_return_2\[20\]: 1000' "$tmp/without"
+	grep -x '@gc_start: [1-9][0-9]*' "$tmp/without"
+	diff <(sed 's/^@steps: 8000$/@steps: 0/' "$tmp/without") "$tmp/with"
+}
+
+newest=$(newest_release)
+mapfile -t releases < <(printf '%s\n' "$newest" "$(peer_release)" | uniq)
+check "uprobes: the tests are built" tests_are_built
+check "uprobes: gcc and clang have no warning" tests_are_warning_free
+check "uprobes: checkpatch --strict" style
+for release in "${releases[@]}"; do
+	check "uprobes: live module for $release" "$ROOT/scripts/live" -r uprobes "$release"
+	check "live module for $release" "$ROOT/scripts/live" "$release"
+	check "uprobes: calls through pointers on $release" \
+		only_emulate_is_called_by_pointer "$(module_of "$release" uprobes)"
+	check "uprobes: broken modules are refused on $release" broken_modules_are_refused \
+		"$release" uprobes "${broken[@]}"
+	check "uprobes: both modules load on $release, whatever was before" \
+		loads_whatever_was_before "$release"
+	programs_do_the_same "$release"
+	check "uprobes: bpftrace counts the same with the module on $release" \
+		tracer_sees_the_same "$release"
+done
+check "uprobes: W=1 and sparse find nothing" live_warnings "$newest" uprobes
+done_testing
