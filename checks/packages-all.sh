@@ -14,7 +14,7 @@ fetch_what_is_needed() {
 	cd "$BUILD/deb/needed"
 	ours=$(cat "$ROOT"/{,*/}debian/control | sed -n 's/^Package: //p')
 	apt-get -s --no-install-recommends install "${debs[@]}" |
-		awk '$1 == "Inst" { print $2 }' | grep -vxF "$ours" |
+		awk '$1 == "Inst" { print $2 }' | { grep -vxF "$ours" || :; } |
 		xargs -r apt-get -q download
 }
 
