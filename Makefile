@@ -28,7 +28,7 @@ $(error there is no base '$(BASE)' in series/; set BASE= here or in .config to o
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all check-bpf soak bench bench-contention bench-uprobes series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all check-bpf soak bench bench-contention uprobes series refresh shell menuconfig clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -44,7 +44,7 @@ help:
 	@echo 'make soak        call the ioctls at random, 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
 	@echo 'make bench-contention  measure how long readers delay a process that maps'
-	@echo 'make bench-uprobes  count the instructions of a hit of a uprobe'
+	@echo 'make uprobes     run the tests of uprobes/'
 	@echo 'make series      write the patches to build/series/$(BASE)'
 	@echo 'make refresh     write changes made in the patched tree back to series/$(BASE)'
 	@echo 'make shell       open a shell in a guest with the patched kernel'
@@ -99,8 +99,8 @@ bench: setup
 bench-contention: setup
 	@bench/bench contention
 
-bench-uprobes: setup
-	@bench/bench uprobes
+uprobes: setup
+	@$(MAKE) -C $@ check
 
 series: setup
 	@scripts/series

@@ -13,7 +13,7 @@ series_checkpatch() {
 	# QUOTED_WHITESPACE_BEFORE_NEWLINE: as it is in a maps file.
 	# STRCPY: user space has no strscpy().
 	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
-	# ENOTSUPP: what arch/x86/kernel/uprobes.c returns for all other instructions.
+	# ENOTSUPP: what the base returns in the same function for other instructions.
 	# TYPO_SPELLING: struct user_desc has a bit "useable".
 	checkpatch \
 		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING \
@@ -38,7 +38,7 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in ../../procmap/{,test/}*.c "$ROOT"/bench/*.c "$CHECKS"/*.c; do
+		for source in ../../procmap/{,test/}*.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"
 		done

@@ -43,7 +43,7 @@ static const unsigned char prefixes[] = {
 	0xf0, 0xf2, 0xf3, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67,
 };
 
-/* The mark of uprobes.c: a form of an instruction that no compiler emits. */
+/* The mark of hits.c: a form of an instruction that no compiler emits. */
 static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
 
 static bool counting;

@@ -7,7 +7,7 @@
 skip_without_series
 
 x86=tools/testing/selftests/x86
-fragments=("$ROOT"/kernel/configs/procmap-{x86,guest,uprobes}.config
+fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$ROOM/config"
 	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
 
 # What the series changes, and what includes its headers.

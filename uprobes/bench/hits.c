@@ -1,34 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measure what a hit of a uprobe costs, by the instruction that is probed. The uprobes
- * are events of tracefs that count their hits, and record nothing.
- *
- *	uprobes			print a line for each instruction: its name, and the
- *				nanoseconds of a hit
- *	uprobes threads		hit them in 1 to 8 threads at a time: its name, the
- *				number of threads, and the hits of all in a second
+ * Measure what a hit of a uprobe costs. Print a line for each probed instruction: its
+ * name, and the nanoseconds of a hit. The uprobes are events of tracefs that count their
+ * hits, and record nothing.
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
- * are between marks for uprobes/bench/locked.c.
+ * are between marks for locked.c.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <err.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <time.h>
 
-#include "../uprobes/test/x86/uprobes.h"
-#include "cost.h"
+#include "../test/x86/uprobes.h"
+#include "../../bench/cost.h"
 
 #define TRACING		"/sys/kernel/tracing"
 #define EVENT		TRACING "/events/bench/hit/enable"
 #define NR_MARKED	1000
-#define MAX_THREADS	8
-#define DURATION	500000	/* microseconds */
 
 /* A function, and where in it the probed instruction is. */
 static const struct probed {
@@ -112,55 +103,10 @@ static void measure_cost(const struct probed *probed)
 	printf("%s %.0f\n", probed->name, with - without);
 }
 
-static atomic_bool stop;
-
-/* Its hits. */
-static void *hit(void *function)
-{
-	long hits;
-
-	for (hits = 0; !stop; hits++)
-		call(function);
-	return (void *)hits;
-}
-
-static void measure_threads(const struct probed *probed, int nr)
-{
-	pthread_t threads[MAX_THREADS];
-	struct timespec start, end;
-	void *function, *hits;
-	double seconds;
-	long sum = 0;
-	int fd, i;
-
-	function = map_function(probed, &fd);
-	probe(probed, fd);
-	stop = false;
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, hit, function))
-			errx(1, "no thread");
-	usleep(DURATION);
-	stop = true;
-	for (i = 0; i < nr; i++) {
-		pthread_join(threads[i], &hits);
-		sum += (long)hits;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	unprobe();
-	munmap(function, TEXT_SIZE);
-	close(fd);
-	seconds = end.tv_sec - start.tv_sec + (end.tv_nsec - start.tv_nsec) / 1e9;
-	printf("%s %d %.0f\n", probed->name, nr, sum / seconds);
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	size_t i;
-	int nr;
 
-	if (argc > 2 || (argc == 2 && strcmp(argv[1], "threads")))
-		errx(2, "usage: uprobes [threads]");
 	if (access(TRACING "/uprobe_events", F_OK) &&
 	    mount("tracefs", TRACING, "tracefs", 0, NULL))
 		err(1, "no tracefs");
@@ -168,11 +114,7 @@ int main(int argc, char **argv)
 	write_to(TRACING "/tracing_on", "0");
 	/* It has the scheduler's code patched, which QEMU before 8.1 may not survive. */
 	write_to(TRACING "/options/record-cmd", "0");
-	for (i = 0; i < NR_FUNCTIONS; i++) {
-		if (argc == 1)
-			measure_cost(&functions[i]);
-		for (nr = 1; argc > 1 && nr <= MAX_THREADS; nr *= 2)
-			measure_threads(&functions[i], nr);
-	}
+	for (i = 0; i < NR_FUNCTIONS; i++)
+		measure_cost(&functions[i]);
 	return 0;
 }
