@@ -4,17 +4,6 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-# Run a command that has to fail with status 2 and one line that matches.
-refuses() {
-	local pattern=$1
-	shift
-	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
-	cat "$tmp/err"
-	[ "$(wc -l <"$tmp/err")" -eq 1 ]
-	grep -qE -- "$pattern" "$tmp/err"
-	[ ! -s "$tmp/out" ]
-}
-
 bad_options_are_refused() {
 	refuses '-k.*nosuch' vm -k nosuch -- true
 	refuses '-M.*nosuch.ko$' vm -M 'nosuch.ko scan=1' -- true
@@ -43,45 +32,33 @@ series_on() {
 	env BUILD="$tmp/build" KDIR="$1" "$ROOT/scripts/series"
 }
 
+# A checkout, with a change that is not committed.
 kdir_is_taken() {
-	local sum dirs kdir=$tmp/kdir
+	local sum kdir=$tmp/kdir
 	rm -rf "$tmp/build"
 	small_tree "$kdir"
-	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
-	series_on "$kdir"
-	mapfile -t dirs < <(rooms | sed "s,\$,/series/$BASE,")
-	[ "$(find "$tmp/build/series" -name '*.patch' ! -name '0000-*' | wc -l)" -eq \
-	  "$(cd "$ROOT" && find "series/$BASE" series/common series/perf "${dirs[@]}" \
-		-name '*.patch' -printf '%f\n' | sort -u | wc -l)" ]
-	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
-	# As a checkout, with a change that is not committed.
 	git -C "$kdir" init -q
 	git -C "$kdir" add .
 	git -C "$kdir" -c user.name=check -c user.email=check@localhost \
 		commit -q -m base
 	echo '# mine' >>"$kdir/fs/proc/Makefile"
+	sum=$(find "$kdir" -type f -exec sha1sum {} + | sort)
 	series_on "$kdir"
+	[ "$sum" = "$(find "$kdir" -type f -exec sha1sum {} + | sort)" ]
 	git --git-dir="$(echo "$tmp/build/$BASE"-*/git)" show series:fs/proc/Makefile |
 		grep '^# mine'
 }
 
 kdir_that_does_not_fit() {
-	local sum kdir=$tmp/misfit
+	local kdir=$tmp/misfit
 	rm -rf "$tmp/build"
 	refuses 'KDIR: there is no' series_on "$tmp/nosuch"
 	mkdir -p "$tmp/empty"
 	refuses "is not a tree of Linux $(base_fact VERSION)" series_on "$tmp/empty"
 	small_tree "$kdir"
 	sed -i 's/task_mmu\.o/task_other.o/' "$kdir/fs/proc/Makefile"
-	sum=$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)
 	refuses '000[0-9]-.*fs/proc/Makefile' series_on "$kdir"
-	[ "$sum" = "$(cd "$kdir" && find . -type f -exec sha1sum {} + | sort)" ]
 	[ ! -e "$tmp/build/series/$BASE" ]
-}
-
-make_alone_is_help() {
-	diff <(make -s -C "$ROOT") <(make -s -C "$ROOT" help)
-	make -s -C "$ROOT" help | grep 'make check'
 }
 
 defaults_are_taken() {
@@ -94,6 +71,5 @@ check "commit messages have a form" commit_messages_have_a_form
 check "bad options are refused" bad_options_are_refused
 check "KDIR's tree that does not fit is refused" kdir_that_does_not_fit
 check "KDIR's tree is taken and left alone" kdir_is_taken
-check "make alone is make help" make_alone_is_help
 check "Kconfig has defaults" defaults_are_taken
 done_testing

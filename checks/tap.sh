@@ -68,6 +68,17 @@ expect() {
 	}
 }
 
+# Run a command that has to fail with status 2 and one line that matches.
+refuses() {
+	local pattern=$1
+	shift
+	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
+	cat "$tmp/err"
+	[ "$(wc -l <"$tmp/err")" -eq 1 ]
+	grep -qE -- "$pattern" "$tmp/err"
+	[ ! -s "$tmp/out" ]
+}
+
 # Boot a guest that dies with this section.
 vm() {
 	setpriv --pdeathsig TERM "$ROOT/scripts/vm" "$@"
