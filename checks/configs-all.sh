@@ -1,0 +1,61 @@
+#!/bin/bash
+# configs-all: the series compiles without a warning for architectures and configurations of
+# which no kernel is booted.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+at_idle_priority
+
+# For s390, the kernel takes no clang before 15. Its gcc cannot be installed beside
+# gcc-multilib.
+unpack_s390() {
+	local package
+	[ ! -e "$s390/usr/bin/s390x-linux-gnu-gcc" ] || return 0
+	cd "$tmp"
+	apt-get -q download {gcc,cpp}-12-s390x-linux-gnu binutils-s390x-linux-gnu
+	for package in ./*.deb; do
+		dpkg-deb -x "$package" "$s390"
+	done
+	ln -s s390x-linux-gnu-gcc-12 "$s390/usr/bin/s390x-linux-gnu-gcc"
+}
+
+# Compile fs/proc for the architecture $1 with the options $2, as OPTION=y or =n, beside
+# those of the guest; an architecture takes what it has of these. Arguments of make follow.
+compiles() {
+	local arch=$1 wanted=$2 out=$WORK/kernel/configs-$1 make
+	shift 2
+	make=(kernel_make "$patched" "$out" -s ARCH="$arch" "$@")
+	mkdir -p "$out"
+	# shellcheck disable=SC2086	# one word an option
+	{
+		cat "$ROOT/kernel/configs/procmap-guest.config" \
+			"$patched/tools/testing/selftests/proc/config"
+		printf 'CONFIG_%s\n' EXPERT=y $wanted
+	} >"$tmp/fragments"
+	"${make[@]}" KCONFIG_ALLCONFIG="$tmp/fragments" allnoconfig
+	for option in $wanted; do
+		case $option in
+		*=y) grep -x "CONFIG_$option" "$out/.config" ;;
+		*) (! grep "^CONFIG_${option%=n}=" "$out/.config") ;;
+		esac
+	done
+	"${make[@]}" prepare
+	rm -f "$out"/fs/proc/*.o
+	"${make[@]}" fs/proc/ 2>&1 | tee "$tmp/output"
+	! grep -E '(warning|error):' "$tmp/output"
+}
+
+s390=$BUILD/s390
+all='SMP=y IA32_EMULATION=y SHMEM=y HUGETLBFS=y PROC_PAGE_MONITOR=y'
+check "the tree 'patched' is that of the series" tree_is_the_series patched
+check "riscv" compiles riscv ARCH_RV64I=y LLVM=1 CC=clang
+check "riscv without an MMU" compiles riscv 'NONPORTABLE=y ARCH_RV64I=y MMU=n' LLVM=1 CC=clang
+check "i386" compiles i386 ''
+check "the compiler for s390 is unpacked" unpack_s390
+PATH=$s390/usr/bin:$PATH CROSS_COMPILE=s390x-linux-gnu- check "s390" compiles s390 ''
+for option in $all; do
+	check "x86-64 without ${option%=y}" compiles x86_64 "64BIT=y ${all/$option/${option%y}n}"
+done
+use_arm64
+check "arm64 without any of these" \
+	compiles arm64 'COMPAT=n SHMEM=n HUGETLBFS=n PROC_PAGE_MONITOR=n'
+done_testing
