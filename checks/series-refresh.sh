@@ -142,18 +142,21 @@ change_for_all_bases() {
 	done
 }
 
+# One in a directory that a patch adds is in no patch itself.
 new_and_deleted_file() {
 	local new=fs/proc/planted.c old=fs/proc/procmap_walk.h
 	start patched
+	plant tools/procmap/planted.c tools/procmap/tool.c
+	git_there rm -q tools/procmap/tool.h
+	fixup tools/procmap tools/procmap/tool.c
 	plant "$new" fs/proc/procmap_query.c
-	chmod +x "$tree/$new"
-	fixup "$new" fs/proc/procmap_query.c
 	git_there rm -q "$old"
 	fixup fs/proc "$old"
 	refresh
 	cmp "$tree/$new" "$project/$new"
-	[ -x "$project/$new" ]
 	changed_lines | sort | diff - <(printf '%s\n' "+Adds: $new" "-Adds: $old")
+	git_here diff HEAD --name-status --no-renames -- tools fs | diff - <(printf '%s\t%s\n' \
+		A "$new" D "$old" A tools/procmap/planted.c D tools/procmap/tool.h)
 	is_settled
 }
 

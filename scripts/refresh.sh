@@ -64,10 +64,9 @@ added() {
 	git diff-tree -r --no-renames --diff-filter=A --name-only "$1" "$2" -- . "${copies[@]}"
 }
 
-# Print the inputs with the patches and whole files of the tree's commits. A whole file that
-# is gone there stays here: another base may have it.
+# Print the inputs with the patches and whole files of the tree's commits.
 refreshed_inputs() {
-	local commit subject old patch=0000 dirs shared own paths
+	local commit subject old patch=0000 dirs shared own
 	local -x GIT_INDEX_FILE=$tmp/new.index
 	read -ra dirs <<<"${dirs_of[$branch]}"
 	shared=${dirs[0]} own=${dirs[-1]}
@@ -84,21 +83,27 @@ refreshed_inputs() {
 			patch=${patch%%-*}a-$subject.patch
 		fi
 		if [ "$shared" = "$own" ] || [ ! -e "$tmp/was/$shared/$old" ]; then
-			{ message; hunks "$own" .; } >"$tmp/new/$own/$patch"
-			continue
+			{ message; hunks "$tmp/was/$own/$old" .; } >"$tmp/new/$own/$patch"
+		else
+			{ message; shared_hunks; } >"$tmp/patch"
+			mv "$tmp/patch" "$tmp/new/$shared/$patch"
+			hunks "$tmp/was/$own/$old" . >"$tmp/new/$own/$patch"
 		fi
-		mapfile -t paths < <(sed -n 's,^diff --git a/.* b/,,p' "$tmp/was/$shared/$old")
-		{ message; hunks "$shared" none "${paths[@]}"; } >"$tmp/new/$shared/$patch"
-		hunks "$own" . "${paths[@]/#/":(exclude)"}" >"$tmp/new/$own/$patch"
 	done
 	find "$tmp/new" -empty -delete
 	git read-tree "$was"
 	GIT_GLOB_PATHSPECS=1 git ls-files "${dirs[@]/%/"/*.patch"}" |
 		git update-index --force-remove --stdin
 	git --work-tree="$tmp/new" add --ignore-removal .
+	added "$below" "$made" | to_paths_here | git update-index --force-remove --stdin
 	[ ${#whole[@]} -eq 0 ] ||
 		git ls-tree "$head" -- "${whole[@]}" | to_paths_here | git update-index --index-info
 	git write-tree
+}
+
+# Print the files that the patch in the directory $1 has hunks for.
+paths_in() {
+	sed -n 's,^diff --git a/.* b/,,p' "$tmp/was/$1/$old" 2>/dev/null
 }
 
 # Print the message of $commit, and the files that it adds.
@@ -108,25 +113,45 @@ message() {
 	[ "$author" = "$(git log -1 --format='%cn <%ce>' "$made")" ] || echo "From: $author"
 	git log -1 --format=%B "$commit" | git stripspace | sed '1s/^/Subject: /'
 	echo
-	added "$commit^" "$commit" | sed 's/^/Adds: /'
+	{
+		(cd "$tmp/was" && grep -hs '^Adds: .*/$' "${dirs[@]/%/"/$old"}") || :
+		added "$commit^" "$commit" | sed 's/^/Adds: /'
+	} | awk '/\/$/ { dirs[$0] }
+		{ for (dir in dirs) if (index($0, dir) == 1 && $0 != dir) next; print }'
 	echo ---
 }
 
-# Print the hunks of $commit in paths, after its drops. If the patch in the directory $1 still
-# has the same effect, print those: they may be for all bases.
+# Print the hunks for all bases. In a file that the patch of this base changes too, they stay
+# as they were.
+shared_hunks() {
+	local path
+	for path in $(paths_in "$shared"); do
+		awk -v path="b/$path" '/^diff / { on = $NF == path } on' \
+			"$tmp/was/$shared/$old" >"$tmp/hunks"
+		if grep -qxF "$path" < <(paths_in "$own"); then
+			cat "$tmp/hunks"
+		else
+			hunks "$tmp/hunks" "$path"
+		fi
+	done
+}
+
+# Print the hunks of $commit in paths, after its drops and the hunks for all bases. If the old
+# ones in the file $1 still have the same effect, print those: other bases may have them.
 hunks() {
-	local dropped file=$tmp/was/$1/$old
+	local before file=$1
 	local -x GIT_INDEX_FILE=$tmp/index
 	shift
 	set -- "$@" "${copies[@]}" "${whole[@]/#/":(exclude)"}"
 	git read-tree "$commit^"
 	git log -1 --format=%b "$commit" | drop_lines
-	dropped=$(git write-tree)
+	apply_hunks "$tmp/new/$shared/$patch" 2>/dev/null || :
+	before=$(git write-tree)
 	if apply_hunks "$file" 2>/dev/null && git diff-index --cached --quiet "$commit" -- "$@"; then
 		sed -n '/^diff /,$p' "$file"
 	else
 		git diff-tree -p --binary --no-renames --no-ext-diff --no-textconv \
-			--abbrev=12 "$dropped" "$commit" -- "$@"
+			--abbrev=12 "$before" "$commit" -- "$@"
 	fi
 }
 
