@@ -145,7 +145,6 @@ static int choose_method(struct procmap *procmap, enum procmap_method method)
 			return err;
 	}
 	procmap->method = PROCMAP_BY_TEXT;
-	procmap->maps.fd = procmap->fd;
 	return text_is_there(procmap->fd);
 }
 
@@ -182,6 +181,7 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
 	if (procmap->fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
+	procmap->maps.fd = procmap->fd;
 	return choose_method(procmap, method);
 }
 
@@ -562,7 +562,6 @@ int take_from_text(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	const struct procmap_mapping by_ioctl = *mapping;
 	int err;
 
-	procmap->maps.fd = procmap->fd;
 	text_restart(&procmap->maps);
 	err = text_next(&procmap->maps, addr, flags & FILTERS, mapping,
 			&procmap->name);
@@ -682,6 +681,17 @@ int find_next_by_query(struct procmap *procmap, uint64_t addr, unsigned int flag
 			     mapping);
 }
 
+/*
+ * A walk over all mappings takes a query for each, which costs more than its line in the
+ * text. The text has neither build IDs nor, in maps, page sizes.
+ */
+static bool is_faster_by_text(const struct procmap *procmap, unsigned int flags)
+{
+	return procmap->any && !(flags & (FILTERS | PROCMAP_UNFILTERED |
+					  PROCMAP_WANT_BUILD_ID |
+					  PROCMAP_WANT_PAGE_SIZE));
+}
+
 int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	      struct procmap_mapping *mapping)
 {
@@ -689,7 +699,9 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	case PROCMAP_BY_SCAN:
 		return scan_find(procmap, addr, flags, mapping);
 	case PROCMAP_BY_QUERY:
-		return find_next_by_query(procmap, addr, flags, mapping);
+		return is_faster_by_text(procmap, flags) ?
+		       find_in_text(procmap, addr, flags, mapping) :
+		       find_next_by_query(procmap, addr, flags, mapping);
 	default:
 		return find_in_text(procmap, addr, flags, mapping);
 	}

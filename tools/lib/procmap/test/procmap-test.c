@@ -450,9 +450,16 @@ TEST_F(scene, method_of_the_handle)
 		  procmap_get_method(self->procmap));
 }
 
+/* By default, what no query is needed for is read from the text. */
 TEST_F(scene, walk_is_by_the_method_of_the_handle)
 {
-	const int method = expected_method(variant->method);
+	const bool is_any = variant->method == PROCMAP_ANY_METHOD;
+	const int by = expected_method(variant->method);
+	const int method = is_any && by == PROCMAP_BY_QUERY ? PROCMAP_BY_TEXT : by;
+	static const unsigned int others[] = {
+		PROCMAP_EXECUTABLE, PROCMAP_WANT_BUILD_ID, PROCMAP_WANT_PAGE_SIZE,
+	};
+	size_t i;
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0;
 
@@ -467,6 +474,12 @@ TEST_F(scene, walk_is_by_the_method_of_the_handle)
 		  calls.queries);
 	EXPECT_EQ(method == PROCMAP_BY_SCAN, !!calls.scans);
 	EXPECT_EQ(method == PROCMAP_BY_TEXT, !!calls.preads);
+	for (i = 0; i < 3; i++) {
+		cursor = 0;
+		calls.preads = 0;
+		EXPECT_EQ(0, procmap_next(self->procmap, &cursor, others[i], &found));
+		EXPECT_EQ(by == PROCMAP_BY_TEXT, !!calls.preads);
+	}
 }
 
 TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
