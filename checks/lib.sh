@@ -174,6 +174,131 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
+# Wait until a file has a line that matches.
+await() {
+	for _ in {1..600}; do
+		! grep -qE "$2" "$1" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# The processes that a check starts end with it.
+# shellcheck disable=SC2046	# one word a job
+end_jobs() {
+	kill $(jobs -p) 2>/dev/null || :
+}
+
+# A stack, of which the program and the build ID are known.
+backtrace_works() {
+	cat >"$tmp/blocked.c" <<-END
+		#include <unistd.h>
+
+		__attribute__((noinline)) int waits(void)
+		{
+			return pause() + 1;
+		}
+
+		int main(void)
+		{
+			return waits() + 1;
+		}
+	END
+	gcc -g -O0 -Wl,-Ttext-segment=0 -Wl,--build-id=0x0123456789 -o "$tmp/blocked" \
+		"$tmp/blocked.c"
+	"$tmp/blocked" &
+	trap end_jobs EXIT
+	await "/proc/$!/status" 'S \(sleeping\)'
+	"$tmp/examples/backtrace" $! | tee "$tmp/stack"
+	sed -nE "s,^\t$tmp/blocked\+(0x[0-9a-f]+) 0123456789$,\1,p" "$tmp/stack" |
+		addr2line -f -e "$tmp/blocked" | sed -n 'p;n' | head -n 2 |
+		diff - <(printf '%s\n' waits main)
+	expect 2 "$tmp/examples/backtrace"
+	expect 1 "$tmp/examples/backtrace" 2147483647
+}
+
+# 200 processes, of which one maps a library, executes another program, and exits.
+watch_works() {
+	local pids=()
+	trap end_jobs EXIT
+	for _ in {1..199}; do
+		sleep 1000 &
+		pids+=($!)
+	done
+	mkfifo "$tmp/go"
+	python3 -c 'import os, sys
+go = open(sys.argv[1])
+go.readline()
+import ssl
+go.readline()
+os.execvp("sleep", ["sleep", "2"])' "$tmp/go" &
+	pids+=($!)
+	exec 3>"$tmp/go"
+	"$tmp/examples/watch" "${pids[@]}" >"$tmp/watched" 2>&1 &
+	await "$tmp/watched" "^${pids[199]}: [0-9]+ executable mappings$"
+	echo >&3
+	await "$tmp/watched" "^${pids[199]} \+ .* /.*/libssl\.so"
+	echo >&3
+	await "$tmp/watched" "^${pids[199]}: exited$"
+	grep -c 'executable mappings$' "$tmp/watched" | grep -x 201
+	grep -c " + .*/libssl\.so" "$tmp/watched" | grep -x 1
+}
+
+whomaps_works() {
+	local pid
+	cp /bin/sleep "$tmp/mapped"
+	"$tmp/mapped" 1000 &
+	pid=$!
+	trap end_jobs EXIT
+	until [ "$(readlink "/proc/$pid/exe")" = "$tmp/mapped" ]; do sleep 0.1; done
+	"$tmp/examples/whomaps" "$tmp/mapped" | tee "$tmp/mappers"
+	awk -v "pid=$pid" -v "name=$tmp/mapped" '$6 == name { print pid, $1, $2, $6 }' \
+		"/proc/$pid/maps" | diff "$tmp/mappers" -
+	rm "$tmp/mapped"
+	cp /bin/sleep "$tmp/mapped"
+	"$tmp/examples/whomaps" "$tmp/mapped" | diff /dev/null -
+	expect 1 "$tmp/examples/whomaps" "$tmp/none"
+}
+
+# The three spellings, as far as this kernel has names for memory.
+otel_works() {
+	python3 - "$tmp/examples/otel" <<-'END'
+		import ctypes, mmap, os, subprocess, sys
+
+		def name(memory):
+		    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+		    libc = ctypes.CDLL(None)
+		    args = (0x53564d41, 0, address, mmap.PAGESIZE, b"OTEL_CTX")
+		    return not libc.prctl(*map(ctypes.c_ulong, args[:4]), ctypes.c_char_p(args[4]))
+
+		memfd = os.memfd_create("OTEL_CTX")
+		os.ftruncate(memfd, mmap.PAGESIZE)
+		published = [mmap.mmap(memfd, mmap.PAGESIZE)]
+		expected = ["/memfd:OTEL_CTX (deleted)"]
+		for flags, spelling in (mmap.MAP_PRIVATE, "[anon:OTEL_CTX]"), \
+				       (mmap.MAP_SHARED, "[anon_shmem:OTEL_CTX]"):
+		    memory = mmap.mmap(-1, mmap.PAGESIZE, flags | mmap.MAP_ANONYMOUS)
+		    if name(memory):
+		        published.append(memory)
+		        expected.append(spelling)
+		found = subprocess.run(sys.argv[1], capture_output=True, text=True, check=True)
+		lines = [line.split(" ", 2) for line in found.stdout.splitlines()]
+		print(found, expected)
+		assert sorted(rest for pid, _, rest in lines
+			      if int(pid) == os.getpid()) == sorted(expected)
+	END
+}
+
+examples_are_built() {
+	local example
+	mkdir "$tmp/examples"
+	for example in backtrace otel watch whomaps; do
+		[ "$(wc -l <"$lib/examples/$example.c")" -le 150 ]
+		gcc -g -Wall -Wextra -Werror -I "$lib" -o "$tmp/examples/$example" \
+			"$lib/examples/$example.c" "$programs/lib64/libprocmap.a" -ldw
+	done
+}
+
 # The header of C++, in both compilers.
 cplusplus_header_works() {
 	local compiler
@@ -281,6 +406,10 @@ check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the Python module" python_module_works
 check "the C++ header" cplusplus_header_works
+check "the examples are built" examples_are_built
+for example in backtrace otel watch whomaps; do
+	check "the example $example" "${example}_works"
+done
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
 	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
