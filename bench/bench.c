@@ -477,6 +477,28 @@ static bool library_walk_agrees(struct bench *bench)
 	return !library_walk(bench);
 }
 
+/* A name that no mapping has: all are compared. */
+static int library_find_name(struct bench *bench)
+{
+	const struct procmap_mapping *vma;
+	uint64_t cursor = 0;
+	const int error = procmap_find_name(handle(bench), "OTEL_CTX", PROCMAP_EXACT,
+					    &cursor, library_flags(bench->work), &vma);
+
+	return walked(bench, 0, error == -ENOENT);
+}
+
+static bool find_name_agrees(struct bench *bench)
+{
+	const struct procmap_mapping *answer;
+	uint64_t cursor = 0;
+
+	return !procmap_find_name(handle(bench), "[stack]", PROCMAP_EXACT, &cursor, 0,
+				  &answer) &&
+	       is_same(line_at(&bench->target, bench->stack), answer) &&
+	       !library_find_name(bench);
+}
+
 /*
  * Look up addresses all over the process in one run: by text, the cost of a
  * lookup depends on the address.
@@ -659,6 +681,9 @@ static const struct work works[] = {
 	{ "build IDs, per VMA", BY_TEXT,
 	  .run = library_walk, .agrees = library_walk_agrees, .which = FILES,
 	  .build_ids = true, .library = true, .library_only = true },
+	{ "find by name, per VMA", BY_TEXT,
+	  .run = library_find_name, .agrees = find_name_agrees,
+	  .library = true, .library_only = true },
 	{ "open, lookup, close", BY_TEXT,
 	  .run = open_and_find, .agrees = open_agrees,
 	  .library = true, .library_only = true },
@@ -824,7 +849,7 @@ static bool can_be_done(const struct work *work, const struct bench *bench)
 static void print_cost(const struct bench *bench, const char *kernel, double cost,
 		       double floor)
 {
-	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"instructions\": %.1f, \"floor\": %.1f}\n",
+	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"cost\": %.1f, \"floor\": %.1f}\n",
 	       kernel, method_names[bench->work->method], bench->work->name,
 	       bench->target.nr_vmas, cost, floor);
 	fflush(stdout);
