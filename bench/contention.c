@@ -14,7 +14,6 @@
 
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <procmap.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,6 +65,9 @@ static struct method {
 /* The page that is mapped and unmapped. */
 static char *spot;
 
+/* In memory that the reader shares: how often it has read all. */
+static _Atomic size_t *nr_reads;
+
 static void run_on(int cpu)
 {
 	cpu_set_t set;
@@ -74,6 +76,15 @@ static void run_on(int cpu)
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		err(2, "there is no CPU %d", cpu);
+}
+
+static void *map(int prot, int flags)
+{
+	void *const page = mmap(NULL, PAGE, prot, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		err(2, "mmap");
+	return page;
 }
 
 static uint64_t now(void)
@@ -113,8 +124,8 @@ static void find(struct procmap *procmap)
 		errx(2, "the reader: %s", strerror(-error));
 }
 
-/* Read mappings of @pid until killed; write to @walks after each time. */
-static void read_mappings(pid_t pid, const struct method *method, int walks)
+/* Read mappings of @pid until killed. */
+static void read_mappings(pid_t pid, const struct method *method)
 {
 	struct procmap *procmap;
 
@@ -122,61 +133,43 @@ static void read_mappings(pid_t pid, const struct method *method, int walks)
 	run_on(1);
 	if (procmap_open_pid(pid, BY(method->method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
-	for (;;) {
+	for (;; ++*nr_reads)
 		if (method->of_one)
 			find(procmap);
 		else
 			walk(procmap);
-		if (write(walks, "", 1) != 1)
-			err(2, "write");
+}
+
+static void await_read(pid_t reader)
+{
+	const size_t seen = *nr_reads;
+
+	while (*nr_reads == seen) {
+		if (waitpid(reader, NULL, WNOHANG))
+			errx(2, "the reader failed");
+		usleep(1000);
 	}
 }
 
-struct reader {
-	pid_t pid;
-	int walks;	/* a byte for each walk */
-};
-
-static void await_walk(const struct reader *reader)
-{
-	char byte;
-
-	if (read(reader->walks, &byte, 1) != 1)
-		errx(2, "the reader failed");
-}
-
 /* Return once the reader has read for the first time. */
-static struct reader start_reader(const struct method *method)
+static pid_t start_reader(const struct method *method)
 {
-	const pid_t self = getpid();
-	struct reader reader;
-	int ends[2];
+	const pid_t self = getpid(), reader = fork();
 
-	/* It must not stop the reader, so it has to have room for all walks. */
-	if (pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) < 0)
-		err(2, "pipe");
-	reader.pid = fork();
-	if (reader.pid < 0)
+	if (reader < 0)
 		err(2, "fork");
-	if (!reader.pid)
-		read_mappings(self, method, ends[1]);
-	close(ends[1]);
-	reader.walks = ends[0];
-	await_walk(&reader);
+	if (!reader)
+		read_mappings(self, method);
+	await_read(reader);
 	return reader;
 }
 
-/* The reader has to have been reading all the time: at least one walk more. */
-static void stop_reader(const struct reader *reader)
+/* The reader has to have been reading all the time: it reads once more. */
+static void stop_reader(pid_t reader)
 {
-	int status;
-
-	await_walk(reader);
-	kill(reader->pid, SIGKILL);
-	if (waitpid(reader->pid, &status, 0) != reader->pid ||
-	    !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-		errx(2, "the reader failed");
-	close(reader->walks);
+	await_read(reader);
+	kill(reader, SIGKILL);
+	waitpid(reader, NULL, 0);
 }
 
 static void map_and_unmap(uint64_t *ns)
@@ -196,15 +189,11 @@ static void map_and_unmap(uint64_t *ns)
 
 static void measure(const struct method *method, uint64_t *ns)
 {
-	struct reader reader;
+	const pid_t reader = method->has_reader ? start_reader(method) : 0;
 
-	if (!method->has_reader) {
-		map_and_unmap(ns);
-		return;
-	}
-	reader = start_reader(method);
 	map_and_unmap(ns);
-	stop_reader(&reader);
+	if (reader)
+		stop_reader(reader);
 }
 
 static int by_number(const void *a, const void *b)
@@ -249,12 +238,9 @@ int main(int argc, char **argv)
 	methods[QUERY].name = argv[1];
 	run_on(0);
 	for (i = 0; i < NR_VMAS; i++)
-		if (mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
-			err(2, "mmap");
-	spot = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (spot == MAP_FAILED)
-		err(2, "mmap");
+		map(i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE);
+	spot = map(PROT_NONE, MAP_SHARED);
+	nr_reads = map(PROT_READ | PROT_WRITE, MAP_SHARED);
 	map_and_unmap(ns);	/* once, so that all is warm */
 	for (i = 0; i < nr_methods; i++) {
 		measure(&methods[i], ns);
