@@ -292,86 +292,48 @@ bool is_same_id(const struct procmap_mapping *line, const unsigned char *id,
 	       !memcmp(id, line->build_id, size);
 }
 
-static bool parse_line(char *text, struct procmap_mapping *line)
-{
-	unsigned long long start, end, offset, inode;
-	unsigned int dev_major, dev_minor;
-	char perms[5];
-	int name = 0;
-
-	text[strcspn(text, "\n")] = '\0';
-	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end,
-		   perms, &offset, &dev_major, &dev_minor, &inode, &name) < 7 ||
-	    !name)
-		return false;
-	*line = (struct procmap_mapping) {
-		.start = start,
-		.end = end,
-		.offset = offset,
-		.inode = inode,
-		.name = strdup(text + name),
-		.name_len = strlen(text + name),
-		.flags = (perms[0] == 'r' ? PROCMAP_READABLE : 0) |
-			 (perms[1] == 'w' ? PROCMAP_WRITABLE : 0) |
-			 (perms[2] == 'x' ? PROCMAP_EXECUTABLE : 0) |
-			 (perms[3] == 's' ? PROCMAP_SHARED : 0),
-		.dev_major = dev_major,
-		.dev_minor = dev_minor,
-	};
-	return line->name;
-}
-
 /* The text does not show build IDs, but who has made the files knows them. */
 static void add_build_id(struct procmap_mapping *line)
 {
 	const long nr = number_of(line->name);
 
+	line->build_id_size = is_file(line) ? PROCMAP_BUILD_ID_MAX : 0;
 	if (!is_file(line))
 		return;
-	line->build_id_size = PROCMAP_BUILD_ID_MAX;
 	if (nr < 0)
 		memcpy(line->build_id, program_id, PROCMAP_BUILD_ID_MAX);
 	else
 		make_build_id(line->build_id, nr);
 }
 
-/* Read @nr lines of the text, without that of the vsyscall page, which is no VMA. */
-static void read_text(struct target *target, const char *path, size_t nr)
+/* Read the @nr mappings in the text. */
+static void read_text(struct target *target, size_t nr)
 {
-	FILE *const file = fopen(path, "re");
-	char *text = NULL;
-	size_t size = 0;
+	const struct procmap_mapping *vma;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
 
 	target->lines = calloc(nr, sizeof(*target->lines));
-	if (!file || !target->lines)
-		err(2, "%s", path);
-	while (getline(&text, &size, file) > 0) {
-		struct procmap_mapping line;
+	if (!target->lines || procmap_open_pid(target->pid, BY(PROCMAP_BY_TEXT), &procmap))
+		errx(2, "cannot open the text of %d", target->pid);
+	while (target->nr_vmas < nr && !procmap_next(procmap, &cursor, 0, &vma)) {
+		struct procmap_mapping *const line = &target->lines[target->nr_vmas++];
 
-		if (!parse_line(text, &line))
-			errx(2, "%s: %s", path, text);
-		if (!strcmp(line.name, "[vsyscall]"))
-			continue;
-		if (target->nr_vmas == nr)
-			errx(2, "%s has more than %zu mappings", path, nr);
-		add_build_id(&line);
-		target->lines[target->nr_vmas++] = line;
+		*line = *vma;
+		line->name = strdup(vma->name);
+		add_build_id(line);
 	}
-	if (target->nr_vmas != nr)
-		errx(2, "%s has %zu mappings, not %zu", path, target->nr_vmas, nr);
-	free(text);
-	fclose(file);
+	if (target->nr_vmas != nr || !procmap_next(procmap, &cursor, 0, &vma))
+		errx(2, "process %d does not have %zu mappings", target->pid, nr);
+	procmap_close(procmap);
 }
 
 void start_target(struct target *target, size_t nr_vmas)
 {
-	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
-
 	read_program();
 	memset(target, 0, sizeof(*target));
 	target->pid = start_process(nr_vmas);
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->pid);
-	read_text(target, path, nr_vmas);
+	read_text(target, nr_vmas);
 }
 
 void stop_target(struct target *target)
