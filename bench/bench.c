@@ -178,7 +178,7 @@ static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
 	return ioctl(bench->fd, PROCMAP_QUERY, query) ? errno : 0;
 }
 
-/* Is the answer to the last query what the line says? */
+/* Compare the answer to the last query with the line. */
 static bool is_answer(const struct procmap_mapping *line)
 {
 	const struct procmap_query *const query = &the_query;

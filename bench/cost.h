@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What something costs, by the clock: in a guest whose clock counts instructions,
- * the number of those.
+ * Measure costs by the clock: in a guest whose clock counts instructions, they are the
+ * number of those.
  */
 #ifndef BENCH_COST_H
 #define BENCH_COST_H

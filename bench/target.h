@@ -51,7 +51,7 @@ const struct procmap_mapping *line_at(const struct target *target, uint64_t addr
 
 bool is_file(const struct procmap_mapping *line);
 
-/* Does an answer say what the line does? */
+/* Compare an answer with the line. */
 bool is_same(const struct procmap_mapping *line,
 	     const struct procmap_mapping *answer);
 

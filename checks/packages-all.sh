@@ -4,8 +4,8 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-# What the packages depend on and this machine lacks: the test in the guest installs
-# that, too.
+# The test in the guest also installs dependencies of the packages that this machine
+# lacks.
 fetch_what_is_needed() {
 	local debs ours
 	mapfile -t debs <<<"$("$ROOT/scripts/deb")"

@@ -78,7 +78,7 @@ changed_here() {
 	git_here diff --name-only
 }
 
-# What has changed in the patches except line numbers, hashes and context.
+# Print the changes to the patches, without line numbers, hashes and context.
 changed_lines() {
 	git_here add -A -N
 	git_here diff -U0 -- '*.patch' | grep -E '^[-+]([^-+]|[-+][^-+])' |

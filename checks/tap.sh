@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What each section of the check starts with: it prints TAP, a line a check.
+# Each section of the check sources this file, and prints TAP, a line a check.
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
@@ -258,8 +258,8 @@ checkout_each() {
 	make_each olddefconfig
 }
 
-# What W=1 and sparse say about objects at a commit, without line numbers. Sparse
-# knows only functions that always lock, or never: these two take either of two locks.
+# Print the warnings of W=1 and sparse about objects at a commit, without line numbers.
+# Sparse knows only functions that always lock, or never: these two take either of two locks.
 warnings_at() {
 	checkout_each "$1" >&2
 	shift
@@ -294,7 +294,7 @@ tree_is_the_series() {
 	[ ! -s "$tmp/changes" ]
 }
 
-# What the series has without the RFC, and its kernel.
+# Build the programs and the kernel of the series without the RFC.
 query_is_built() {
 	check "the tree 'query' is that of the series" tree_is_the_series query
 	check "the programs without the RFC are built" "$ROOT/scripts/programs" query
@@ -365,13 +365,13 @@ peer_release() {
 	cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release"
 }
 
-# Is that a release of the version that has mainline's ioctl?
+# Succeed if that is a release of the version that has mainline's ioctl.
 is_of_peer() {
 	[[ $1 == "$(base_fact PEER | sed 's/-.*//')".* ]]
 }
 
-# What W=1 and sparse say of the module of the room $2, or of this project's, for the
-# release $1. Its own lines only: those of the kernel's headers are not ours.
+# Fail on warnings of W=1 and sparse about the module of the room $2, or this project's, for
+# the release $1. Those in the kernel's headers do not count.
 live_warnings() {
 	local dir=$tmp/live-warnings
 	"$ROOT/scripts/live" ${2:+-r "$2"} -s "$dir"

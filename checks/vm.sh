@@ -89,7 +89,7 @@ no_qemu_of() {
 	! pgrep -af "qemu.*$1"
 }
 
-# What is left of a run, by the directory that its command line names.
+# Look for remains of a run by the directory that its command line names.
 vm_dies_of() {
 	local signal=$1 pid
 	rm -f "$tmp/up"
