@@ -42,6 +42,10 @@ broken=(
 	'instruction 0f 1f 44 00 00 is not handled as expected'
 	's/= auprobe->defparam.ilen/= auprobe->push.reg_offset/'
 	'instruction 0f 1f 44 00 00 is not handled as expected'
+	's/"uprobe_write_opcode"/"uprobe_read_opcode"/'
+	'no kprobe on uprobe_read_opcode'
+	's/^#define FIX_IP\t\t0x01/#define FIX_IP 0x08/'
+	'instruction c5 f8 28 c1 is not handled as expected'
 	's/sp + sizeof(narrow_target) + released/sp + sizeof(narrow_target)/'
 	'instruction c2 34 f2 is not handled as expected'
 )
@@ -86,11 +90,11 @@ only_emulate_is_called_by_pointer() {
 # What a program does that has uprobes is the same on the kernel of release $1, without
 # the module, when it comes and goes, and with it. A thread's instruction is copied to a
 # page from which other CPUs execute at the time: before 8.1, QEMU may go on with what was
-# there, unless it emulates all CPUs in one thread.
+# there, unless it emulates all CPUs in one thread. The other CPU has AVX.
 programs_do_the_same() {
-	local cpus=(-s)
+	local cpus=(-s -q '-cpu max')
 	# On these, a program that never sleeps gets few signals of its timers with -s.
-	! is_of_peer "$1" || cpus=(-c 1)
+	! is_of_peer "$1" || cpus=(-c 1 -q '-cpu max')
 	UPROBES_EMULATE_KO=$(module_of "$1" uprobes) UPROBES_EMULATE_ROUNDS=5 \
 		guest "uprobes-base-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
 		uprobes/uprobes-{emulate-64,live-64,live-32}

@@ -17,6 +17,9 @@
  * instruction anew each time and leaves nothing behind in a uprobe, so it can go at any
  * time.
  *
+ * It also replaces set_swbp(), which writes the breakpoint into a process, to refuse that
+ * on instructions which the kernel takes for others.
+ *
  * The module verifies what it relies on: it has the kernel analyze instructions, and
  * compares what the kernel and what the module does with each. If anything differs from
  * what it expects, it prints one line, changes nothing and does not load.
@@ -43,6 +46,7 @@
 
 #include <asm/debugreg.h>	/* It relies on those above. */
 #include <asm/ibt.h>
+#include <asm/mmu_context.h>
 #include <asm/prctl.h>
 #include <asm/segment.h>
 
@@ -256,8 +260,85 @@ static bool live_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
 	return emulated;
 }
 
+/*
+ * The bits of arch_uprobe::defparam.fixups for an instruction that is executed out of
+ * line, as in arch/x86/kernel/uprobes.c, but for those of operands.
+ */
+#define FIX_IP		0x01	/* It does not set the instruction pointer. */
+#define FIX_CALL	0x02	/* It pushes the instruction pointer. */
+#define FIX_SETF	0x04	/* It sets TF. */
+
+/**
+ * is_misread - does the kernel take an instruction for another one?
+ * @auprobe: the instruction, as the kernel has analyzed it.
+ * @long_mode: in a process of 64 bits.
+ *
+ * The kernel looks up the opcode without the prefix that says which map it is of. No
+ * instruction with a VEX or EVEX prefix is one that the kernel may emulate, and none
+ * sets the instruction pointer or TF. XCHG of R8 and RAX is no nop.
+ */
+static bool is_misread(const struct arch_uprobe *auprobe, bool long_mode)
+{
+	const u8 *insn = auprobe->insn, *const end = insn + MAX_UINSN_BYTES - 1;
+	const bool emulated = auprobe->ops->emulate;
+	u8 rex = 0;
+
+	while (insn < end && memchr("\x66\x67\xf2\xf3\x64\x65", *insn, 6))
+		insn++;
+	if (long_mode && insn < end && (*insn & 0xf0) == 0x40)
+		rex = *insn++;
+	switch (*insn) {
+	case 0x90:
+		return emulated && (rex & 1);
+	case 0x62:
+	case 0xc4:
+	case 0xc5:
+		/* In 32 bits, BOUND, LES and LDS have an operand in memory. */
+		if (!long_mode && (insn == end || insn[1] < 0xc0))
+			return false;
+		return emulated || (auprobe->defparam.fixups &
+				    (FIX_IP | FIX_CALL | FIX_SETF)) != FIX_IP;
+	default:
+		return false;
+	}
+}
+
+static int no_write_opcode(struct arch_uprobe *auprobe, struct mm_struct *mm,
+			   unsigned long vaddr, uprobe_opcode_t opcode)
+{
+	return -EOPNOTSUPP;
+}
+
+/* It is not exported. */
+DEFINE_STATIC_CALL(write_opcode, no_write_opcode);
+
+/**
+ * live_set_swbp - the replacement of set_swbp()
+ * @auprobe: the instruction under a uprobe, as the kernel has analyzed it.
+ * @mm: the process.
+ * @vaddr: where the instruction is in it.
+ *
+ * The caller holds mmap_lock. May sleep. If the uprobe is being registered, that fails
+ * with the error.
+ *
+ * Return: 0, or a negative error; -EOPNOTSUPP if a hit would not execute the instruction.
+ */
+static int live_set_swbp(struct arch_uprobe *auprobe, struct mm_struct *mm,
+			 unsigned long vaddr)
+{
+	if (!is_misread(auprobe, is_64bit_mm(mm)))
+		return static_call(write_opcode)(auprobe, mm, vaddr, UPROBE_SWBP_INSN);
+	pr_warn_ratelimited("no uprobe at %#lx: this kernel takes %*ph for another instruction\n",
+			    vaddr, auprobe->ops->emulate ? auprobe->branch.ilen :
+							   auprobe->defparam.ilen,
+			    auprobe->insn);
+	return -EOPNOTSUPP;
+}
+
 static struct klp_func funcs[] = {
-	{ .old_name = "arch_uprobe_skip_sstep", .new_func = live_skip_sstep }, {}
+	{ .old_name = "arch_uprobe_skip_sstep", .new_func = live_skip_sstep },
+	{ .old_name = "set_swbp", .new_func = live_set_swbp },
+	{}
 };
 
 static struct klp_object objects[] = { { .funcs = funcs }, {} };
@@ -311,6 +392,7 @@ static const struct expected expectations[] __initconst = {
 	{ { 0x89, 0xc0 }, 2, BY_NOBODY },			/* mov */
 	{ { 0xcb }, 1, BY_NOBODY },				/* lret */
 	{ { 0x0f, 0x1f, 0xc8 }, 3, BY_NOBODY },			/* reserved */
+	{ { 0xc5, 0xf8, 0x28, 0xc1 }, 4, BY_NOBODY },		/* vmovaps */
 	{ { 0x0f, 0x1f, 0x44 }, 5, BY_MODULE, 5 },		/* nopl */
 	{ { 0x66, 0x0f, 0x1f, 0x84 }, 9, BY_MODULE, 9 },	/* nopw */
 	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, BY_MODULE, 4 },	/* endbr64 */
@@ -415,7 +497,7 @@ static bool __init check_insn(const struct expected *expected, unsigned long sta
 	    memcmp(auprobe->insn, expected->insn, sizeof(auprobe->insn)) ||
 	    memchr_inv(probed.bytes + sizeof(*auprobe), 0,
 		       sizeof(probed) - sizeof(*auprobe)) ||
-	    !auprobe->ops)
+	    !auprobe->ops || is_misread(auprobe, true))
 		return false;
 
 	/* Where the kernel emulates it, it has set another member. */
@@ -431,13 +513,16 @@ static int __init check_base(void)
 {
 	const struct expected *expected = expectations;
 	unsigned long stack;
-	void *analyze, *skip;
+	void *analyze, *skip, *write;
 
 	analyze = find_function("arch_uprobe_analyze_insn");
 	if (!analyze)
 		return -EOPNOTSUPP;
 	skip = find_function("arch_uprobe_skip_sstep");
 	if (!skip)
+		return -EOPNOTSUPP;
+	write = find_function("uprobe_write_opcode");
+	if (!write)
 		return -EOPNOTSUPP;
 	operations[BY_BRANCH] = find_function("branch_emulate_op");
 	if (!operations[BY_BRANCH])
@@ -447,6 +532,7 @@ static int __init check_base(void)
 		return -EOPNOTSUPP;
 	static_call_update(analyze_insn, analyze);
 	static_call_update(skip_sstep, skip);
+	static_call_update(write_opcode, write);
 
 	/* An address that 32 bits can hold. */
 	stack = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
