@@ -49,7 +49,6 @@ start() {
 	if [ -e "$tree" ]; then
 		git_there rebase --abort 2>/dev/null || :
 		git_there checkout -q -f --detach "refs/trees/$1"
-		: >"${tree%/*}/git/info/exclude"
 		git_there clean -fdq
 	fi
 	series tree "$1"
@@ -57,8 +56,7 @@ start() {
 }
 
 refresh() {
-	# shellcheck disable=SC2046	# no word for the series itself
-	series refresh $([ "$name" = patched ] || echo "$name")
+	series refresh "$name"
 }
 
 # Commit the change to a path as a fixup of the first commit that changes $2, or the path.
@@ -94,16 +92,10 @@ is_settled() {
 	git_here diff --exit-code
 }
 
-# A refusal is one line that says why, and nothing is written.
-refuses() {
-	local pattern=$1
-	shift
+# Nothing is written.
+refuses_cleanly() {
 	git_here add -A
-	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
-	cat "$tmp/err"
-	[ "$(wc -l <"$tmp/err")" -eq 1 ]
-	grep -qE -- "$pattern" "$tmp/err"
-	[ ! -s "$tmp/out" ]
+	refuses "$@"
 	git_here diff --exit-code
 	[ -z "$(git_here ls-files --others --exclude-standard)" ]
 }
@@ -115,10 +107,11 @@ refresh_as_it_is() {
 	[ -z "$(git_here status --porcelain)" ]
 }
 
+# Perf's patches are on top of the series.
 change_of_a_hunk() {
 	local path
-	start "$1"
-	path=$(git_there diff --name-only --diff-filter=M "$2" HEAD -- '*.c' | sed -n 1p)
+	start perf
+	path=$(git_there diff --name-only --diff-filter=M series HEAD -- '*.c' | sed -n 1p)
 	sed -i '1i/* planted */' "$tree/$path"
 	fixup "$path"
 	refresh
@@ -164,7 +157,7 @@ copy_in_tools() {
 	local path=include/uapi/linux/procmap_scan.h
 	start patched
 	plant "$path"
-	refuses "bring back tools/$path" refresh
+	refuses_cleanly "bring back 'tools/$path'" refresh
 	plant "tools/$path"
 	refresh
 	[ "$(changed_here)" = "$path" ]
@@ -183,94 +176,48 @@ message_and_new_patch() {
 	[[ $(changed_here | grep -vxF "$new") == series/common/*-RFC-* ]]
 	changed_lines | grep -x '+From: A. Ütor <author@localhost>'
 	changed_lines | grep -x '+Planted.'
-	diff <(sed '/^---/q' "$project/$new") - <<-END
-		Subject: Plant a line
-
-		It is a test.
-
-		---
-	END
+	sed '/^---/q' "$project/$new" |
+		diff - <(printf '%s\n' 'Subject: Plant a line' '' 'It is a test.' '' ---)
 	is_settled
+	git_there commit -q --amend -m 'Plant a line' -m 'As in:' -m 'diff -u a b' -m 'The end.'
+	refuses_cleanly "bring back 'diff -u a b'" refresh
 }
 
-# Neither the output of a run nor another runner takes a reworded commit away. A change
-# here does not either, and can be taken along.
+# A change here does not take a commit in the tree away, and can be taken along.
 commits_are_not_overwritten() {
-	local made
-	start patched
-	git_there commit -q --amend -m "$(git_there log -1 --format=%B)" -m 'Planted.'
-	plant fs/proc/procmap_query.c
-	made=$(git_there rev-parse HEAD)
-	echo planted >"${tree%/*}/run.txt"
-	GIT_COMMITTER_EMAIL=other@localhost series tree patched
-	grep -qx planted "$tmp/build/series/$BASE"/0000-*
-	[ "$(git_there rev-parse HEAD)" = "$made" ]
 	start patched
 	plant fs/proc/procmap_query.c
 	echo '/* planted */' >>"$project/fs/proc/procmap_walk.c"
-	refuses 'has commits that are not in the series' series tree patched
+	refuses_cleanly 'has commits that are not in the series' series tree patched
 	git_there rebase -q --onto series refs/trees/patched
 	series tree patched
 	refresh
-	diff <(git_here diff --name-only HEAD) - <<-END
-		fs/proc/procmap_query.c
-		fs/proc/procmap_walk.c
-	END
+	git_here diff --name-only HEAD |
+		diff - <(printf '%s\n' fs/proc/procmap_query.c fs/proc/procmap_walk.c)
 	is_settled
 }
 
+# Debian's source package has a .gitignore that ignores everything.
 uncommitted_change() {
 	start patched
-	echo '# planted' >>"$tree/fs/proc/Makefile"
-	refuses 'fs/proc/Makefile that is not committed' refresh
-	start patched
-	# Debian's source package has a .gitignore that ignores everything.
 	echo '/*' >"${tree%/*}/git/info/exclude"
 	echo >"$tree/fs/proc/planted.c"
-	refuses 'fs/proc/planted.c that is not committed' refresh
+	refuses_cleanly 'fs/proc/planted.c that is not committed' refresh
+	rm "$tree/fs/proc/planted.c" "${tree%/*}/git/info/exclude"
+	echo '# planted' >>"$tree/fs/proc/Makefile"
+	refuses_cleanly 'fs/proc/Makefile that is not committed' refresh
 }
 
-change_here() {
+# The rebase stays for the developer to continue.
+conflict() {
 	start patched
 	plant fs/proc/procmap_query.c
 	echo '/* mine */' >>"$project/fs/proc/procmap_query.c"
-	refuses 'fs/proc/procmap_query.c.* has changed here' refresh
-	start patched
-	mkdir "$tree/checks"
-	plant checks/tap.sh fs/proc/procmap_query.c
-	refuses 'checks/tap.sh.* has changed here' refresh
-}
-
-# The rebase stays for the developer to continue; a refresh before that is refused too.
-fixups_that_conflict() {
+	refuses_cleanly 'fs/proc/procmap_query.c.* has changed here' refresh
 	start patched
 	sed -i 's/ task_mmu\.o .*/ planted.o/' "$tree/fs/proc/Makefile"
 	fixup fs/proc/Makefile
-	refuses 'has stopped in' refresh
-	git_there checkout -q --ours fs/proc/Makefile
-	git_there add fs/proc/Makefile
-	git_there stash -q
-	refuses 'has stopped in' refresh
-}
-
-# The patches for perf are on top of the series as it would be written.
-patch_that_does_not_fit() {
-	local path
-	start patched
-	path=$(git_there diff --name-only --diff-filter=M series perf -- | sed -n 1p)
-	: >"$tree/$path"
-	fixup "$path" fs/proc/procmap_query.c
-	refuses "does not fit .* at $path" refresh
-}
-
-message_that_a_patch_cannot_keep() {
-	local line
-	start patched
-	for line in --- 'diff -u a b'; do
-		git_there commit -q --amend -m "$(git_there log -1 --format=%s)" \
-			-m 'Planted:' -m "$line" -m 'The end.'
-		refuses "a patch cannot keep: '$line'" refresh
-	done
+	refuses_cleanly 'has stopped in' refresh
 }
 
 check "a copy of the project makes its series" prepare
@@ -279,16 +226,12 @@ for base in "${bases[@]}"; do
 		check "$base: '$name' comes back as it is" refresh_as_it_is "$base" "$name"
 	done
 done
-check "a change of a hunk comes back to its patch" change_of_a_hunk patched base
-check "the same of perf's patches" change_of_a_hunk perf series
+check "a change of a hunk comes back to its patch" change_of_a_hunk
 check "a change for all bases stays one" change_for_all_bases
 check "the patches add a new file, and not a deleted one" new_and_deleted_file
 check "a copy in tools/ is that of its original" copy_in_tools
 check "a message, an author and a new patch come back" message_and_new_patch
 check "commits in the tree are not overwritten" commits_are_not_overwritten
-check "refused: a change that is not committed" uncommitted_change
-check "refused: a file that has changed here too" change_here
-check "refused: fixups that conflict" fixups_that_conflict
-check "refused: a change that perf's patches do not fit" patch_that_does_not_fit
-check "refused: a message that a patch cannot keep" message_that_a_patch_cannot_keep
+check "a change that is not committed is refused" uncommitted_change
+check "a conflict with a file here, or of a fixup, is refused" conflict
 done_testing

@@ -155,15 +155,16 @@ hunks() {
 	fi
 }
 
-# The series as it would be written has to have the files and messages of the tree.
+# The series as it would be written has to have the messages and files of the tree.
 refuse_difference() {
 	local line
-	line=$(diff <(git log --format=%B "$below..$head") \
-		<(git log --format=%B "$below..${tips[$branch]}") | sed -n '2s/^. //p') || :
+	line=$(diff <(commits_of "$head") <(commits_of "${tips[$branch]}") |
+		sed -n '2{s/^. //; s/^:.*\t//; p}') || :
 	[ -z "$line" ] ||
-		die "a message in $tree has a line that a patch cannot keep: '$line'; take it" \
-		    "out: git -C $tree rebase -i $below"
-	line=$(git diff-tree -r --no-renames --name-only "$head" "${tips[$branch]}" | sed -n 1p)
-	[ -z "$line" ] || die "the patches would not bring back $line of $tree; a copy in tools/" \
-		"has to be that of its original"
+		die "the patches would not bring back '$line' of $tree; a message cannot have" \
+		    "each line, and a copy in tools/ has to be that of its original"
+}
+
+commits_of() {
+	git log --reverse --format=%B --raw --no-renames --no-abbrev "$below..$1"
 }
