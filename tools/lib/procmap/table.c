@@ -4,7 +4,7 @@
  *
  * What is known of a process is a log of facts in the order of their time: something
  * was mapped, its mappings were read, it was forked, it executed a program. The log
- * alone decides what was mapped at an address at a time: see look_up(). A fact that
+ * alone decides what was mapped at an address at a time: see walk_log(). A fact that
  * comes late is sorted in, and needs nothing else.
  *
  * Most questions are about the present. The mappings of each process as of the end of
@@ -38,9 +38,6 @@
 
 /* A log is condensed when it has this many facts, or twice as many as after that. */
 #define FACTS_MIN	64
-
-/* So many processes in a row are looked through for what a process inherited. */
-#define FORKS_MAX	64
 
 /* For so many groups of process IDs, it is known when one was forgotten. */
 #define FORGOTTEN	1024
@@ -142,17 +139,23 @@ struct image {
  * @parent: the other one.
  * @child: the process.
  * @time: when.
- * @depth: number of births that it stands on.
+ * @number: of two at the same time, the later one has a higher number.
  * @next: the next child of that parent.
  * @link: what points to this one.
+ * @below: in walk_log(), the birth from which the walk came,
+ * @was_void: &walk.is_void of the child,
+ * @begin: and &walk.nr, when it came to the child.
  */
 struct birth {
 	struct process *parent;
 	struct process *child;
 	uint64_t time;
-	unsigned int depth;
+	uint64_t number;
 	struct birth *next;
 	struct birth **link;
+	struct birth *below;
+	bool was_void;
+	size_t begin;
 };
 
 /* The kinds of facts. BEGUN ends what facts before it say. */
@@ -261,6 +264,7 @@ struct process {
  * @lost_at: what was read before this time has to be read again.
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
+ * @nr_births: number of births that there were.
  * @settled_at: the latest one of all processes.
  * @forgotten: the latest time of what was known of processes that were forgotten, by
  *	their ID: what comes for that time is not all.
@@ -283,6 +287,7 @@ struct procmap_table {
 	uint64_t latest;
 	uint64_t lost_at;
 	uint64_t changes;
+	uint64_t nr_births;
 	uint64_t settled_at;
 	uint64_t forgotten[FORGOTTEN];
 	size_t nr_chains;
@@ -314,14 +319,16 @@ static void release(struct procmap_table *table, void *bytes, size_t size)
 	free(bytes);
 }
 
-/* Make room for one more entry of an array. Returns the array, or NULL. */
+/* Make room for @nr entries of an array. Returns the array, or NULL. */
 static void *grow(struct procmap_table *table, void *array, size_t nr, size_t *size,
 		  size_t entry)
 {
-	const size_t more = *size + *size / 2 + 4;
+	size_t more = *size + *size / 2 + 4;
 
-	if (nr < *size)
+	if (nr <= *size)
 		return array;
+	if (more < nr)
+		more = nr;
 	array = realloc(array, more * entry);
 	if (!array)
 		return NULL;
@@ -344,6 +351,16 @@ static void user_is_gone(const struct procmap_table *table, void *user)
 {
 	if (user && table->options.gone)
 		table->options.gone(table->options.context, user);
+}
+
+static inline uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 /* A hash in the upper bits. */
@@ -496,6 +513,12 @@ static struct view *new_view(struct procmap_table *table, enum extent extent)
 	return view;
 }
 
+static struct view *get_view(struct view *view)
+{
+	view->refs++;
+	return view;
+}
+
 static void drop_slots(struct procmap_table *table, struct view *view)
 {
 	if (!view->slots.nr)
@@ -535,87 +558,140 @@ static inline size_t pieces_below(const struct view *view, uint64_t addr)
 			   addr);
 }
 
-/* Insert a piece before @at. It takes the reference on the record if that works. */
-static int insert_piece(struct procmap_table *table, struct view *view, size_t at,
-			const struct piece *piece)
+/* Replace pieces from index @first up to @last. Only a view of ours is changed. */
+static int splice(struct procmap_table *table, struct view *view, size_t first, size_t last,
+		  const struct piece *with, size_t nr)
 {
-	struct piece *const pieces = grow(table, view->pieces, view->nr, &view->size,
-					  sizeof(*pieces));
+	const size_t after = view->nr - last;
+	struct piece *pieces;
+	size_t i;
 
+	if (!nr && first == last)
+		return 0;
+	pieces = grow(table, view->pieces, first + nr + after, &view->size,
+		      sizeof(*pieces));
 	if (!pieces)
 		return -ENOMEM;
 	view->pieces = pieces;
-	memmove(pieces + at + 1, pieces + at, (view->nr - at) * sizeof(*pieces));
-	pieces[at] = *piece;
-	view->nr++;
+	for (i = 0; i < nr; i++)
+		get_record(with[i].record);
+	for (i = first; i < last; i++)
+		put_record(table, pieces[i].record);
+	if (first + nr != last)
+		memmove(pieces + first + nr, pieces + last, after * sizeof(*pieces));
+	memcpy(pieces + first, with, nr * sizeof(*pieces));
+	view->nr = first + nr + after;
 	return 0;
-}
-
-/* Put a record in the place of what the view has there. Only ours is changed. */
-static int paint_above(struct procmap_table *table, struct view *view, uint64_t from,
-		       struct record *record)
-{
-	const struct piece piece = {
-		.start = record->start,
-		.end = record->end,
-		.from = from,
-		.record = record,
-	};
-	const size_t at = pieces_below(view, record->start);
-	size_t first = at, last;
-	int err;
-
-	drop_slots(table, view);
-
-	/* One that reaches beyond both ends becomes two. */
-	if (at < view->nr && view->pieces[at].start < piece.start) {
-		if (view->pieces[at].end > piece.end) {
-			struct piece right = view->pieces[at];
-
-			right.start = piece.end;
-			err = insert_piece(table, view, at + 1, &right);
-			if (err)
-				return err;
-			get_record(right.record);
-		}
-		view->pieces[at].end = piece.start;
-		first++;
-	}
-	for (last = first; last < view->nr && view->pieces[last].end <= piece.end; last++)
-		put_record(table, view->pieces[last].record);
-	if (last < view->nr && view->pieces[last].start < piece.end)
-		view->pieces[last].start = piece.end;
-
-	if (last > first)
-		memmove(view->pieces + first, view->pieces + last,
-			(view->nr - last) * sizeof(*view->pieces));
-	view->nr -= last - first;
-	err = insert_piece(table, view, first, &piece);
-	if (!err)
-		get_record(record);
-	return err;
 }
 
 static struct view *copy_view(struct procmap_table *table, const struct view *view)
 {
 	struct view *const copy = new_view(table, view->extent);
+
+	if (!copy || !splice(table, copy, 0, 0, view->pieces, view->nr))
+		return copy;
+	put_view(table, copy);
+	return NULL;
+}
+
+static bool is_flat(const struct piece *pieces, size_t nr)
+{
 	size_t i;
 
-	if (!copy)
-		return NULL;
-	/* One more: it is about to be changed. */
-	copy->pieces = allocate(table, (view->nr + 1) * sizeof(*copy->pieces));
-	if (!copy->pieces) {
-		put_view(table, copy);
-		return NULL;
+	for (i = 1; i < nr; i++)
+		if (pieces[i].start < pieces[i - 1].end)
+			return false;
+	return true;
+}
+
+/*
+ * Write what is seen of two lists, of which the first covers the second, to @to. Each is
+ * in rising order. Returns the number of pieces: each of the first list can divide one of
+ * the second.
+ */
+static size_t merge(const struct piece *above, size_t nr_above,
+		    const struct piece *below, size_t nr_below, struct piece *to)
+{
+	struct piece *const begin = to;
+
+	for (; nr_below; below++, nr_below--) {
+		struct piece rest = *below;
+
+		while (nr_above && above->end <= rest.start) {
+			*to++ = *above++;
+			nr_above--;
+		}
+		while (nr_above && above->start < rest.end) {
+			if (rest.start < above->start) {
+				*to = rest;
+				to++->end = above->start;
+			}
+			rest.start = above->end;
+			if (above->end > rest.end)
+				break;
+			*to++ = *above++;
+			nr_above--;
+		}
+		if (rest.start < rest.end)
+			*to++ = rest;
 	}
-	copy->size = view->nr + 1;
-	copy->nr = view->nr;
-	for (i = 0; i < view->nr; i++) {
-		copy->pieces[i] = view->pieces[i];
-		get_record(copy->pieces[i].record);
-	}
-	return copy;
+	memcpy(to, above, nr_above * sizeof(*to));
+	return to + nr_above - begin;
+}
+
+/*
+ * Replace pieces, of which each covers those behind it, by what is seen of them, in
+ * rising order. @pieces has room for twice as many, and so has @spare. Returns how many.
+ */
+static size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
+{
+	const size_t half = nr / 2;
+	size_t nr_above, nr_below;
+
+	if (is_flat(pieces, nr))
+		return nr;
+	memcpy(spare, pieces, half * sizeof(*pieces));
+	memcpy(spare + 2 * half, pieces + half, (nr - half) * sizeof(*pieces));
+	nr_above = flatten(spare, half, pieces);
+	nr_below = flatten(spare + 2 * half, nr - half, pieces);
+	return merge(spare, nr_above, spare + 2 * half, nr_below, pieces);
+}
+
+/*
+ * Put a record in the place of what the view has there from before, and leave what is
+ * later. The slots stay if no range changes.
+ */
+static int put_in_view(struct procmap_table *table, struct view *view, uint64_t from,
+		       struct record *record)
+{
+	const struct piece piece = { record->start, record->end, from, record };
+	const size_t first = pieces_below(view, record->start);
+	size_t i, last = first, nr = 0;
+	struct piece *pieces;
+	int err;
+
+	while (last < view->nr && view->pieces[last].start < piece.end)
+		last++;
+	if (last == first + 1 && view->pieces[first].start == piece.start &&
+	    view->pieces[first].end == piece.end)
+		return view->pieces[first].from > from ? 0 :
+		       splice(table, view, first, last, &piece, 1);
+
+	pieces = malloc((last - first + 1) * 4 * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	for (i = first; i < last; i++)
+		if (view->pieces[i].from > from)
+			pieces[nr++] = view->pieces[i];
+	pieces[nr++] = piece;
+	for (i = first; i < last; i++)
+		if (view->pieces[i].from <= from)
+			pieces[nr++] = view->pieces[i];
+	nr = flatten(pieces, nr, pieces + 2 * nr);
+	drop_slots(table, view);
+	err = splice(table, view, first, last, pieces, nr);
+	free(pieces);
+	return err;
 }
 
 /* The log */
@@ -708,329 +784,139 @@ static bool may_look_forward(const struct process *process, uint64_t time)
 }
 
 /**
- * struct lookup - the search for what is mapped at an address
+ * struct walk - a walk through what is known of a process
+ *
+ * It passes what was mapped in the order in which that decides: what is seen first covers
+ * the rest. A question ends it with what it finds at the address; a view that is painted
+ * takes all.
+ *
+ * @is_question: only the address matters.
  * @addr: the address.
- * @low: what is found is cut below this address,
- * @high: and from this one on, as other mappings are there.
- * @is_void: of older facts, what is executable is void, since it was not read later.
+ * @low: what is found begins here,
+ * @high: and ends here, as other mappings are beside it.
  * @record: what was found, or NULL.
  * @from: the time from which on it is known to be there.
- * @forks: number of processes that were looked through.
+ * @is_void: of older facts, what is executable is void, since it was not read later.
+ * @nr: number of pieces that were painted.
+ * @size: pieces that there is room for.
+ * @pieces: the pieces. They own no references. One without a record covers, too: what is
+ *	behind it is void, or later than something else.
  */
-struct lookup {
+struct walk {
+	bool is_question;
 	uint64_t addr;
 	uint64_t low;
 	uint64_t high;
-	bool is_void;
 	struct record *record;
 	uint64_t from;
-	unsigned int forks;
-};
-
-/* Returns whether the range covers the address; else what is found ends there. */
-static bool covers_or_cuts(struct lookup *lookup, uint64_t start, uint64_t end)
-{
-	if (lookup->addr < start)
-		lookup->high = lookup->high < start ? lookup->high : start;
-	else if (lookup->addr >= end)
-		lookup->low = lookup->low > end ? lookup->low : end;
-	else
-		return true;
-	return false;
-}
-
-/* The piece at the address, or NULL; pieces beside it cut what is found. */
-static const struct piece *look_in(struct lookup *lookup, const struct view *view)
-{
-	const size_t at = pieces_below(view, lookup->addr);
-	const struct piece *piece;
-
-	if (at) {
-		piece = &view->pieces[at - 1];
-		covers_or_cuts(lookup, piece->start, piece->end);
-	}
-	if (at == view->nr)
-		return NULL;
-	piece = &view->pieces[at];
-	if (!covers_or_cuts(lookup, piece->start, piece->end))
-		return NULL;
-	lookup->low = lookup->low > piece->start ? lookup->low : piece->start;
-	lookup->high = lookup->high < piece->end ? lookup->high : piece->end;
-	return piece;
-}
-
-static void take(struct lookup *lookup, struct record *record, uint64_t from)
-{
-	if (lookup->is_void && is_executable(record))
-		return;
-	lookup->record = record;
-	lookup->from = from;
-}
-
-static void look_up(const struct process *process, uint64_t time, struct lookup *lookup);
-
-/* What the first @nr facts say of the address, the last ones first. */
-static void look_back(const struct process *process, size_t first, size_t nr,
-		      struct lookup *lookup)
-{
-	const struct piece *piece;
-
-	while (nr-- > first) {
-		const struct fact *const fact = &process->facts[nr];
-
-		switch (fact->kind) {
-		case MAPPED:
-			if (!covers_or_cuts(lookup, fact->record->start,
-					    fact->record->end))
-				break;
-			take(lookup, fact->record, fact->time);
-			return;
-		case WAS_READ:
-		case CONDENSED:
-			piece = look_in(lookup, fact->view);
-			if (piece)
-				take(lookup, piece->record, fact->kind == WAS_READ ?
-				     known_from(process, nr) : piece->from);
-			if (piece || fact->view->extent == OF_ALL)
-				return;
-			lookup->is_void |= fact->view->extent == OF_EXECUTABLE;
-			break;
-		case BEGUN:
-			if (fact->birth && lookup->forks++ < FORKS_MAX)
-				look_up(fact->birth->parent, fact->time, lookup);
-			return;
-		case NAMED:
-		case EXITED:
-			break;
-		}
-	}
-}
-
-/* What was read later, and was not mapped in between, was there before. */
-static void look_forward(const struct process *process, size_t nr, uint64_t time,
-			 struct lookup *lookup)
-{
-	const uint64_t from = changed_at(process, nr, time);
-	const struct piece *piece;
-
-	for (; nr < process->nr_facts; nr++) {
-		const struct fact *const fact = &process->facts[nr];
-
-		switch (fact->kind) {
-		case MAPPED:
-			if (covers_or_cuts(lookup, fact->record->start,
-					   fact->record->end))
-				return;
-			break;
-		case WAS_READ:
-			piece = look_in(lookup, fact->view);
-			if (piece)
-				take(lookup, piece->record, from);
-			if (piece || fact->view->extent == OF_ALL)
-				return;
-			break;
-		case CONDENSED:
-			piece = look_in(lookup, fact->view);
-			if (piece && piece->from <= time)
-				take(lookup, piece->record, piece->from);
-			return;
-		case BEGUN:
-			return;
-		case NAMED:
-		case EXITED:
-			break;
-		}
-	}
-}
-
-/* Find what was mapped at an address at a time: this is what a table says. */
-static void look_up(const struct process *process, uint64_t time, struct lookup *lookup)
-{
-	const size_t nr = facts_up_to(process, time);
-	const bool was_void = lookup->is_void;
-
-	if (!nr)
-		return;
-	look_back(process, void_facts(process, time), nr, lookup);
-	if (lookup->record || !may_look_forward(process, time))
-		return;
-	lookup->is_void = was_void;
-	look_forward(process, nr, time, lookup);
-}
-
-/**
- * struct painting - a view that is being made, of all that look_up() would find
- * @nr: number of pieces.
- * @size: pieces that there is room for.
- * @pieces: the pieces. Each covers those behind it. They own no references. One without
- *	a record covers, too: what is behind it is void, or later than something else.
- * @depth: number of processes that are being looked through.
- * @is_void: as in &struct lookup.
- * @is_final: what was read later is seen, too, and not only of the parents.
- */
-struct painting {
+	bool is_void;
 	size_t nr;
 	size_t size;
 	struct piece *pieces;
-	unsigned int depth;
-	bool is_void;
-	bool is_final;
 };
 
-static int paint(struct painting *painting, uint64_t start, uint64_t end,
-		 uint64_t from, struct record *record)
+static int paint(struct walk *walk, const struct piece *piece)
 {
-	if (painting->nr == painting->size) {
-		const size_t more = painting->size * 2 + 64;
-		struct piece *const pieces = realloc(painting->pieces,
+	if (walk->nr == walk->size) {
+		const size_t more = walk->size * 2 + 64;
+		struct piece *const pieces = realloc(walk->pieces,
 						     more * sizeof(*pieces));
 
 		if (!pieces)
 			return -ENOMEM;
-		painting->pieces = pieces;
-		painting->size = more;
+		walk->pieces = pieces;
+		walk->size = more;
 	}
-	if (record && painting->is_void && is_executable(record))
-		record = NULL;
-	painting->pieces[painting->nr++] = (struct piece) { start, end, from, record };
+	walk->pieces[walk->nr++] = *piece;
 	return 0;
 }
 
-/* The pieces of what was read have no times. */
-static int paint_view(struct painting *painting, const struct view *view, uint64_t from)
+/* Something is mapped. Returns 0; 1 if that is at the address; or -ENOMEM. */
+static int see(struct walk *walk, uint64_t start, uint64_t end, uint64_t from,
+	       struct record *record)
 {
-	int err = 0;
-	size_t i;
+	if (record && walk->is_void && is_executable(record))
+		record = NULL;
+	if (!walk->is_question)
+		return paint(walk, &(struct piece) { start, end, from, record });
+	if (walk->addr < start) {
+		walk->high = earlier(walk->high, start);
+		return 0;
+	}
+	walk->low = later(walk->low, walk->addr < end ? start : end);
+	if (walk->addr >= end)
+		return 0;
+	walk->high = earlier(walk->high, end);
+	walk->record = record;
+	walk->from = from;
+	return 1;
+}
 
-	for (i = 0; i < view->nr && !err; i++) {
+/*
+ * The pieces of a view, as far as they are not later than a time. Those of what was read
+ * have no times. At an address, the next ones on both sides are enough.
+ */
+static int see_view(struct walk *walk, const struct view *view, uint64_t from,
+		    uint64_t time)
+{
+	size_t i = 0, end = view->nr;
+	int err = 0;
+
+	if (walk->is_question) {
+		i = pieces_below(view, walk->addr);
+		end = i + (i < end);
+		i -= !!i;
+	}
+	for (; i < end && !err; i++) {
 		const struct piece *const piece = &view->pieces[i];
 
-		err = paint(painting, piece->start, piece->end,
-			    from > piece->from ? from : piece->from, piece->record);
+		err = see(walk, piece->start, piece->end, later(from, piece->from),
+			  piece->from <= time ? piece->record : NULL);
 	}
 	return err;
 }
 
-static bool is_flat(const struct piece *pieces, size_t nr)
+/* The birth that a program stands on, and the one that led there, which is later. */
+static struct birth *birth_before(const struct fact *begun, const struct birth *next)
 {
-	size_t i;
+	struct birth *const birth = begun->birth;
 
-	for (i = 1; i < nr; i++)
-		if (pieces[i].start < pieces[i - 1].end)
-			return false;
-	return true;
+	return birth && next && birth->time == next->time &&
+	       birth->number >= next->number ? NULL : birth;
 }
 
 /*
- * Write what is seen of two lists, of which the first covers the second, to @to. Each is
- * in rising order. Returns the number of pieces: each of the first list can divide one of
- * the second.
+ * What the facts up to a time say, the last ones first. @birth is set to the birth that
+ * the rest depends on, or to NULL.
  */
-static size_t merge(const struct piece *above, size_t nr_above,
-		    const struct piece *below, size_t nr_below, struct piece *to)
+static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
+		     struct birth **birth)
 {
-	struct piece *const begin = to;
-
-	for (; nr_below; below++, nr_below--) {
-		struct piece rest = *below;
-
-		while (nr_above && above->end <= rest.start) {
-			*to++ = *above++;
-			nr_above--;
-		}
-		while (nr_above && above->start < rest.end) {
-			if (rest.start < above->start) {
-				*to = rest;
-				to++->end = above->start;
-			}
-			rest.start = above->end;
-			if (above->end > rest.end)
-				break;
-			*to++ = *above++;
-			nr_above--;
-		}
-		if (rest.start < rest.end)
-			*to++ = rest;
-	}
-	memcpy(to, above, nr_above * sizeof(*to));
-	return to + nr_above - begin;
-}
-
-/*
- * Replace pieces, of which each covers those behind it, by what is seen of them, in
- * rising order. @pieces has room for twice as many, and so has @spare. Returns how many.
- */
-static size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
-{
-	const size_t half = nr / 2;
-	size_t nr_above, nr_below;
-
-	if (is_flat(pieces, nr))
-		return nr;
-	memcpy(spare, pieces, half * sizeof(*pieces));
-	memcpy(spare + 2 * half, pieces + half, (nr - half) * sizeof(*pieces));
-	nr_above = flatten(spare, half, pieces);
-	nr_below = flatten(spare + 2 * half, nr - half, pieces);
-	return merge(spare, nr_above, spare + 2 * half, nr_below, pieces);
-}
-
-/* Flatten what was painted from index @begin on, and drop what has no record. */
-static int flatten_from(struct painting *painting, size_t begin)
-{
-	const size_t nr = painting->nr - begin;
-	struct piece *pieces, *spare;
-	size_t i, nr_flat;
-
-	if (!nr)
-		return 0;
-	pieces = realloc(painting->pieces, (begin + 2 * nr) * sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	painting->pieces = pieces;
-	painting->size = begin + 2 * nr;
-	spare = malloc(2 * nr * sizeof(*spare));
-	if (!spare)
-		return -ENOMEM;
-	nr_flat = flatten(pieces + begin, nr, spare);
-	free(spare);
-	painting->nr = begin;
-	for (i = begin; i < begin + nr_flat; i++)
-		if (pieces[i].record)
-			pieces[painting->nr++] = pieces[i];
-	return 0;
-}
-
-static int paint_up(struct painting *painting, const struct process *process,
-		    uint64_t time);
-
-/* As look_back(). */
-static int paint_back(struct painting *painting, const struct process *process,
-		      size_t first, size_t nr)
-{
+	const size_t first = void_facts(process, time);
+	const struct birth *const next = *birth;
+	size_t nr = facts_up_to(process, time);
 	int err = 0;
 
+	*birth = NULL;
 	while (nr-- > first && !err) {
 		const struct fact *const fact = &process->facts[nr];
 
 		switch (fact->kind) {
 		case MAPPED:
-			err = paint(painting, fact->record->start, fact->record->end,
-				    fact->time, fact->record);
+			err = see(walk, fact->record->start, fact->record->end,
+				  fact->time, fact->record);
 			break;
 		case WAS_READ:
 		case CONDENSED:
-			err = paint_view(painting, fact->view,
-					 fact->kind == WAS_READ ?
-					 known_from(process, nr) : 0);
+			err = see_view(walk, fact->view, fact->kind == WAS_READ ?
+				       known_from(process, nr) : 0, time);
 			if (fact->view->extent == OF_ALL)
 				return err;
-			painting->is_void |= fact->view->extent == OF_EXECUTABLE;
+			walk->is_void |= fact->view->extent == OF_EXECUTABLE;
 			break;
 		case BEGUN:
-			if (fact->birth && painting->depth <= FORKS_MAX)
-				err = paint_up(painting, fact->birth->parent,
-					       fact->time);
-			return err;
+			*birth = birth_before(fact, next);
+			return 0;
 		case NAMED:
 		case EXITED:
 			break;
@@ -1039,39 +925,31 @@ static int paint_back(struct painting *painting, const struct process *process,
 	return err;
 }
 
-/* As look_forward(). */
-static int paint_forward(struct painting *painting, const struct process *process,
-			 size_t nr, uint64_t time)
+/* What was read later, and was not mapped in between, was there before. */
+static int walk_forward(struct walk *walk, const struct process *process, uint64_t time)
 {
-	const uint64_t from = changed_at(process, nr, time);
+	size_t nr = facts_up_to(process, time);
+	const uint64_t from = nr ? changed_at(process, nr, time) : 0;
 	int err = 0;
-	size_t i;
 
+	if (!nr || !may_look_forward(process, time))
+		return 0;
 	for (; nr < process->nr_facts && !err; nr++) {
 		const struct fact *const fact = &process->facts[nr];
 
 		switch (fact->kind) {
 		case MAPPED:
-			err = paint(painting, fact->record->start, fact->record->end,
-				    0, NULL);
+			err = see(walk, fact->record->start, fact->record->end, 0, NULL);
 			break;
 		case WAS_READ:
-			err = paint_view(painting, fact->view, from);
+			err = see_view(walk, fact->view, from, time);
 			if (fact->view->extent == OF_ALL)
 				return err;
 			break;
 		case CONDENSED:
-			for (i = 0; i < fact->view->nr && !err; i++) {
-				const struct piece *const piece =
-					&fact->view->pieces[i];
-
-				err = paint(painting, piece->start, piece->end,
-					    piece->from, piece->from <= time ?
-					    piece->record : NULL);
-			}
-			return err;
+			return see_view(walk, fact->view, 0, time);
 		case BEGUN:
-			return err;
+			return 0;
 		case NAMED:
 		case EXITED:
 			break;
@@ -1080,63 +958,92 @@ static int paint_forward(struct painting *painting, const struct process *proces
 	return err;
 }
 
-/* As look_up(). What one half has not found, the other may. */
-static int paint_up(struct painting *painting, const struct process *process,
-		    uint64_t time)
+/* Flatten what was painted from index @begin on, and drop what has no record. */
+static int flatten_from(struct walk *walk, size_t begin)
 {
-	const size_t nr = facts_up_to(process, time), begin = painting->nr;
-	const bool was_void = painting->is_void;
-	int err;
+	const size_t nr = walk->nr - begin;
+	struct piece *pieces, *spare;
+	size_t i, nr_flat;
 
 	if (!nr)
 		return 0;
-	painting->depth++;
-	err = paint_back(painting, process, void_facts(process, time), nr);
-	if (!err)
-		err = flatten_from(painting, begin);
-	painting->is_void = was_void;
-	if (!err && (painting->is_final || painting->depth > 1) &&
-	    may_look_forward(process, time))
-		err = paint_forward(painting, process, nr, time);
-	if (!err)
-		err = flatten_from(painting, begin);
-	painting->depth--;
+	pieces = realloc(walk->pieces, (begin + 2 * nr) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	walk->pieces = pieces;
+	walk->size = begin + 2 * nr;
+	spare = malloc(2 * nr * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	nr_flat = flatten(pieces + begin, nr, spare);
+	free(spare);
+	walk->nr = begin;
+	for (i = begin; i < begin + nr_flat; i++)
+		if (pieces[i].record)
+			pieces[walk->nr++] = pieces[i];
+	return 0;
+}
+
+/*
+ * Find what was mapped at a time: this is what a table says. Back through the log, and
+ * through those of the ancestors; and what that has not found may have been read later,
+ * of the first ancestor or of the next ones. What was read of the process itself is only
+ * seen if @is_final: while the log has that, it may turn out to be of another program.
+ */
+static int walk_log(struct walk *walk, const struct process *process, uint64_t time,
+		    bool is_final)
+{
+	struct birth *birth = NULL, *last = NULL;
+	bool was_void = false;
+	size_t begin = 0;
+	int err;
+
+	for (;;) {
+		err = walk_back(walk, process, last ? last->time : time, &birth);
+		if (err || !birth)
+			break;
+		birth->below = last;
+		birth->was_void = was_void;
+		birth->begin = begin;
+		last = birth;
+		was_void = walk->is_void;
+		begin = walk->nr;
+		process = birth->parent;
+	}
+	while (err >= 0 && !walk->record) {
+		err = flatten_from(walk, begin);
+		walk->is_void = was_void;
+		if (!err && (last || is_final))
+			err = walk_forward(walk, process, last ? last->time : time);
+		if (err >= 0)
+			err = flatten_from(walk, begin);
+		if (!last)
+			break;
+		was_void = last->was_void;
+		begin = last->begin;
+		process = last->child;
+		last = last->below;
+	}
 	return err;
 }
 
 /*
- * Make the view at a time. What was read later is only in it if it @is_final: while
- * the log has that, it may turn out to be of another program. Returns NULL without
- * memory. The caller puts it.
+ * Make the view at a time; for @is_final, see walk_log(). Returns NULL without memory. The
+ * caller puts it.
  */
 static struct view *make_view(struct procmap_table *table,
 			      const struct process *process, uint64_t time,
 			      bool is_final)
 {
-	struct painting painting = { .is_final = is_final };
-	struct view *view;
-	size_t i;
+	struct view *const view = new_view(table, OF_EVENTS);
+	struct walk walk = { .nr = 0 };
 
-	view = new_view(table, OF_EVENTS);
-	if (!view)
-		return NULL;
-	if (paint_up(&painting, process, time))
-		goto fail;
-	if (painting.nr) {
-		view->pieces = allocate(table, painting.nr * sizeof(*view->pieces));
-		if (!view->pieces)
-			goto fail;
-		view->size = painting.nr;
+	if (view && !walk_log(&walk, process, time, is_final) &&
+	    !splice(table, view, 0, 0, walk.pieces, walk.nr)) {
+		free(walk.pieces);
+		return view;
 	}
-	for (i = 0; i < painting.nr; i++) {
-		view->pieces[i] = painting.pieces[i];
-		get_record(view->pieces[i].record);
-	}
-	view->nr = painting.nr;
-	free(painting.pieces);
-	return view;
-fail:
-	free(painting.pieces);
+	free(walk.pieces);
 	put_view(table, view);
 	return NULL;
 }
@@ -1155,72 +1062,94 @@ static bool has_view(const struct procmap_table *table, const struct process *pr
 	       (process->of_changes == table->changes || !process->nr_births);
 }
 
-static struct view *view_at(struct procmap_table *table, struct process *process,
-			    uint64_t time, unsigned int forks);
+/*
+ * The ancestor that has at the end of its log what the process has at a time: of a child
+ * of which nothing else is known, that is the parent. Returns NULL if there is none.
+ */
+static struct process *origin_of(struct process *process, uint64_t time)
+{
+	const struct fact *last;
+	struct birth *birth = NULL;
+
+	do {
+		last = last_change(process, process->nr_facts);
+		if (last->time > time || process->lost_from != UINT64_MAX)
+			return NULL;
+		birth = last->kind == BEGUN ? birth_before(last, birth) : NULL;
+		if (birth) {
+			process = birth->parent;
+			time = birth->time;
+		}
+	} while (birth);
+	return process;
+}
 
 /*
- * Have the view at the end of the log. A child of which nothing else is known has that
- * of its parent. If all that is known was read at once, that is the view: its pieces
- * have no times, and are known from when the program began.
+ * Have the view at the end of the log. If all that is known was read at once, that is the
+ * view: its pieces have no times, and are known from when the program began.
  */
-static bool have_view(struct procmap_table *table, struct process *process,
-		      unsigned int forks)
+static bool have_view(struct procmap_table *table, struct process *process)
 {
 	const struct fact *const last = last_change(process, process->nr_facts);
-	struct view *view;
+	struct process *origin;
 
 	if (has_view(table, process)) {
 		process->of_changes = table->changes;
 		return true;
 	}
 	drop_view(table, process);
-	if (last->kind == BEGUN && last->birth && forks < FORKS_MAX &&
-	    !(is_void(process, UINT64_MAX) && last->time <= process->lost_to)) {
-		view = view_at(table, last->birth->parent, last->time, forks + 1);
-	} else if (last->kind == WAS_READ &&
-		   known_from(process, last - process->facts) < last->time) {
-		view = last->view;
-		view->refs++;
-	} else {
-		view = make_view(table, process, UINT64_MAX, true);
-	}
-	/* If it is its own ancestor, it has got one meanwhile. */
-	drop_view(table, process);
-	process->view = view;
+	origin = origin_of(process, UINT64_MAX);
 	process->of_changes = table->changes;
-	if (view)
-		make_slots(table, view);
-	return view;
-}
-
-static struct view *view_at(struct procmap_table *table, struct process *process,
-			    uint64_t time, unsigned int forks)
-{
-	size_t nr = facts_up_to(process, time);
-
-	while (nr < process->nr_facts && process->facts[nr].kind >= NAMED)
-		nr++;
-	if (nr < process->nr_facts || !nr || process->lost_from != UINT64_MAX)
-		return make_view(table, process, time, true);
-	if (!have_view(table, process, forks))
-		return NULL;
-	process->view->refs++;
+	if (last->kind == WAS_READ &&
+	    known_from(process, last - process->facts) < last->time)
+		process->view = get_view(last->view);
+	else if (!origin || origin == process)
+		process->view = make_view(table, process, UINT64_MAX, true);
+	else if (have_view(table, origin))
+		process->view = get_view(origin->view);
+	if (process->view)
+		make_slots(table, process->view);
 	return process->view;
 }
 
-/* A mapping is the last fact: the view follows, if there is one. */
+/* Get the view at a time, which the caller puts. Returns NULL without memory. */
+static struct view *view_at(struct procmap_table *table, struct process *process,
+			    uint64_t time)
+{
+	struct process *const origin = origin_of(process, time);
+
+	if (!origin)
+		return make_view(table, process, time, true);
+	return have_view(table, origin) ? get_view(origin->view) : NULL;
+}
+
+/* May a mapping be put into the view? Only if those that are later are mappings, too. */
+static bool fits_view(const struct process *process, size_t at)
+{
+	const uint64_t time = process->facts[at].time;
+
+	if (is_void(process, UINT64_MAX) && time <= process->lost_to)
+		return false;
+	for (; at < process->nr_facts; at++)
+		if (process->facts[at].kind > MAPPED && process->facts[at].kind < NAMED)
+			return false;
+	return true;
+}
+
+/* Put a mapping into the view, if there is one. */
 static void extend_view(struct procmap_table *table, struct process *process,
 			const struct fact *fact)
 {
-	struct view *view = has_view(table, process) ? process->view : NULL;
+	struct view *view = process->view;
 
 	if (view && view->refs > 1) {
 		view = copy_view(table, view);
 		put_view(table, process->view);
 		process->view = view;
 	}
-	if (!view || paint_above(table, view, fact->time, fact->record))
+	if (!view || put_in_view(table, view, fact->time, fact->record))
 		drop_view(table, process);
+	process->of_changes = table->changes;
 }
 
 static void put_birth(struct procmap_table *table, struct birth *birth)
@@ -1267,7 +1196,7 @@ static void put_fact(struct procmap_table *table, const struct fact *fact)
 static int insert_fact(struct procmap_table *table, struct process *process, size_t at,
 		       const struct fact *fact)
 {
-	struct fact *const facts = grow(table, process->facts, process->nr_facts,
+	struct fact *const facts = grow(table, process->facts, process->nr_facts + 1,
 					&process->facts_size, sizeof(*facts));
 
 	if (!facts)
@@ -1292,7 +1221,7 @@ static void update_process(struct process *process)
 	while (process->facts[--i].kind != BEGUN) {
 		const struct fact *const fact = &process->facts[i];
 
-		if (fact->kind == EXITED && !is_mapped && !process->has_exited) {
+		if (fact->kind == EXITED && !is_mapped) {
 			process->has_exited = true;
 			process->exited_at = fact->time;
 		}
@@ -1314,7 +1243,7 @@ static int add_fact(struct procmap_table *table, struct process *process,
 		    const struct fact *fact)
 {
 	const size_t at = facts_up_to(process, fact->time);
-	const bool is_last = at == process->nr_facts;
+	bool fits;
 	int err;
 
 	err = insert_fact(table, process, at, fact);
@@ -1324,12 +1253,14 @@ static int add_fact(struct procmap_table *table, struct process *process,
 		update_process(process);
 	if (fact->kind >= NAMED)
 		return 0;
+	if (!has_view(table, process))
+		drop_view(table, process);
+	fits = fact->kind == MAPPED && fits_view(process, at);
 	if (process->children &&
-	    (fact->kind == WAS_READ || !is_last ||
-	     fact->time <= process->last_birth))
+	    (fact->kind == WAS_READ || fact->time <= process->last_birth ||
+	     (!fits && at < process->nr_facts - 1)))
 		table->changes++;
-	if (is_last && fact->kind == MAPPED &&
-	    !(is_void(process, UINT64_MAX) && fact->time <= process->lost_to))
+	if (fits)
 		extend_view(table, process, fact);
 	else
 		drop_view(table, process);
@@ -1372,16 +1303,17 @@ static bool is_over(const struct procmap_table *table, const struct birth *birth
 static const char *find_comm(const struct process *process, uint64_t time)
 {
 	size_t nr = facts_up_to(process, time), first = void_facts(process, time);
-	unsigned int forks = 0;
+	const struct birth *birth = NULL;
 
 	while (nr-- > first) {
 		const struct fact *const fact = &process->facts[nr];
 
 		if (fact->kind == NAMED)
 			return fact->comm;
-		if (fact->kind == BEGUN && fact->birth && forks++ < FORKS_MAX) {
+		if (fact->kind == BEGUN && birth_before(fact, birth)) {
+			birth = fact->birth;
 			time = fact->time;
-			process = fact->birth->parent;
+			process = birth->parent;
 			nr = facts_up_to(process, time);
 			first = void_facts(process, time);
 		}
@@ -1443,7 +1375,7 @@ static void settle_births(struct procmap_table *table, struct process *process,
 		}
 		if (!view && !table->is_going && !is_over(table, birth) &&
 		    table->stats.bytes <= table->options.max_bytes) {
-			view = view_at(table, process, birth->time, 0);
+			view = view_at(table, process, birth->time);
 			nr_of_view = nr;
 		}
 		settle_birth(table, birth, view);
@@ -1746,11 +1678,10 @@ static int read_view(struct procmap_table *table, struct procmap *procmap,
 		piece.record = new_record(table, &mapping);
 		if (!piece.record)
 			return -ENOMEM;
-		err = insert_piece(table, view, view->nr, &piece);
-		if (err) {
-			put_record(table, piece.record);
+		err = splice(table, view, view->nr, view->nr, &piece, 1);
+		put_record(table, piece.record);
+		if (err)
 			return err;
-		}
 		if (table->stats.mappings - before.mappings >
 		    table->options.max_mappings ||
 		    table->stats.bytes - before.bytes > table->options.max_bytes)
@@ -1895,11 +1826,6 @@ static void answer(struct procmap_table *table, struct record *record, uint64_t 
 	table->found.user = &record->user;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The time of an exit up to which nothing was mapped, or UINT64_MAX. */
 static uint64_t last_exit(const struct process *process, size_t nr)
 {
@@ -1960,23 +1886,24 @@ static struct record *find_in_log(struct procmap_table *table,
 				  const struct process *process, uint64_t time,
 				  uint64_t addr)
 {
-	struct lookup lookup = { .addr = addr, .high = UINT64_MAX };
+	struct walk walk = {
+		.is_question = true,
+		.addr = addr,
+		.high = UINT64_MAX,
+	};
 	const size_t nr = facts_up_to(process, time);
 	const struct fact *begun;
-	struct record *record;
 
-	look_up(process, time, &lookup);
-	record = lookup.record;
-	if (!record)
+	walk_log(&walk, process, time, true);
+	if (!walk.record)
 		return NULL;
-	answer(table, record, lookup.low > record->start ? lookup.low : record->start,
-	       lookup.high < record->end ? lookup.high : record->end);
-	table->found.until = known_until(process, nr, addr, record);
+	answer(table, walk.record, walk.low, walk.high);
+	table->found.until = known_until(process, nr, addr, walk.record);
 	begun = last_begun(process, nr);
 	/* The parent may have had it before. */
-	table->found.from = lookup.from > begun->time ? lookup.from : begun->time;
+	table->found.from = later(walk.from, begun->time);
 	table->found.process_user = &begun->image->user;
-	return record;
+	return walk.record;
 }
 
 /* Returns false if the view does not suffice for an answer. */
@@ -2029,7 +1956,7 @@ static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
 		found = find_in_log(table, process, time, addr);
 	}
 	process->is_settled = !is_to_be_read(table, process) &&
-			      have_view(table, process, 0);
+			      have_view(table, process);
 
 	err = found ? 0 : process->error ? process->error : -ENOENT;
 	/* It may be that of a parent, which is forgotten now. */
@@ -2183,14 +2110,6 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 	return end_event(table, process, time, err);
 }
 
-/* The number of births that what a process has stands on. */
-static unsigned int depth_of(const struct process *process)
-{
-	const struct birth *const birth = last_begun(process, process->nr_facts)->birth;
-
-	return birth ? birth->depth : 0;
-}
-
 /* The program that a process runs, or the process itself, is another one from then on. */
 static int begin(struct procmap_table *table, struct process *process,
 		 struct process *parent, uint64_t time)
@@ -2208,7 +2127,7 @@ static int begin(struct procmap_table *table, struct process *process,
 				.parent = parent,
 				.child = process,
 				.time = time,
-				.depth = depth_of(parent) + 1,
+				.number = ++table->nr_births,
 				.next = parent->children,
 				.link = &parent->children,
 			};
@@ -2224,14 +2143,9 @@ static int begin(struct procmap_table *table, struct process *process,
 	}
 	if (!err)
 		err = add_fact(table, process, &begun);
-	if (err) {
+	if (err)
 		put_fact(table, &begun);
-		return err;
-	}
-	/* Lookups go through so many parents, and no more. */
-	if (parent && begun.birth->depth > FORKS_MAX / 2)
-		settle_births(table, parent, UINT64_MAX);
-	return 0;
+	return err;
 }
 
 int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t ppid,

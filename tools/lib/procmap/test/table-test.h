@@ -977,6 +977,35 @@ static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int p
 	return err ? err : (int)found->mapping->inode;
 }
 
+/* An event that comes late reaches all that stand on it, however many forks later. */
+TEST_F_TIMEOUT(table, tells_all_generations_what_comes_late, SLOW)
+{
+	const int nr = 300;
+	struct world world = {};
+	struct procmap_table_options options = world_options(&world);
+	struct procmap_table *table;
+	int i, asked;
+
+	for (asked = 0; asked < 2; asked++) {
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+		for (i = 2; i < nr; i++) {
+			ASSERT_EQ(0, procmap_table_fork(table, i, i, i - 1, 200 + i));
+			if (asked)
+				ASSERT_EQ(7, inode_at(table, i, 200 + i, 1));
+		}
+		ASSERT_EQ(0, report_mapped(table, 150, 0, 1, 8));
+		ASSERT_EQ(0, report_mapped(table, 203, 1, 2, 9));
+		for (i = 3; i < nr; i++)
+			ASSERT_EQ(8, inode_at(table, i, 1000, 1)) TH_LOG("%d", i);
+		EXPECT_EQ(9, inode_at(table, 2, 1000, 2));
+		EXPECT_EQ(9, inode_at(table, 3, 1000, 2));
+		EXPECT_EQ(9, inode_at(table, nr - 1, 1000, 2));
+		EXPECT_EQ(-ENOENT, inode_at(table, 1, 1000, 2));
+		procmap_table_free(table);
+	}
+}
+
 /* An event of the parent comes late, and the birth is settled before the next question. */
 TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 {
