@@ -36,7 +36,7 @@
 #define FILE_CHAINS	0x4000
 #define FILES_SHIFT	(64 - 14)
 
-/* A log is condensed when it has this many facts, or twice as many as after that. */
+/* A log is condensed when it has this many facts, and that many more than after that. */
 #define FACTS_MIN	64
 
 /* For so many groups of process IDs, it is known when one was forgotten. */
@@ -1483,7 +1483,7 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 		process->lost_from = UINT64_MAX;
 }
 
-/* Condense what is older than the window. */
+/* Condense what is older than the window, when as many facts came as that has pieces. */
 static void condense(struct procmap_table *table, struct process *process)
 {
 	struct view *view;
@@ -1492,18 +1492,18 @@ static void condense(struct procmap_table *table, struct process *process)
 
 	if (process->nr_facts < process->condense_at)
 		return;
+	process->condense_at = process->nr_facts * 2;
 	nr = facts_up_to(process, oldest_time(table));
 	/* As many may be left. */
-	if (nr > 4) {
-		time = last_change(process, nr)->time;
-		settle_births(table, process, time);
-		view = make_view(table, process, time, false);
-		if (view)
-			keep_facts(table, process, nr, view, time);
-	}
-	process->condense_at = process->nr_facts * 2;
-	if (process->condense_at < FACTS_MIN)
-		process->condense_at = FACTS_MIN;
+	if (nr <= 4)
+		return;
+	time = last_change(process, nr)->time;
+	settle_births(table, process, time);
+	view = make_view(table, process, time, false);
+	if (!view)
+		return;
+	process->condense_at = (process->nr_facts - nr) * 2 + view->nr + FACTS_MIN;
+	keep_facts(table, process, nr, view, time);
 }
 
 /* Processes */
