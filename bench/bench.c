@@ -14,8 +14,8 @@
  *					begins, a line is printed; METHOD can be "scan" or
  *					"text", too
  *
- * Every work is first done with its answers compared to the text, and then
- * measured.
+ * Each ioctl is first called with its answers compared to the text, and then
+ * measured. A walk fails unless it returns as many mappings as the text has.
  *
  * Link it statically: a static program has so few mappings of its own that the
  * target process can be one of 20 mappings.
@@ -117,8 +117,8 @@ struct bench {
  * @name: its name in the report.
  * @method: how it reads the mappings.
  * @run: does it once; returns 0, or an error number of either sign.
- * @agrees: does it once, or more often where it takes addresses in turn, and
- *	returns whether each answer agrees with the text.
+ * @agrees: if it is done by an ioctl: does it once, or more often where it takes
+ *	addresses in turn, and returns whether each answer agrees with the text.
  * @which: the mappings that it returns, if it is a walk.
  * @build_ids: it is a walk that returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
@@ -458,25 +458,6 @@ static int library_walk(struct bench *bench)
 	return walked(bench, 0, nr == bench->expected);
 }
 
-static bool library_walk_agrees(struct bench *bench)
-{
-	const struct work *const work = bench->work;
-	const struct procmap_mapping *answer;
-	uint64_t cursor = 0;
-	size_t i;
-
-	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
-	     i = next_line(bench, i + 1, work->which))
-		if (procmap_next(handle(bench), &cursor, library_flags(work),
-				 &answer) ||
-		    !is_same(&bench->target.lines[i], answer) ||
-		    (work->build_ids &&
-		     !is_same_id(&bench->target.lines[i], answer->build_id,
-				 answer->build_id_size)))
-			return false;
-	return !library_walk(bench);
-}
-
 /* A name that no mapping has: all are compared. */
 static int library_find_name(struct bench *bench)
 {
@@ -488,27 +469,11 @@ static int library_find_name(struct bench *bench)
 	return walked(bench, 0, error == -ENOENT);
 }
 
-static bool find_name_agrees(struct bench *bench)
-{
-	const struct procmap_mapping *answer;
-	uint64_t cursor = 0;
-
-	return !procmap_find_name(handle(bench), "[stack]", PROCMAP_EXACT, &cursor, 0,
-				  &answer) &&
-	       is_same(line_at(&bench->target, bench->stack), answer) &&
-	       !library_find_name(bench);
-}
-
 /*
  * Look up addresses all over the process in one run: by text, the cost of a
  * lookup depends on the address.
  */
 #define LIBRARY_LOOKUPS	8
-
-static uint64_t library_address(const struct bench *bench, size_t i)
-{
-	return bench->addrs[EVERYWHERE][i * (NR_ADDRS / LIBRARY_LOOKUPS)];
-}
 
 static int library_lookup(struct bench *bench)
 {
@@ -518,24 +483,10 @@ static int library_lookup(struct bench *bench)
 
 	bench->units = LIBRARY_LOOKUPS;
 	for (i = 0; i < LIBRARY_LOOKUPS && !error; i++)
-		error = procmap_find(handle(bench), library_address(bench, i), 0,
-				     &vma);
+		error = procmap_find(handle(bench),
+				     bench->addrs[EVERYWHERE][i * (NR_ADDRS / LIBRARY_LOOKUPS)],
+				     0, &vma);
 	return error;
-}
-
-static bool library_lookup_agrees(struct bench *bench)
-{
-	const struct procmap_mapping *answer;
-	size_t i;
-
-	for (i = 0; i < LIBRARY_LOOKUPS; i++) {
-		const uint64_t addr = library_address(bench, i);
-
-		if (procmap_find(handle(bench), addr, 0, &answer) ||
-		    !is_same(line_at(&bench->target, addr), answer))
-			return false;
-	}
-	return true;
 }
 
 static int pass(struct bench *bench)
@@ -549,22 +500,6 @@ static int pass(struct bench *bench)
 	bench->queries = PASS_VMAS;
 	procmap_free_resolved(resolved);
 	return 0;
-}
-
-static bool pass_agrees(struct bench *bench)
-{
-	const struct procmap_resolved *resolved;
-	bool agrees = true;
-	size_t i;
-
-	if (procmap_resolve(handle(bench), bench->pass, PASS_ADDRS, 0, &resolved))
-		return false;
-	for (i = 0; i < PASS_ADDRS && agrees; i++)
-		agrees = resolved->mappings[i] &&
-			 is_same(line_at(&bench->target, bench->pass[i]),
-				 resolved->mappings[i]);
-	procmap_free_resolved(resolved);
-	return agrees;
 }
 
 /* Open a handle, look up one address, and close it. */
@@ -582,11 +517,6 @@ static int open_and_find(struct bench *bench)
 	error = procmap_find(procmap, bench->addrs[EVERYWHERE][0], 0, &mapping);
 	procmap_close(procmap);
 	return error;
-}
-
-static bool open_agrees(struct bench *bench)
-{
-	return !open_and_find(bench) && library_lookup_agrees(bench);
 }
 
 static int take_snapshot(struct bench *bench)
@@ -613,23 +543,6 @@ static int find_in_snapshot(struct bench *bench)
 	return 0;
 }
 
-static bool snapshot_agrees(struct bench *bench)
-{
-	const struct target *const target = &bench->target;
-	size_t i;
-
-	if (take_snapshot(bench) || bench->work->run(bench) ||
-	    procmap_snapshot_count(bench->snapshot) != target->nr_vmas)
-		return false;
-	for (i = 0; i < target->nr_vmas; i++)
-		if (!is_same(&target->lines[i],
-			     procmap_snapshot_find(bench->snapshot,
-						   target->lines[i].start)))
-			return false;
-	bench->units = 1;
-	return true;
-}
-
 /* Their names in the report. The first is replaced by the argument METHOD. */
 static const char *method_names[NR_METHODS] = {
 	"query", "scan", "text", "default",
@@ -639,8 +552,7 @@ static const struct work works[] = {
 	{ "lookup", BY_QUERY,
 	  .run = lookup, .agrees = lookups_agree, .headline = true },
 	{ "lookup", BY_TEXT,
-	  .run = library_lookup, .agrees = library_lookup_agrees,
-	  .library = true },
+	  .run = library_lookup, .library = true },
 	{ "miss", BY_QUERY,
 	  .run = lookup_miss, .agrees = miss_agrees, .headline = true },
 	{ "special name", BY_QUERY,
@@ -656,7 +568,7 @@ static const struct work works[] = {
 	{ "walk, per VMA", BY_SCAN,
 	  .run = scan_walk, .agrees = scan_walk_agrees, .headline = true },
 	{ "walk, per VMA", BY_TEXT,
-	  .run = library_walk, .agrees = library_walk_agrees, .library = true },
+	  .run = library_walk, .library = true },
 	{ "unchanged scan", BY_SCAN,
 	  .run = unchanged_scan, .agrees = unchanged_scan_agrees,
 	  .headline = true },
@@ -666,8 +578,7 @@ static const struct work works[] = {
 	  .run = scan_walk, .agrees = scan_walk_agrees, .which = EXECUTABLE,
 	  .headline = true },
 	{ "executable walk, per VMA", BY_TEXT,
-	  .run = library_walk, .agrees = library_walk_agrees, .which = EXECUTABLE,
-	  .library = true },
+	  .run = library_walk, .which = EXECUTABLE, .library = true },
 	{ "build IDs, per VMA", BY_QUERY,
 	  .run = query_walk, .agrees = query_walk_agrees, .which = FILES,
 	  .build_ids = true },
@@ -675,39 +586,28 @@ static const struct work works[] = {
 	  .run = scan_walk, .agrees = scan_walk_agrees, .which = FILES,
 	  .build_ids = true, .headline = true },
 	{ "symbolizer's pass", BY_QUERY,
-	  .run = pass, .agrees = pass_agrees },
+	  .run = pass },
 	{ "symbolizer's pass", BY_TEXT,
-	  .run = pass, .agrees = pass_agrees, .library = true },
+	  .run = pass, .library = true },
 	{ "build IDs, per VMA", BY_TEXT,
-	  .run = library_walk, .agrees = library_walk_agrees, .which = FILES,
+	  .run = library_walk, .which = FILES,
 	  .build_ids = true, .library = true, .library_only = true },
 	{ "find by name, per VMA", BY_TEXT,
-	  .run = library_find_name, .agrees = find_name_agrees,
-	  .library = true, .library_only = true },
+	  .run = library_find_name, .library = true, .library_only = true },
 	{ "open, lookup, close", BY_TEXT,
-	  .run = open_and_find, .agrees = open_agrees,
-	  .library = true, .library_only = true },
+	  .run = open_and_find, .library = true, .library_only = true },
 	{ "snapshot, per VMA", BY_TEXT,
-	  .run = take_snapshot, .agrees = snapshot_agrees,
-	  .library = true, .library_only = true },
+	  .run = take_snapshot, .library = true, .library_only = true },
 	{ "refreshed snapshot", BY_TEXT,
-	  .run = refresh_snapshot, .agrees = snapshot_agrees,
-	  .library = true, .library_only = true },
+	  .run = refresh_snapshot, .library = true, .library_only = true },
 	{ "lookup in a snapshot", BY_TEXT,
-	  .run = find_in_snapshot, .agrees = snapshot_agrees,
-	  .library = true, .library_only = true },
+	  .run = find_in_snapshot, .library = true, .library_only = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
-static bool always(struct bench *bench)
-{
-	(void)bench;
-	return true;
-}
-
 static const struct work the_floor = {
-	"floor", BY_QUERY, .run = floor_of_ioctl, .agrees = always,
+	"floor", BY_QUERY, .run = floor_of_ioctl,
 };
 
 static void fail(const struct bench *bench, const char *how)
@@ -725,7 +625,7 @@ static void do_work(void *context)
 		fail(bench, strerror(abs(error)));
 }
 
-/* Make a work the current one. Fails if it answers anything but the text. */
+/* Make a work the current one. Fails if an ioctl answers anything but the text. */
 static void begin_work(struct bench *bench, const struct work *work)
 {
 	size_t i;
@@ -735,10 +635,12 @@ static void begin_work(struct bench *bench, const struct work *work)
 	for (i = 0; i < bench->target.nr_vmas; i++)
 		bench->expected += is_returned(&bench->target.lines[i],
 					       work->which);
+	if (work->library && take_snapshot(bench))
+		fail(bench, "it takes no snapshot");
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
-	if (!work->agrees(bench))
+	if (work->agrees && !work->agrees(bench))
 		fail(bench, "it does not agree with the text");
 	bench->run = 0;
 }
