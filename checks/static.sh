@@ -38,7 +38,7 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in ../../procmap/{,test/}*.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/*.c; do
+		for source in ../../procmap/{,test/}*.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"
 		done
@@ -86,7 +86,7 @@ header_stands_anywhere() {
 	done
 }
 
-# What uses PROCMAP_QUERY and is not of this series has only that header.
+# Other projects that use PROCMAP_QUERY have only mainline's header.
 query_compiles_on_mainline() {
 	local source
 	get_newer_header

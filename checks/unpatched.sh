@@ -4,9 +4,9 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# What has no number of its own gets the next one: file systems without a device, the
-# files of anonymous huge pages. Each device and inode becomes its place in the order of
-# their first use, in the same width.
+# Replace each device and inode by its place in the order of their first use, in the same
+# width: file systems without a device, and files of anonymous huge pages, get the next free
+# number.
 number_files() {
 	awk '$1 ~ /-/ && $4 ~ /:/ && match($0, " " $4 " " $5 " +") {
 		file = $4 " " $5
@@ -23,7 +23,7 @@ number_files() {
 text_is_unchanged() {
 	local kernel
 	gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pthread -o "$tmp/scene" \
-		"$CHECKS/scene.c"
+		"$CHECKS/programs/scene.c"
 	for kernel in debug patched; do
 		vm -k "$kernel" -i -a 'hugepages=4 kmemleak=off' -- setarch -R \
 			"$tmp/scene" >"$tmp/text-$kernel"

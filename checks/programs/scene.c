@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process with every kind of mapping that the text names in its own way, which
- * prints its maps and the first lines of its smaps, for two kernels to be
- * compared by. Run it with fixed addresses (setarch -R).
+ * A process with every kind of mapping that the text names in its own way.
+ *
+ *	scene			print its maps and the first lines of its smaps, for two
+ *				kernels to be compared by; with fixed addresses, run it by
+ *				setarch -R
+ *	scene NR FILE...	make so many mappings more, a tenth of them of the files,
+ *				say so in a line, and wait: for perf to record it
  */
 #include <ctype.h>
 #include <err.h>
@@ -49,7 +53,7 @@ static void map_files(void)
 	static const char *const paths[] = {
 		"/dev/shm/plain", "/dev/shm/with space", "/dev/shm/new\nline",
 		"/dev/shm/back\\slash", "/dev/shm/gone", "/tmp/on-the-overlay",
-		"/dev/shm/(deleted)", "/dev/shm/\xff\xfe",
+		"/dev/shm/(deleted)", "/dev/shm/\xfd\xfe",
 	};
 	size_t i, j;
 
@@ -68,25 +72,25 @@ static void map_files(void)
 
 static void map_memory(void)
 {
-	const int rw = PROT_READ | PROT_WRITE;
+	const int rwx = PROT_READ | PROT_WRITE | PROT_EXEC;
 	char *at;
 	int fd, id;
 
-	map(4096, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	map(4096, rw, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	map(4096, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
-	map(2 << 20, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	map(2 << 20, rw, MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	map(4096, rwx, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	map(4096, rwx, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	map(4096, rwx, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+	map(2 << 20, rwx, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	map(2 << 20, rwx, MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 
-	at = map(4096, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = map(4096, rwx, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, 4096, "a name");
-	at = map(4096, rw, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	at = map(4096, rwx, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, 4096, "shared");
 
 	fd = memfd_create("memfd", 0);
 	if (fd < 0 || ftruncate(fd, 4096))
 		err(2, "memfd");
-	map(4096, rw, MAP_SHARED, fd, 0);
+	map(4096, rwx, MAP_SHARED, fd, 0);
 
 	id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
 	if (id < 0 || shmat(id, next_address, 0) == (void *)-1)
@@ -114,7 +118,38 @@ static void *print_from_thread(void *unused)
 	return unused;
 }
 
-int main(void)
+/* As it is in large programs: a tenth of files, half of those code. */
+static void map_many(int nr, char *const paths[], int nr_paths)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		const int anonymous = i % 10;
+		const int fd = anonymous ? -1 :
+			       open(paths[i / 10 % nr_paths], O_RDONLY | O_CLOEXEC);
+		const int prot = anonymous ? (i % 2 ? PROT_READ : PROT_NONE) :
+				 PROT_READ | (i / 10 % 2 ? 0 : PROT_EXEC);
+
+		if (mmap(NULL, 4096, prot, MAP_PRIVATE | (anonymous ? MAP_ANONYMOUS : 0),
+			 fd, 0) == MAP_FAILED)
+			err(2, "mmap");
+		close(fd);
+	}
+}
+
+static void map_huge_file(void)
+{
+	const size_t size = 2 << 20;
+	const int fd = open("/dev/hugepages/huge", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, size))
+		err(2, "/dev/hugepages/huge");
+	map(size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+}
+
+int main(int argc, char *argv[])
 {
 	static char buffer[1 << 16];
 	pthread_t thread;
@@ -123,6 +158,13 @@ int main(void)
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	map_files();
 	map_memory();
+	if (argc > 2) {
+		map_huge_file();
+		map_many(atoi(argv[1]), argv + 2, argc - 2);
+		puts("ready");
+		fflush(stdout);
+		pause();
+	}
 	print("/proc/self/maps");
 	print("/proc/self/smaps");
 	if (pthread_create(&thread, NULL, print_from_thread, NULL))

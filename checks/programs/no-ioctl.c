@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A library to preload: a kernel without PROCMAP_QUERY and PROCMAP_SCAN. See
- * checks/perf-test.
+ * perf-test.
  */
 #include <errno.h>
 #include <stdarg.h>
