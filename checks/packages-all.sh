@@ -21,5 +21,5 @@ fetch_what_is_needed() {
 release=$(newest_release)
 check "what the packages need is fetched" fetch_what_is_needed
 check "image of $release" "$ROOT/scripts/stock" "$release"
-take_guest packages vm -t 3600 -k "stock:$release" -- "$CHECKS/deb-test"
+take_guest packages vm -t 3600 -k "stock:$release" -- "$ROOT/debian/tests/packages"
 done_testing
