@@ -61,20 +61,6 @@ vm_reports_a_dead_guest() {
 	expect 125 vm -- busybox poweroff -f
 }
 
-vm_runs_side_by_side() {
-	local i
-	for i in 1 2 3; do
-		# shellcheck disable=SC2016	# for the guest's shell
-		vm -c 1 -- bash -c 'echo "$1" >/witness; sleep 2; cat /witness' run "$i" \
-			>"$tmp/side.$i" &
-	done
-	wait
-	cat "$tmp"/side.?
-	for i in 1 2 3; do
-		diff <(echo "$i") "$tmp/side.$i"
-	done
-}
-
 # Wait for a command to succeed, so many seconds at most.
 wait_for() {
 	local end=$((SECONDS + $1))
@@ -138,7 +124,6 @@ check "vm ends at its limit" vm_ends_at_its_limit
 check "vm fails on a splat" vm_fails_on_a_splat
 check "vm fails on a planted leak" vm_fails_on_a_leak
 check "vm reports a dead guest" vm_reports_a_dead_guest
-check "vm runs side by side" vm_runs_side_by_side
 check "vm leaves nothing after INT" vm_dies_of INT
 check "vm leaves nothing after TERM" vm_dies_of TERM
 check "vm leaves no QEMU after KILL" vm_dies_of KILL
