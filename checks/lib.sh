@@ -357,7 +357,7 @@ lib_under_valgrind() {
 }
 
 lib_under_sanitizers() {
-	make -C "$lib" OUTPUT="$tmp/sanitized" \
+	make -C "$lib" OUTPUT="$tmp/sanitized" CC=clang \
 		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
 		SELFTESTS="$patched/tools/testing/selftests" procmap-test
 	most_tests_pass "$tmp/sanitized/procmap-test"

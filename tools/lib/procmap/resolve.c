@@ -157,14 +157,15 @@ static int collect_found(struct procmap *procmap, const struct question *questio
 static void assign(struct resolution *new, const struct question *question, size_t nr)
 {
 	const struct question *const end = question + nr;
-	const struct procmap_mapping *mapping = new->found.mappings;
-	const struct procmap_mapping *const last = mapping + new->found.nr;
+	const struct procmap_mapping *const mappings = new->found.mappings;
+	const size_t nr_mappings = new->found.nr;
+	size_t at = 0;
 
 	for (; question != end; question++) {
-		while (mapping != last && mapping->end <= question->addr)
-			mapping++;
-		if (mapping != last && mapping->start <= question->addr)
-			new->mappings[question->index] = mapping;
+		while (at < nr_mappings && mappings[at].end <= question->addr)
+			at++;
+		if (at < nr_mappings && mappings[at].start <= question->addr)
+			new->mappings[question->index] = &mappings[at];
 	}
 }
 

@@ -111,15 +111,16 @@ static int take_line(struct text *text, struct line *line)
 	ssize_t len;
 
 	for (;;) {
-		const char *const from = text->bytes + text->begin;
 		const size_t there = text->end - text->begin;
 
+		/* Before the first read, there are no bytes to point to. */
 		newline = there > searched ?
-			  memchr(from + searched, '\n', there - searched) : NULL;
+			  memchr(text->bytes + text->begin + searched, '\n',
+				 there - searched) : NULL;
 		if (newline) {
-			line->at = from;
+			line->at = text->bytes + text->begin;
 			line->end = newline;
-			text->begin += newline + 1 - from;
+			text->begin += newline + 1 - line->at;
 			return 0;
 		}
 		searched = there;
