@@ -24,14 +24,14 @@
 #define FREQUENCY_MAX		100000
 #define ROWS_MAX		1000000
 
-/* What a record may have, less the rest of a sample. */
+/* The largest record, less the rest of a sample. */
 #define STACK_SIZE_MAX		65000
 
-/* How long records may wait in the buffers; and while others are unwound. */
+/* Longest time that records wait in the buffers; and while others are unwound. */
 #define ROUND_MS		100
 #define READ_MS			10
 
-/* How long the command has to end after SIGTERM. */
+/* The time that the command has to end after SIGTERM. */
 #define PATIENCE_MS		1000
 
 enum {
@@ -334,7 +334,7 @@ static void handle_sample(struct top *top, const struct event *event)
 }
 
 /*
- * What the process has mapped is read at once: what it starts inherits that, and may have
+ * Mappings of the process are read at once: its children inherit them, and may have
  * exited before the first sample.
  */
 static void know_process(struct top *top)
@@ -353,7 +353,7 @@ static void know_process(struct top *top)
 	find_comm(table_of(top->unwinder), &event, comm);
 }
 
-/* What the table cannot keep, it reads again. */
+/* The table reads processes again that it cannot keep. */
 static void handle_event(struct top *top, const struct event *event)
 {
 	struct procmap_table *const table = table_of(top->unwinder);
@@ -462,7 +462,7 @@ static void sample(struct top *top, int process)
 	handle_events(top, UINT64_MAX);
 }
 
-/* What is not in the result, and could have been. */
+/* Report lost records, and files that were not read. */
 static void report_what_is_missing(const struct top *top)
 {
 	const size_t untrusted = nr_untrusted(top->unwinder);
@@ -494,7 +494,7 @@ int main(int argc, char **argv)
 	sigset_t signals;
 
 	argp_err_exit_status = EXIT_TROUBLE;
-	/* What is after the command is its own. */
+	/* Arguments after the command are its own. */
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &top.options);
 	file = open_output(&top.options);
 

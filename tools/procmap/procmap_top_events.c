@@ -70,14 +70,14 @@ struct record {
 	struct perf_event_header *header;
 };
 
-/* What is at the end of each record that is not a sample: sample_id_all. */
+/* The end of each record that is not a sample: sample_id_all. */
 struct sample_id {
 	uint32_t pid;
 	uint32_t tid;
 	uint64_t time;
 };
 
-/* What is at the begin of a sample. */
+/* The beginning of a sample. */
 struct sample_head {
 	struct perf_event_header header;
 	uint64_t ip;

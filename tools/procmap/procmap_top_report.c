@@ -235,7 +235,7 @@ static void print_table(FILE *out, const struct report *report,
 	free(list.functions);
 }
 
-/* What separates frames, and what ends a line, cannot be in a name. */
+/* Separators of frames and ends of lines cannot be in a name. */
 static void print_folded_name(FILE *out, const char *name)
 {
 	char *const text = need(strdup(name));

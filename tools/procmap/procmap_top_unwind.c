@@ -263,7 +263,7 @@ static int open_vdso(void)
 	return fd;
 }
 
-/* What identifies the file of a mapping. The caller frees the name. */
+/* Return the identity of the file of a mapping. The caller frees the name. */
 static struct binary identity_of(const struct procmap_mapping *mapping)
 {
 	struct binary key = {
@@ -503,7 +503,7 @@ static bool is_of_file(const struct unwinder *unwinder,
 	       mapping->inode || mapping->dev_major || mapping->dev_minor;
 }
 
-/* What to add to the addresses in a file, by one of its mappings. */
+/* Find the difference to addresses in a file, by one of its mappings. */
 static bool find_bias(const struct binary *binary, const struct procmap_mapping *mapping,
 		      uint64_t addr, uint64_t *bias)
 {
@@ -853,7 +853,7 @@ static int next_frame(Dwfl_Frame *state, void *arg)
 		return DWARF_CB_OK;
 	}
 	/*
-	 * Whether it is an activation depends on the next frame: libdw unwinds for that,
+	 * Only the next frame tells whether it is an activation: libdw unwinds for that,
 	 * and needs the module before.
 	 */
 	if (unwinder->nr_frames == FRAMES_MAX || !dwfl_frame_pc(state, &pc, NULL) ||

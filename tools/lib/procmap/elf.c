@@ -252,8 +252,8 @@ int read_segments(int fd, struct segments *segments)
 }
 
 /*
- * What follows a segment in its last page is its .bss in memory, but may be the next
- * segment in the file: that one has precedence.
+ * The rest of a segment's last page is its .bss in memory, but may be the next segment in
+ * the file: that one has precedence.
  */
 int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)
 {

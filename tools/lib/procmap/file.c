@@ -421,7 +421,7 @@ static bool stat_agrees(struct procmap *procmap,
 	return agrees;
 }
 
-/* Is there nothing at the path, or another file? */
+/* Return whether there is nothing at the path, or another file. */
 static bool is_missing(const struct procmap *procmap, int err)
 {
 	return err == -ESTALE || ((err == -ENOENT || err == -ENOTDIR) &&

@@ -32,7 +32,7 @@
 #define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
 			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
-/* What is found out of a file. */
+/* These are found out of a file. */
 #define WANT_OF_FILE	(PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED)
 
 /* These flags of the library and of an ioctl are passed on unchanged. */
@@ -424,7 +424,7 @@ static inline size_t slots_below(const struct slots *slots, const void *entries,
 	return from;
 }
 
-/* Is there no file at the path of the mapping, or another one? */
+/* Return whether there is no file at the path of the mapping, or another one. */
 hidden bool is_deleted(struct procmap *procmap,
 		       const struct procmap_mapping *mapping);
 

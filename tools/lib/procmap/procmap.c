@@ -16,7 +16,7 @@
 
 #include "internal.h"
 
-/* What PROCMAP_QUERY returns with a newline for each byte fits, and a NUL. */
+/* A name of PROCMAP_QUERY that has a newline for each byte fits, and a NUL. */
 #define NAME_SIZE	(PATH_MAX * NEWLINE_LEN)
 
 SAME(PROCMAP_READABLE, PROCMAP_QUERY_VMA_READABLE);
@@ -99,7 +99,7 @@ static int probe_query(int fd)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Does this error of an ioctl mean that the next method should be tried? */
+/* Return whether the next method should be tried after this error of an ioctl. */
 static bool is_unavailable(int err)
 {
 	return err == -ENOTTY || err == -EACCES || err == -EPERM ||
@@ -252,7 +252,7 @@ static int read_number(int dir, const char *path, const char *label, int *number
 	return 0;
 }
 
-/* Has the process, by its directory in /proc, an address space? */
+/* Return whether the process with this directory in /proc has an address space. */
 static bool has_memory(int dir)
 {
 	int kilobytes;
@@ -309,7 +309,7 @@ static int take_options(struct procmap_options *options,
 	return !err && is_method(options->method) ? 0 : -EINVAL;
 }
 
-/* There is no such file below @proc: is there no process, or no procfs? */
+/* A file below @proc is missing: tell a missing process from a missing procfs. */
 static int no_process(const char *proc)
 {
 	struct statfs fs;
@@ -423,7 +423,7 @@ void procmap_close(struct procmap *procmap)
 	free(procmap);
 }
 
-/* What is found out about the kernel changes no handle for its caller. */
+/* Facts found out about the kernel change no handle for its caller. */
 int procmap_get_method(const struct procmap *procmap)
 {
 	return procmap ? (int)method_of((struct procmap *)procmap) : -EINVAL;
@@ -707,7 +707,7 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	}
 }
 
-/* The address space is gone: has the process exited, or executed a program? */
+/* The address space is gone: tell an exit from an execve(2). */
 static int what_happened(const struct procmap *procmap)
 {
 	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;

@@ -35,7 +35,7 @@ enum procmap_method {
 	PROCMAP_BY_SCAN,	/* PROCMAP_SCAN, and PROCMAP_QUERY for single mappings */
 };
 
-/* How to open a handle. */
+/* Options of opening a handle. */
 struct procmap_options {
 	size_t size;			/* of this structure */
 	enum procmap_method method;
@@ -64,7 +64,7 @@ void procmap_close(struct procmap *procmap);
 /* Return the method of procmap_find(). */
 int procmap_get_method(const struct procmap *procmap);
 
-/* Which mappings match, and what to return of them: see procmap_find(3). */
+/* Filters of mappings, and fields to return of them: see procmap_find(3). */
 enum procmap_flags {
 	/* Filters, and permissions in the flags of a mapping. */
 	PROCMAP_READABLE		= 0x01,
@@ -110,7 +110,7 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
 		 const struct procmap_mapping **mapping);
 
-/* How procmap_find_name() compares. */
+/* The comparison of procmap_find_name(). */
 enum procmap_match {
 	PROCMAP_EXACT,
 	PROCMAP_GLOB,	/* by fnmatch(3) */
@@ -139,7 +139,7 @@ void procmap_free_resolved(const struct procmap_resolved *resolved);
 /* An opened file, for its ELF addresses and its build ID. */
 struct procmap_file;
 
-/* Where to look for a file. */
+/* Places to look for a file. */
 struct procmap_file_options {
 	size_t size;		/* of this structure */
 	const char *root;	/* where the name is, without the process; NULL: / */

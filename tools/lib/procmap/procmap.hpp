@@ -51,7 +51,7 @@ inline std::uint64_t offset_of(const procmap_mapping &mapping, std::uint64_t add
 }
 
 /*
- * What std::iterator_traits wants to know of an iterator. It returns pointers: a copy of a
+ * std::iterator_traits needs these of an iterator. It returns pointers: a copy of a
  * mapping would not have the fields of a later version, nor a name of its own.
  */
 struct iterates_mappings {

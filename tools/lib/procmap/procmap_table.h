@@ -20,13 +20,13 @@ extern "C" {
 /* The mappings of many processes over time. One thread at a time may use it. */
 struct procmap_table;
 
-/* How a table works. */
+/* The ways in which a table works. */
 enum procmap_table_flags {
 	PROCMAP_TABLE_EVENTS_ONLY	= 0x1,	/* never read a process */
 	PROCMAP_TABLE_BUILD_IDS		= 0x2,	/* read build IDs, too */
 };
 
-/* What a table may keep, and where it reads. Times are on the caller's clock. */
+/* Limits of a table, and the procfs that it reads. Times are on the caller's clock. */
 struct procmap_table_options {
 	size_t size;			/* of this structure */
 	unsigned int flags;		/* of enum procmap_table_flags */
@@ -60,7 +60,7 @@ struct procmap_mmap {
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
 };
 
-/* What an address belonged to. It is valid until the next call with the table. */
+/* The mapping of an address. It is valid until the next call with the table. */
 struct procmap_table_mapping {
 	const struct procmap_mapping *mapping;	/* as of that time */
 	uint64_t from;		/* nothing contradicts it from then on */
@@ -69,7 +69,7 @@ struct procmap_table_mapping {
 	void **process_user;	/* the same, kept with the program of the process */
 };
 
-/* What a table has done, and what it has. */
+/* The work that a table has done, and its contents. */
 struct procmap_table_stats {
 	uint64_t questions;	/* addresses that were looked up */
 	uint64_t hits;		/* answered from what was known */

@@ -235,7 +235,7 @@ static const struct procmap_vma *at_hand(struct scan *scan, uint64_t addr)
 	return scan->next < scan->nr ? &scan->vmas[scan->next] : NULL;
 }
 
-/* For an address above the batch: is another batch likely to beat a query? */
+/* Return whether, for an address above the batch, another batch is likely to beat a query. */
 static bool batch_is_better(struct scan *scan)
 {
 	if (!scan->nr)

@@ -98,7 +98,7 @@ static bool same_build_id(const struct procmap_mapping *a,
 		!memcmp(a->build_id, b->build_id, a->build_id_size));
 }
 
-/* Are two mappings equal in what @flags asks for? */
+/* Return whether two mappings are equal in the fields that @flags asks for. */
 static bool is_equal(const struct procmap_mapping *a,
 		     const struct procmap_mapping *b, unsigned int flags)
 {
@@ -140,7 +140,7 @@ static int replace(struct procmap_snapshot *snapshot, struct procmap_snapshot *n
 	return 1;
 }
 
-/* Whether a file was deleted has no generation. */
+/* No generation tells that a file was deleted. */
 int procmap_snapshot_refresh(struct procmap_snapshot *snapshot,
 			     struct procmap *procmap)
 {

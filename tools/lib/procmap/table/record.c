@@ -10,7 +10,7 @@
 
 #include "procmap_table.h"
 
-/* What records begin with, behind their header. */
+/* Records begin with this, behind their header. */
 struct head {
 	uint32_t pid;
 	uint32_t tid;
@@ -32,7 +32,7 @@ struct mmap_head {
 	uint64_t pgoff;
 };
 
-/* What PERF_RECORD_MMAP2 has between that and the name. */
+/* The fields of PERF_RECORD_MMAP2 between that and the name. */
 struct mmap2_file {
 	union {
 		struct {

@@ -4,7 +4,7 @@
  * mapped: dwfl_linux_proc_report(3). Both must say the same of every process that can
  * be read: which file is at an address, and how far it was moved in memory.
  *
- * Where libdwfl says less, or something else, the text and the program headers decide,
+ * If libdwfl says less, or something else, the text and the program headers decide,
  * and the comments below explain why: see &struct tally.
  */
 #include "proc/procmap-query.h"
@@ -28,7 +28,7 @@
 
 #define DIFFERENCE_SIZE	512
 
-/* Where the processes of the scene have their mappings. */
+/* The range in which the processes of the scene have their mappings. */
 #define SCENE_PAGES	32
 
 /**
@@ -175,7 +175,7 @@ static const char *name_of(Dwfl_Module *module)
 	return dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 }
 
-/* What the table says of an address, or NULL. */
+/* Return the mapping of an address in the table, or NULL. */
 static const struct procmap_mapping *find(struct comparison *comparison, uint64_t addr)
 {
 	const struct procmap_table_mapping *found;
@@ -224,7 +224,7 @@ static int compare_module(Dwfl_Module *module, void **userdata, const char *name
 	return DWARF_CB_OK;
 }
 
-/* Has libdwfl opened the file that is mapped? */
+/* Return whether libdwfl has opened the file that is mapped. */
 static bool has_opened_it(const struct comparison *comparison, Dwfl_Module *module,
 			  const struct procmap_mapping *mapping)
 {
@@ -446,7 +446,7 @@ static void compare_once(struct comparison *comparison)
 	report_modules(comparison);
 	if (!*comparison->difference) {
 		compare(comparison);
-		/* What is executable is read, and then all. */
+		/* Executable mappings are read, and then all. */
 		if (procmap_table_get_stats(comparison->table)->readings > 2)
 			differ(comparison, "more was read than all");
 		comparison->tally.processes++;
@@ -530,7 +530,7 @@ static char *reserve(void)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* What libdwfl does not know, or takes for something else. */
+/* Map files that libdwfl does not know, or takes for something else. */
 static int map_odd_files(int control, void *arg)
 {
 	char *const at = reserve();
@@ -655,7 +655,7 @@ TEST_F_TIMEOUT(machine, has_the_modules_of_libdwfl, SLOW)
 	EXPECT_LT(0, all.biases);
 }
 
-/* What map_odd_files() and map_links() have made is counted as what it is. */
+/* The files of map_odd_files() and map_links() are counted as such. */
 TEST_F(machine, has_files_that_libdwfl_does_not_know)
 {
 	struct comparison comparison = { .source = variant->source };

@@ -45,7 +45,7 @@ FIXTURE_TEARDOWN(files)
 	EXPECT_EQ(0, system(command));
 }
 
-/* Does the text have a mapping of this name at @start? */
+/* Return whether the text has a mapping of this name at @start. */
 static bool text_has_name(void *start, const char *name)
 {
 	const struct maps_line *line;
@@ -60,7 +60,7 @@ static bool text_has_name(void *start, const char *name)
 	return has;
 }
 
-/* What procmap_find_name() finds: the only one, or NULL, also on an error. */
+/* Return the only mapping that procmap_find_name() finds, or NULL, also on an error. */
 static void *only_one(struct procmap *procmap, const char *pattern,
 		      enum procmap_match match)
 {
@@ -261,7 +261,7 @@ TEST_F(scene, finds_each_name_of_the_text)
 }
 
 /*
- * Which files are deleted is known from what the test did.
+ * The test knows which files are deleted from its own actions.
  */
 struct fate {
 	void *map;
@@ -297,7 +297,7 @@ static bool make_fates(const char *dir, struct fate *fates)
 	snprintf(other, sizeof(other), "%s/replaced", dir);
 	if (map_file(dir, "another", NULL) == MAP_FAILED || rename(path, other))
 		return false;
-	/* What the text shows is the path of a file, but not of the mapped one. */
+	/* The text shows the path of a file, but not of the mapped one. */
 	snprintf(path, sizeof(path), "%s/confusing", dir);
 	return !unlink(path) &&
 	       map_file(dir, "confusing (deleted)", NULL) != MAP_FAILED;
@@ -689,7 +689,7 @@ TEST_F(files, build_id_of_a_damaged_file)
 	close(fd);
 }
 
-/* What was not wanted of a file before is found out for the next mapping of it. */
+/* Facts that were not wanted of a file before are found out for its next mapping. */
 TEST_F(files, other_wishes_in_a_run)
 {
 	static const unsigned int wanted[] = {
@@ -1022,7 +1022,7 @@ static int id_size_of(const struct procmap_mapping *mapping, const char *root)
 	return size == sizeof(id) && memcmp(id, test_id, size) ? -EIO : size;
 }
 
-/* What a snapshot or a table has is looked up by its path, and compared. */
+/* Mappings of a snapshot or a table are looked up by their paths, and compared. */
 TEST_F(files, without_a_process)
 {
 	void *const map = map_file(self->dir, "one", NULL);

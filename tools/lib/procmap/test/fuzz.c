@@ -41,7 +41,7 @@ static void find_addresses(int fd, size_t size)
 	procmap_close_file(file);
 }
 
-/* Is each mapping found, and nothing where there is none? */
+/* Abort unless each mapping is found, and nothing where there is none. */
 static void take_snapshot(struct procmap *procmap)
 {
 	const struct procmap_mapping *mapping, *found;

@@ -223,7 +223,7 @@ static constexpr bool accepts(Use &&)
 	return std::is_invocable_v<Use, Argument>;
 }
 
-/* Does @expression compile, with x a @type? */
+/* True if @expression compiles, with x a @type. */
 #define ACCEPTS(type, expression)					\
 	accepts<type>([](auto &&x) -> decltype(				\
 		static_cast<void>(expression)) {})

@@ -64,7 +64,7 @@ TEST_F(scene, nothing_is_allocated)
 	free(addrs);
 }
 
-/* What the signal handler uses and has found. */
+/* The objects that the signal handler uses and has found. */
 static struct {
 	struct procmap *procmap;
 	struct procmap_snapshot *snapshot;

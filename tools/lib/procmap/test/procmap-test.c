@@ -361,7 +361,7 @@ static bool make_mappings(const char *dir)
 	return !unlink(path);
 }
 
-/* Why what needs this method is skipped. */
+/* Return the reason to skip tests that need this method. */
 static const char *without_method(enum procmap_method method)
 {
 	return method == PROCMAP_BY_SCAN ? "this kernel has no PROCMAP_SCAN" :
@@ -650,7 +650,7 @@ static int find_id_as_nobody(const char *dir, enum procmap_method method,
 	return size < 0 ? 100 - size : size;
 }
 
-/* What is at @start, or in a mapping of a hidden file if that is 0. */
+/* Find the build ID at @start, or of a hidden file if that is 0. */
 static int id_as_nobody(const char *dir, enum procmap_method method, uint64_t start)
 {
 	const pid_t child = fork();
@@ -956,7 +956,7 @@ TEST_F(scene, opening_while_the_system_has_no_file)
 	}
 }
 
-/* What is open goes on; the mapped file needs two more for a moment. */
+/* Opened handles go on; the mapped file needs two descriptors more for a moment. */
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
 	const struct maps_line *const line = line_named(&self->maps, "plain");
@@ -1407,7 +1407,7 @@ TEST_F(change, long_name_gets_the_room_that_it_needs)
 }
 
 /*
- * How a handle is got.
+ * Opening of handles.
  */
 TEST(nonsense_is_not_opened)
 {
@@ -1682,7 +1682,7 @@ TEST(cut_text_is_refused)
 	EXPECT_EQ(-ENOENT, walk_text(saved, size, &nr));
 	EXPECT_EQ(4, nr);
 	for (len = 1; len < size; len++) {
-		/* What is past its end would be noticed. */
+		/* A read past its end would be noticed. */
 		copy = malloc(len);
 		memcpy(copy, saved, len);
 		err = walk_text(copy, len, &nr);

@@ -296,7 +296,7 @@ TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
 	const struct procmap_mmap mapped = {
 		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .filename = "/a",
 	};
-	/* What each needs besides its header and the last fields. */
+	/* The bytes that each needs besides its header and the last fields. */
 	const size_t needed[] = { 32 + 1, 64 + 1, 8 + 1, 24, 24, 0 };
 	struct perf_event_attr attr = attr_of(ALL_IDS);
 	struct packed_record records[6];

@@ -3,7 +3,7 @@
  * Part of procmap-test: snapshots.
  */
 
-/* Do all ways to look into the snapshot return what the lines have? */
+/* Return whether all ways to look into the snapshot agree with the lines. */
 static bool is_as_lines(const struct procmap_snapshot *snapshot,
 			const struct maps *maps, unsigned int flags)
 {
@@ -137,7 +137,7 @@ TEST_F_TIMEOUT(scene, snapshot_without_memory, SLOW)
 	ASSERT_EQ(0, err);
 	EXPECT_LE(4, failures);
 
-	/* What cannot be brought up to date stays as it was. */
+	/* A snapshot that cannot be brought up to date stays as it was. */
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
 					   &changed));
 	for (failures = 0; failures < 3; failures++) {
@@ -292,7 +292,7 @@ TEST(snapshots_are_compared_in_each_field)
 	procmap_snapshot_free(is);
 }
 
-/* What only one of them has does not count as a change. */
+/* Fields that only one of them has do not count as a change. */
 TEST(snapshots_with_other_fields)
 {
 	static const char text[] = "1000-2000 r--p 0 08:01 1 /a\n"
@@ -378,7 +378,7 @@ TEST(snapshot_of_nothing)
 	procmap_snapshot_free(NULL);
 }
 
-/* What the parent lets the child do with its mappings. */
+/* The steps that the parent lets the child take with its mappings. */
 enum step {
 	MAP,
 	UNMAP,

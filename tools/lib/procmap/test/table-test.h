@@ -36,7 +36,7 @@ struct world_event {
 	int id;
 };
 
-/* What a page of a process has: @id is 0 for nothing; @first is where that began. */
+/* The state of a page of a process: @id is 0 for nothing; it began at page @first. */
 struct world_page {
 	int id;
 	int first;
@@ -91,7 +91,7 @@ static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
 	}
 }
 
-/* What a page had at a time, as far as events report it if @reported. */
+/* Return the state of a page at a time, as far as events report it if @reported. */
 static struct world_page world_at(const struct world *world, int pid, int page,
 				  uint64_t time, bool reported)
 {
@@ -212,7 +212,7 @@ static struct procmap_table_options world_options(struct world *world)
 	};
 }
 
-/* Does the table have what the events report, at all times from @from on? */
+/* Return whether the table agrees with the events, at all times from @from on. */
 static bool knows_world(const struct world *world, struct procmap_table *table,
 			uint64_t from)
 {
@@ -433,7 +433,7 @@ static void read_world(struct procmap_table_options *options)
 	options->open = world_open;
 }
 
-/* Could the table know what the page had at the time? */
+/* Return whether the table could know the state of the page at the time. */
 static bool is_knowable(const struct world *world, int pid, int page, uint64_t time)
 {
 	const struct world_page page_then = world_at(world, pid, page, time, false);
@@ -583,7 +583,7 @@ TEST_F_TIMEOUT(table, calls_back_when_all_goes, SLOW)
 	EXPECT_EQ(2, world.gone);
 }
 
-/* What is said of the process of an ID that was used again. */
+/* The table describes the new process of an ID that was used again. */
 TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 {
 	struct world world = {};
@@ -633,7 +633,7 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	EXPECT_EQ(115u, found->from);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 140, comm));
 	EXPECT_STREQ("new", comm);
-	/* What is synthesized for the beginning of time does no harm. */
+	/* Events synthesized for the beginning of time do no harm. */
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 2, 0));
 	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
 	procmap_table_free(table);
@@ -662,7 +662,7 @@ TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
 	EXPECT_EQ(mappings_before, procmap_table_get_stats(table)->mappings);
 	EXPECT_GT(1000u * 1000, procmap_table_get_stats(table)->bytes - bytes_before);
 
-	/* What the parent and one child map then is their own. */
+	/* Mappings that the parent and one child then make are their own. */
 	ASSERT_EQ(0, report_mapped(table, 40000, 0, 5, 20000));
 	ASSERT_EQ(0, report_mapped(table, 40000, 7, 5, 20001));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 40001, world_addr(5), &found));
@@ -837,7 +837,7 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now, world_addr(5), &found));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(0u, stats->failed);
-	/* What was asked is known without, and the answer is the same. */
+	/* The addresses asked for are known without it, and the answer is the same. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
 	EXPECT_EQ(0u, found->from);
 	ASSERT_EQ(0, procmap_table_find(table, 1, world.now, world_addr(3), &found));
@@ -895,7 +895,7 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	procmap_table_free(table);
 }
 
-/* What was read voids what events had said before, and not what they report later. */
+/* A reading voids the events before it, and not those after it. */
 TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 {
 	struct world world = { .now = 200 };
@@ -1042,7 +1042,7 @@ TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 		EXPECT_EQ(8, inode_at(table, 2, 2250, 1));
 	procmap_table_free(table);
 
-	/* What was read of the parent is of another program than the child has. */
+	/* The mappings read of the parent are of another program than that of the child. */
 	read_world(&options);
 	options.window = UINT64_MAX;
 	options.reread = 1000000;
