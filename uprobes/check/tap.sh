@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What each section of this room starts with.
+# Each section of this room sources this file.
 # shellcheck source=checks/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../checks/tap.sh"
 

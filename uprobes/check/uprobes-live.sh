@@ -87,8 +87,8 @@ only_emulate_is_called_by_pointer() {
 	indirect_calls "$1" | diff - <(echo live_skip_sstep)
 }
 
-# What a program does that has uprobes is the same on the kernel of release $1, without
-# the module, when it comes and goes, and with it. A thread's instruction is copied to a
+# A program that has uprobes does the same on the kernel of release $1, without the
+# module, when it comes and goes, and with it. A thread's instruction is copied to a
 # page from which other CPUs execute at the time: before 8.1, QEMU may go on with what was
 # there, unless it emulates all CPUs in one thread. The other CPU has AVX.
 programs_do_the_same() {

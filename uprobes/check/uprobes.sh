@@ -10,7 +10,7 @@ x86=tools/testing/selftests/x86
 fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$ROOM/config"
 	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
 
-# What the series changes, and what includes its headers.
+# Print the objects that the series changes, and those that include its headers.
 objects() {
 	{
 		base_git diff --name-only --diff-filter=d base uprobes -- '*.c' ':!tools' |

@@ -50,7 +50,7 @@
 #include <asm/prctl.h>
 #include <asm/segment.h>
 
-/* Is this the kernel that the module was built for? */
+/* Return 0 if this is the kernel that the module was built for. */
 static int __init check_release(void)
 {
 	if (!strcmp(init_utsname()->release, UTS_RELEASE))
@@ -269,7 +269,7 @@ static bool live_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
 #define FIX_SETF	0x04	/* It sets TF. */
 
 /**
- * is_misread - does the kernel take an instruction for another one?
+ * is_misread - whether the kernel takes an instruction for another one
  * @auprobe: the instruction, as the kernel has analyzed it.
  * @long_mode: in a process of 64 bits.
  *
@@ -363,13 +363,13 @@ static bool no_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
 DEFINE_STATIC_CALL(analyze_insn, no_analyze_insn);
 DEFINE_STATIC_CALL(skip_sstep, no_skip_sstep);
 
-/* Who emulates an instruction; for the kernel, by which operation. */
+/* The emulator of an instruction: the module, or an operation of the kernel. */
 enum emulator { BY_NOBODY, BY_MODULE, BY_BRANCH, BY_PUSH, NR_EMULATORS };
 
 static void *operations[NR_EMULATORS] __initdata;
 
 /*
- * What is expected of an instruction: how far its emulation moves the instruction
+ * The expected effect of an instruction: how far its emulation moves the instruction
  * pointer, or that it pops it, and by how many words and bytes it moves the stack
  * pointer.
  */
@@ -408,7 +408,7 @@ static const struct expected expectations[] __initconst = {
 /* The words on the stack around the stack pointer, which the middle one is at. */
 #define NR_WORDS	3
 
-/* What the emulation of an instruction may change. */
+/* The state that the emulation of an instruction may change. */
 struct state {
 	struct pt_regs regs;
 	unsigned long words[NR_WORDS];
@@ -426,7 +426,7 @@ static bool __init run(bool by_module, struct arch_uprobe *auprobe,
 			       sizeof(state->words));
 }
 
-/* How the state is after an instruction was emulated as expected. */
+/* Change the state as the emulation of an instruction is expected to. */
 static void __init expect(const struct expected *expected, int word_size,
 			  struct state *state)
 {
@@ -500,7 +500,7 @@ static bool __init check_insn(const struct expected *expected, unsigned long sta
 	    !auprobe->ops || is_misread(auprobe, true))
 		return false;
 
-	/* Where the kernel emulates it, it has set another member. */
+	/* If the kernel emulates it, it has set another member. */
 	if (!operations[expected->by] && auprobe->defparam.ilen != expected->length)
 		return false;
 	return auprobe->ops->emulate == operations[expected->by] &&

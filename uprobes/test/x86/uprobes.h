@@ -109,7 +109,7 @@ static inline int open_uprobe(pid_t pid, int fd, uint64_t at, uint64_t config)
 	return open_event(&attr, pid, -1);
 }
 
-/* What an event has counted; -1 if it cannot be read. */
+/* Return the count of an event; -1 if it cannot be read. */
 static inline int64_t count(int event)
 {
 	int64_t nr;
@@ -167,7 +167,7 @@ static inline bool open_steps(struct calls *steps)
 	return open_calls(steps, "arch_uprobe_pre_xol");
 }
 
-/* Wait for a child. Has it ended with status 0? */
+/* Wait for a child, and return whether it ended with status 0. */
 static inline bool ends_well(pid_t pid)
 {
 	int status;
