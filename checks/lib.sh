@@ -16,6 +16,19 @@ lib_is_warning_free() {
 	done
 }
 
+# With the kernel's headers, which Debian's package of musl does not bring.
+musl_builds_it() {
+	local kernel=$tmp/kernel-headers
+	mkdir "$kernel"
+	ln -s /usr/include/{linux,asm-generic} "/usr/include/$(uname -m)-linux-gnu/asm" \
+		"$kernel"
+	make -C "$lib" OUTPUT="$tmp/musl" CC=musl-gcc CPPFLAGS="-isystem $kernel" \
+		CFLAGS="-O2 -Werror"
+	musl-gcc -static -Werror -I "$lib" -o "$tmp/musl/whomaps" \
+		"$lib/examples/whomaps.c" "$tmp/musl/libprocmap.a"
+	"$tmp/musl/whomaps" /proc/$$/exe | grep "^$$ .* r-xp /"
+}
+
 declared_functions() {
 	sed -nE 's/^([a-z][a-z_ ]*[ *])?(procmap_[a-z_]+)\(.*/\2/p' "$lib"/procmap{,_table}.h |
 		sort
@@ -399,6 +412,7 @@ print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
 }
 
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
+check "musl builds it" musl_builds_it
 check "it exports what it declares" lib_exports_what_it_declares
 check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable

@@ -79,11 +79,12 @@ int reopen(int fd)
 
 static int query(int fd, struct procmap_query *query)
 {
+	const unsigned int command = PROCMAP_QUERY;	/* an int in musl */
 	int ret;
 
 	query->size = sizeof(*query);
 	do {
-		ret = ioctl(fd, PROCMAP_QUERY, query);
+		ret = ioctl(fd, command, query);
 	} while (ret && errno == EINTR);
 	return ret ? -errno : 0;
 }

@@ -43,7 +43,8 @@ static uint64_t filter_of(unsigned int flags)
 
 static int do_scan(int fd, struct procmap_scan_arg *arg)
 {
-	const int nr = ioctl(fd, PROCMAP_SCAN, arg);
+	const unsigned int command = PROCMAP_SCAN;	/* an int in musl */
+	const int nr = ioctl(fd, command, arg);
 
 	return nr < 0 ? -errno : nr;
 }
