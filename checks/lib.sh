@@ -431,6 +431,7 @@ done
 take_guest host-dwfl "$programs/lib64/dwfl-test"
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"
+take_guest host-profile "$programs/examples/profile_test.py"
 PROCMAP_TEST_ROUNDS=300 take_guest host-top "$programs/procmap/procmap_top_test.py"
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers

@@ -81,7 +81,7 @@ static int print_process(pid_t pid, const struct file *file)
 int main(int argc, char **argv)
 {
 	glob_t processes;
-	struct file file;
+	struct file file = { .inode = 0 };
 	int err, unseen = 0, status = 0;
 	size_t i;
 

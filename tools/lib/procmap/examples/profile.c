@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * Sample what a command and its children, or all processes, execute in user space, and
+ * print the stack of each sample: folded, as tools for flame graphs read it. Only for
+ * x86-64.
+ *
+ *	cc profile.c $(pkg-config --cflags --libs libprocmap) -ldw -lelf -lstdc++
+ *
+ * A table keeps what was mapped when. libdw (0.188 or later) reads a file once, for all
+ * processes and addresses at which it is mapped: each frame is unwound by itself, with
+ * the address in the file as program counter.
+ */
+#define _GNU_SOURCE	1
+
+#include <argp.h>
+#include <elfutils/libdwfl.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <search.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <procmap_table.h>
+
+#define SECOND		1000000000l
+#define TICK		(SECOND / 50)	/* the clock of files is late by less */
+#define ROUND		20000		/* us */
+#define LINE_SIZE	65536
+
+enum { DWARF_SP = 7, DWARF_PC = 16, NR_REGS };
+
+/* AX, BX, CX, DX, SI, DI, BP, SP, IP, R8 to R15; and where those of DWARF are in a sample. */
+#define REGS_MASK	0xff01ff
+static const int dwarf_order[NR_REGS] = {
+	0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8
+};
+
+struct sample {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t time, abi, regs[NR_REGS], stack_size;
+	char stack[];
+};
+
+/* A function of a file, or one that a JIT compiler has made. */
+struct symbol {
+	uint64_t start, end;
+	char name[];
+};
+
+/* Records that were read at one time. */
+struct round {
+	char *records;
+	size_t size;
+};
+
+/* As long as it is open, its inode number is not used again. */
+struct file {
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	char *name;
+	struct procmap_file *opened;
+	Dwfl *dwfl;
+	void *symbols;
+};
+
+static struct perf_event_attr attr = {
+	.type = PERF_TYPE_SOFTWARE,
+	.size = sizeof(attr),
+	.config = PERF_COUNT_SW_CPU_CLOCK,
+	.sample_period = SECOND / 99,
+	.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER |
+		       PERF_SAMPLE_STACK_USER,
+	.sample_regs_user = REGS_MASK,
+	.sample_stack_user = 8192,
+	.sample_id_all = 1,
+	.use_clockid = 1,
+	.clockid = CLOCK_MONOTONIC,
+	.exclude_kernel = 1,
+	.mmap = 1,
+	.mmap2 = 1,
+	.comm = 1,
+	.task = 1,
+};
+
+static char **command, *debug_path = "";
+static size_t page_size, ring_size, nr_rings;
+static struct perf_event_mmap_page **rings;
+static struct round this;
+static struct procmap_table *table;
+static struct timespec boot;	/* when CLOCK_MONOTONIC was 0 */
+static void *files;
+
+/*
+ * The sample that is being unwound, and the registers of its next frame. libdw unwinds
+ * code that is in no file by frame pointers, with the file that was last.
+ */
+static const struct sample *sample;
+static Dwfl *dwfl;
+static Dwarf_Word regs[NR_REGS];
+static bool is_activation;
+
+extern char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
+
+static void *need(void *memory)
+{
+	if (!memory)
+		errx(2, "out of memory");
+	return memory;
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct file *const x = a, *const y = b;
+
+	return memcmp(x, y, offsetof(struct file, name)) ?: strcmp(x->name, y->name);
+}
+
+/* Symbols that overlap are equal. */
+static int by_range(const void *a, const void *b)
+{
+	const struct symbol *const x = a, *const y = b;
+
+	return x->end <= y->start ? -1 : x->start >= y->end;
+}
+
+/* It replaces what came before: local symbols, or those that a JIT compiler has dropped. */
+static void add_symbol(void **symbols, uint64_t start, uint64_t size, const char *name)
+{
+	struct symbol *symbol, **known, *old;
+	char *demangled = NULL;
+
+	if (start + size <= start)
+		return;
+	if (!strncmp(name, "_Z", 2))
+		demangled = __cxa_demangle(name, NULL, NULL, NULL);
+	symbol = need(malloc(sizeof(*symbol) + strlen(demangled ?: name) + 1));
+	symbol->start = start;
+	symbol->end = start + size;
+	strcpy(symbol->name, demangled ?: name);
+	free(demangled);
+	while ((known = tfind(symbol, symbols, by_range))) {
+		old = *known;
+		tdelete(old, symbols, by_range);
+		free(old);
+	}
+	need(tsearch(symbol, symbols, by_range));
+}
+
+static const char *find_symbol(void **symbols, uint64_t addr)
+{
+	const struct symbol key = { .start = addr, .end = addr + 1 };
+	struct symbol **const known = tfind(&key, symbols, by_range);
+
+	return known ? (*known)->name : NULL;
+}
+
+static void read_symbols(void **symbols, Dwfl_Module *module)
+{
+	const int nr = dwfl_module_getsymtab(module);
+	const char *name;
+	GElf_Addr start;
+	GElf_Sym symbol;
+	int i;
+
+	for (i = 1; i < nr; i++) {
+		name = dwfl_module_getsym_info(module, i, &symbol, &start, NULL, NULL, NULL);
+		if (name && symbol.st_shndx != SHN_UNDEF &&
+		    (GELF_ST_TYPE(symbol.st_info) == STT_FUNC ||
+		     GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC))
+			add_symbol(symbols, start, symbol.st_size, name);
+	}
+}
+
+/* /tmp/perf-PID.map is read again for an address that is not in it yet. */
+static const char *find_jit_symbol(void **symbols, uint64_t addr)
+{
+	static char name[LINE_SIZE];
+	uint64_t start, size;
+	FILE *map;
+	int fd;
+
+	snprintf(name, sizeof(name), "/tmp/perf-%d.map", sample->pid);
+	fd = find_symbol(symbols, addr) ? -1 :
+	     open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0) {
+		add_symbol(symbols, addr, 1, "[unknown]");
+		map = need(fdopen(fd, "r"));
+		while (fscanf(map, "%lx %lx %65535[^\n]", &start, &size, name) == 3)
+			add_symbol(symbols, start, size, name);
+		fclose(map);
+	}
+	return find_symbol(symbols, addr) ?: "[unknown]";
+}
+
+static void free_jit_symbols(void *context, void *symbols)
+{
+	(void)context;
+	tdestroy(symbols, free);
+}
+
+static pid_t next_thread(Dwfl *of, void *arg, void **thread)
+{
+	const bool is_first = !*thread;
+
+	(void)of;
+	*thread = arg;
+	return is_first;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	(void)arg;
+	return dwfl_thread_state_registers(thread, 0, NR_REGS, regs);
+}
+
+/* After the stack in a sample is the size of what could be copied. */
+static bool read_stack(Dwfl *of, Dwarf_Addr addr, Dwarf_Word *word, void *arg)
+{
+	const uint64_t offset = addr - sample->regs[DWARF_SP];
+	const uint64_t *const copied = (void *)(sample->stack + sample->stack_size);
+
+	(void)of;
+	(void)arg;
+	if (!sample->stack_size || offset % sizeof(*word) || offset >= *copied)
+		return false;
+	memcpy(word, sample->stack + offset, sizeof(*word));
+	return true;
+}
+
+static const Dwfl_Thread_Callbacks thread_callbacks = {
+	.next_thread = next_thread,
+	.memory_read = read_stack,
+	.set_initial_registers = set_registers,
+};
+
+static int64_t time_of(const struct timespec *time)
+{
+	return time->tv_sec * SECOND + time->tv_nsec;
+}
+
+/* A file that was changed since the sample may be another one with its inode number. */
+static void open_file(struct file *file, const struct procmap_mapping *mapping)
+{
+	static const Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_build_id_find_elf,
+		.find_debuginfo = dwfl_build_id_find_debuginfo,
+		.debuginfo_path = &debug_path,
+	};
+	struct procmap *procmap = NULL;
+	Dwfl_Module *module;
+	struct stat stat;
+	int fd;
+
+	procmap_open_pid(sample->pid, NULL, &procmap);
+	procmap_open_file(procmap, mapping, NULL, &file->opened);
+	procmap_close(procmap);
+	fd = procmap_file_fd(file->opened);
+	if (fstat(fd, &stat) ||
+	    time_of(&stat.st_ctim) + TICK > time_of(&boot) + (int64_t)sample->time) {
+		procmap_close_file(file->opened);
+		file->opened = NULL;
+		return;
+	}
+	file->dwfl = need(dwfl_begin(&callbacks));
+	module = dwfl_report_elf(file->dwfl, "", "", dup(fd), 0, false);
+	dwfl_report_end(file->dwfl, NULL, NULL);
+	if (module && dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL))
+		read_symbols(&file->symbols, module);
+}
+
+static struct file *find_file(const struct procmap_mapping *mapping)
+{
+	struct file key = {
+		.inode = mapping->inode,
+		.dev_major = mapping->dev_major,
+		.dev_minor = mapping->dev_minor,
+		.name = (char *)mapping->name,
+	};
+	struct file **const known = need(tsearch(&key, &files, by_file));
+
+	if (*known == &key) {
+		*known = need(malloc(sizeof(key)));
+		**known = key;
+		(*known)->name = need(strdup(key.name));
+	}
+	if (!(*known)->opened)
+		open_file(*known, mapping);
+	return *known;
+}
+
+/* Name what is at an address, if that is code. Set the program counter of libdw. */
+static const char *find_name(uint64_t addr)
+{
+	static char text[LINE_SIZE];
+	const struct procmap_table_mapping *found;
+	const struct procmap_mapping *mapping;
+	const char *name = NULL;
+	struct file *file;
+	uint64_t offset;
+
+	regs[DWARF_PC] = addr;
+	if (procmap_table_find(table, sample->pid, sample->time, addr, &found) ||
+	    ~found->mapping->flags & PROCMAP_EXECUTABLE)
+		return NULL;
+	mapping = found->mapping;
+	if (!mapping->inode)
+		return find_jit_symbol(found->process_user, addr);
+	file = find_file(mapping);
+	offset = addr - mapping->start + mapping->offset;
+	if (file->opened &&
+	    !procmap_file_address(file->opened, offset, &regs[DWARF_PC])) {
+		dwfl = file->dwfl;
+		name = find_symbol(&file->symbols, regs[DWARF_PC]);
+	}
+	snprintf(text, sizeof(text), "%s+%#lx", basename(file->name), offset);
+	return name ?: text;
+}
+
+/* The first frame is the one whose registers are known. */
+static int take_caller(Dwfl_Frame *frame, void *depth)
+{
+	int i;
+
+	if (!(*(int *)depth)++)
+		return DWARF_CB_OK;
+	for (i = 0; i < DWARF_PC; i++)
+		dwfl_frame_reg(frame, i, &regs[i]);
+	return dwfl_frame_pc(frame, &regs[DWARF_PC], &is_activation) ? DWARF_CB_ABORT : -1;
+}
+
+static bool go_to_caller(void)
+{
+	const uint64_t sp = regs[DWARF_SP];
+	int depth = 0;
+
+	return dwfl && dwfl_getthread_frames(dwfl, 1, take_caller, &depth) == DWARF_CB_ABORT &&
+	       regs[DWARF_SP] > sp;
+}
+
+/* Semicolons separate the names of a folded stack. */
+static void print_name(char *name)
+{
+	char *at = name;
+
+	while ((at = strpbrk(at, ";\n")))
+		*at = ':';
+	fputs(name, stdout);
+}
+
+/* The outermost function is the first. */
+static void print_frames(void)
+{
+	/* The last instruction of a function may be a call. */
+	const char *const found = find_name(regs[DWARF_PC] - !is_activation);
+	char *const name = found ? need(strdup(found)) : NULL;
+
+	if (!name)
+		return;
+	if (go_to_caller())
+		print_frames();
+	putchar(';');
+	print_name(name);
+	free(name);
+}
+
+static void print_sample(void)
+{
+	char comm[32];
+	FILE *file;
+	int i;
+
+	if (procmap_table_get_comm(table, sample->pid, sample->time, comm)) {
+		snprintf(comm, sizeof(comm), "/proc/%d/comm", sample->pid);
+		file = fopen(comm, "re");
+		if (file) {
+			fscanf(file, "%15[^\n]", comm);
+			fclose(file);
+		}
+	}
+	print_name(comm);
+	for (i = 0; i < NR_REGS; i++)
+		regs[i] = sample->regs[dwarf_order[i]];
+	is_activation = true;
+	print_frames();
+	puts(" 1");
+}
+
+static size_t read_ring(struct perf_event_mmap_page *ring, char *records)
+{
+	const uint64_t head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
+	const size_t size = head - ring->data_tail, begin = ring->data_tail % ring_size;
+	const size_t first = size < ring_size - begin ? size : ring_size - begin;
+	const char *const data = (char *)ring + page_size;
+
+	memcpy(records, data + begin, first);
+	memcpy(records + first, data, size - first);
+	__atomic_store_n(&ring->data_tail, head, __ATOMIC_RELEASE);
+	return size;
+}
+
+/*
+ * Samples wait for the next round: all CPUs have reported by then what was mapped before.
+ */
+static void read_rings(void)
+{
+	const struct perf_event_header *record;
+	const struct round last = this;
+	uint64_t lost = 0;
+	size_t i;
+	char *at;
+
+	this = (struct round) { .records = need(malloc(nr_rings * ring_size)) };
+	for (i = 0; i < nr_rings; i++)
+		this.size += read_ring(rings[i], this.records + this.size);
+	for (at = this.records; at < this.records + this.size; at += record->size) {
+		record = (void *)at;
+		procmap_table_record(table, &attr, record);
+		if (record->type == PERF_RECORD_LOST)
+			lost += ((uint64_t *)(record + 1))[1];
+	}
+	for (at = last.records; at < last.records + last.size; at += sample->header.size) {
+		sample = (void *)at;
+		if (sample->header.type == PERF_RECORD_SAMPLE && (pid_t)sample->pid > 0)
+			print_sample();
+	}
+	free(last.records);
+	if (lost)
+		warnx("%lu samples or events were lost", lost);
+}
+
+static void open_ring(int cpu)
+{
+	const int fd = syscall(SYS_perf_event_open, &attr, command ? 0 : -1, cpu, -1,
+			       PERF_FLAG_FD_CLOEXEC);
+	void *ring;
+
+	if (fd < 0 && errno == ENODEV)
+		return;		/* the CPU is offline */
+	if (fd < 0)
+		err(2, "perf_event_open: run as root, or see kernel.perf_event_paranoid");
+	ring = mmap(NULL, page_size + ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED)
+		err(2, "perf_event_open: see kernel.perf_event_mlock_kb");
+	rings[nr_rings++] = ring;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	unsigned long frequency;
+
+	switch (key) {
+	case 'F':
+		frequency = strtoul(arg, &arg, 10);
+		if (*arg || !frequency || frequency > 10000)
+			argp_error(state, "-F is from 1 to 10000");
+		attr.sample_period = SECOND / frequency;
+		return 0;
+	case 'd':
+		debug_path = arg ?: "/usr/lib/debug";
+		return 0;
+	case ARGP_KEY_ARGS:
+		command = state->argv + state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* What it prints does not get between the stacks. */
+static pid_t start_command(void)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	execvp(*command, command);
+	err(2, "%s", *command);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ .name = "frequency", .key = 'F', .arg = "HZ",
+		  .doc = "Samples per second of CPU time (default: 99)" },
+		{ .name = "debug", .key = 'd', .arg = "DIRECTORY", .flags = OPTION_ARG_OPTIONAL,
+		  .doc = "Read debug files, too (default: below /usr/lib/debug)" },
+		{}
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.args_doc = "[COMMAND [ARG...]]",
+		.doc = "Sample COMMAND, or all processes, and print folded stacks.",
+	};
+	const struct procmap_table_options table_options = {
+		.size = sizeof(table_options),
+		.window = 10 * SECOND,
+		.keep_exited = 10 * SECOND,
+		.reread = SECOND,
+		.gone = free_jit_symbols,
+	};
+	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct timespec now;
+	int status = 0, cpu;
+	pid_t pid = 0;
+
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, NULL);
+	setlinebuf(stdout);
+	elf_version(EV_CURRENT);
+	clock_gettime(CLOCK_REALTIME, &boot);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	boot.tv_sec -= now.tv_sec;
+	boot.tv_nsec -= now.tv_nsec;
+	if (procmap_table_new(&table_options, &table))
+		need(NULL);
+	rings = need(calloc(nr_cpus, sizeof(*rings)));
+	page_size = sysconf(_SC_PAGESIZE);
+	ring_size = geteuid() ? 256ul << 10 : 4ul << 20;
+	attr.inherit = !!command;
+	attr.disabled = !!command;
+	attr.enable_on_exec = !!command;
+	for (cpu = 0; cpu < nr_cpus; cpu++)
+		open_ring(cpu);
+	if (command)
+		pid = start_command();
+	while (!pid || !waitpid(pid, &status, WNOHANG)) {
+		usleep(ROUND);
+		read_rings();
+	}
+	read_rings();
+	read_rings();
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
