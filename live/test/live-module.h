@@ -4,8 +4,8 @@
  * name, LIVE_KO the name of the environment variable that has its path, and
  * LIVE_PARAMETERS what it is loaded with.
  */
-#ifndef _SELFTESTS_LIVEPATCH_LIVE_MODULE_H
-#define _SELFTESTS_LIVEPATCH_LIVE_MODULE_H
+#ifndef _LIVE_TEST_LIVE_MODULE_H
+#define _LIVE_TEST_LIVE_MODULE_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +23,16 @@
 /* Seconds. A transition takes a few, unless a task cannot be moved over. */
 #define TRANSITION_MAX	30
 
-static int ko = -1;
+static int live_ko = -1;
 
 static inline int load_module(int fd, const char *parameters)
 {
 	return syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
 }
 
-static inline int load(void)
+static inline int live_load(void)
 {
-	return load_module(ko, LIVE_PARAMETERS);
+	return load_module(live_ko, LIVE_PARAMETERS);
 }
 
 static inline int unload_module(const char *name)
@@ -40,7 +40,7 @@ static inline int unload_module(const char *name)
 	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
 }
 
-static inline int unload(void)
+static inline int live_unload(void)
 {
 	return unload_module(LIVE_MODULE);
 }
@@ -59,7 +59,7 @@ static inline int read_number(const char *path)
 }
 
 /* Write to the patch's switch. */
-static inline int enable(const char *value)
+static inline int live_enable(const char *value)
 {
 	const int fd = open(PATCH "/enabled", O_WRONLY | O_CLOEXEC);
 	int err = 0;
@@ -71,7 +71,7 @@ static inline int enable(const char *value)
 }
 
 /* Wait until a file holds a number, or is not there (-ENOENT). */
-static inline bool wait_for(const char *path, int number)
+static inline bool wait_for_number(const char *path, int number)
 {
 	const time_t end = time(NULL) + TRANSITION_MAX;
 	int seen;
@@ -84,35 +84,35 @@ static inline bool wait_for(const char *path, int number)
 	return seen == number;
 }
 
-static inline bool is_loaded(void)
+static inline bool live_is_loaded(void)
 {
 	return !access(MODULE, F_OK);
 }
 
-static inline int load_and_wait(void)
+static inline int live_load_and_wait(void)
 {
-	const int err = load();
+	const int err = live_load();
 
-	return err ?: wait_for(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
+	return err ?: wait_for_number(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
 }
 
-static inline int disable_and_wait(void)
+static inline int live_disable_and_wait(void)
 {
-	const int err = enable("0");
+	const int err = live_enable("0");
 
-	return err ?: wait_for(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
+	return err ?: wait_for_number(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
 }
 
 /*
  * Try again while the module is in use: a process may be about to close a file,
  * and livepatch drops its own reference only after the transition.
  */
-static inline int unload_and_wait(void)
+static inline int live_unload_and_wait(void)
 {
 	const time_t end = time(NULL) + TRANSITION_MAX;
 	int err;
 
-	while ((err = unload()) == -EAGAIN && time(NULL) < end)
+	while ((err = live_unload()) == -EAGAIN && time(NULL) < end)
 		sched_yield();
 	if (err == -EAGAIN)
 		ksft_print_msg("the module is still in use after %d seconds\n",
@@ -120,19 +120,19 @@ static inline int unload_and_wait(void)
 	return err;
 }
 
-static inline int take_out(void)
+static inline int live_take_out(void)
 {
-	const int err = disable_and_wait();
+	const int err = live_disable_and_wait();
 
-	return err ?: unload_and_wait();
+	return err ?: live_unload_and_wait();
 }
 
-static inline int references(void)
+static inline int live_references(void)
 {
 	return read_number(MODULE "/refcnt");
 }
 
-static void __attribute__((constructor)) need_module(void)
+static void __attribute__((constructor)) live_need_module(void)
 {
 	const char *path = getenv(LIVE_KO);
 
@@ -140,9 +140,9 @@ static void __attribute__((constructor)) need_module(void)
 		ksft_exit_skip("only root can load a module\n");
 	if (!path)
 		ksft_exit_skip(LIVE_KO " is not set\n");
-	ko = open(path, O_RDONLY | O_CLOEXEC);
-	if (ko < 0)
+	live_ko = open(path, O_RDONLY | O_CLOEXEC);
+	if (live_ko < 0)
 		ksft_exit_skip(LIVE_KO " cannot be read\n");
 }
 
-#endif /* _SELFTESTS_LIVEPATCH_LIVE_MODULE_H */
+#endif /* _LIVE_TEST_LIVE_MODULE_H */

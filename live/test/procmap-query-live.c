@@ -89,7 +89,7 @@ FIXTURE(live)
 
 FIXTURE_SETUP(live)
 {
-	ASSERT_FALSE(is_loaded());
+	ASSERT_FALSE(live_is_loaded());
 	ASSERT_TRUE(start_child(&self->still, keep_still, NULL));
 }
 
@@ -97,8 +97,8 @@ FIXTURE_TEARDOWN(live)
 {
 	stop_child(&self->still);
 	unload_module("procmap_rival");
-	if (is_loaded())
-		unload();
+	if (live_is_loaded())
+		live_unload();
 }
 
 TEST_F(live, file_opened_before_goes_on_without)
@@ -107,7 +107,7 @@ TEST_F(live, file_opened_before_goes_on_without)
 
 	ASSERT_LE(0, before);
 	EXPECT_EQ(-ENOTTY, look_up(before));
-	ASSERT_EQ(0, load());
+	ASSERT_EQ(0, live_load());
 	EXPECT_EQ(-ENOTTY, look_up(before));
 	EXPECT_TRUE(can_read_text(before));
 	EXPECT_EQ(0, look_up_new());
@@ -118,18 +118,18 @@ TEST_F(live, file_opened_under_it_keeps_the_module)
 {
 	int fd, copy, idle;
 
-	ASSERT_EQ(0, load());
-	idle = references();
+	ASSERT_EQ(0, live_load());
+	idle = live_references();
 
 	fd = open_maps(0);
-	EXPECT_EQ(idle + 1, references());
-	EXPECT_EQ(-EAGAIN, unload());
+	EXPECT_EQ(idle + 1, live_references());
+	EXPECT_EQ(-EAGAIN, live_unload());
 	copy = dup(fd);
 	close(fd);
-	EXPECT_EQ(idle + 1, references());
+	EXPECT_EQ(idle + 1, live_references());
 	EXPECT_EQ(0, look_up(copy));
 	close(copy);
-	EXPECT_EQ(idle, references());
+	EXPECT_EQ(idle, live_references());
 }
 
 TEST_F(live, ftrace_that_is_off_refuses_it)
@@ -138,12 +138,12 @@ TEST_F(live, ftrace_that_is_off_refuses_it)
 	int err;
 
 	ASSERT_TRUE(write_file(enabled, "0"));
-	err = load();
+	err = live_load();
 	ASSERT_TRUE(write_file(enabled, "1"));
 	EXPECT_EQ(-EBUSY, err);
-	EXPECT_FALSE(is_loaded());
+	EXPECT_FALSE(live_is_loaded());
 
-	ASSERT_EQ(0, load());
+	ASSERT_EQ(0, live_load());
 	EXPECT_FALSE(write_file(enabled, "0"));
 	EXPECT_EQ(0, look_up_new());
 }
@@ -183,8 +183,8 @@ TEST_F(live, others_may_refuse_to_open)
 	unsigned int i;
 	int idle, err;
 
-	ASSERT_EQ(0, load());
-	idle = references();
+	ASSERT_EQ(0, live_load());
+	idle = live_references();
 	for (i = 0; i < ARRAY_SIZE(rivals); i++) {
 		err = load_rival(rivals[i]);
 		if (err == -EOPNOTSUPP)		/* no livepatch on arm64 */
@@ -192,7 +192,7 @@ TEST_F(live, others_may_refuse_to_open)
 		ASSERT_EQ(0, err);
 		EXPECT_EQ(-EPERM, open_maps(0));
 		ASSERT_EQ(0, unload_rival());
-		EXPECT_EQ(idle, references());
+		EXPECT_EQ(idle, live_references());
 		EXPECT_EQ(0, look_up_new());
 	}
 }
@@ -207,15 +207,15 @@ TEST_F(live, open_that_sleeps_keeps_the_module)
 	struct child child;
 	int idle;
 
-	ASSERT_EQ(0, load());
-	idle = references();
+	ASSERT_EQ(0, live_load());
+	idle = live_references();
 	ASSERT_EQ(0, load_rival("slow"));
 	ASSERT_TRUE(start_child(&child, open_slowly, NULL));
-	while (references() == idle)
+	while (live_references() == idle)
 		sched_yield();
-	EXPECT_EQ(-EAGAIN, unload());
+	EXPECT_EQ(-EAGAIN, live_unload());
 	EXPECT_EQ(ESRCH, end_of_child(&child));
-	EXPECT_EQ(idle, references());
+	EXPECT_EQ(idle, live_references());
 	ASSERT_EQ(0, unload_rival());
 }
 
@@ -331,7 +331,7 @@ static void record_target(struct __test_metadata *const _metadata, struct work *
 	int fd;
 
 	work->target = target;
-	ASSERT_EQ(0, load());
+	ASSERT_EQ(0, live_load());
 	fd = open_maps(target);
 	work->size = read_text(fd, work->text);
 	ASSERT_LT(0u, work->size);
@@ -341,7 +341,7 @@ static void record_target(struct __test_metadata *const _metadata, struct work *
 	EXPECT_TRUE(same_fields(&maps.lines[maps.nr / 2], &work->expected));
 	free_maps(&maps);
 	close(fd);
-	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, live_unload());
 }
 
 TEST_F_TIMEOUT(live, comes_and_goes_under_load, 3600)
@@ -367,10 +367,10 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 3600)
 
 	/* In some rounds a CPU goes or comes meanwhile. */
 	for (i = 0; i < nr_rounds(); i++) {
-		ASSERT_EQ(0, load());
+		ASSERT_EQ(0, live_load());
 		if (i % 10 == 5)
 			write_file(cpu1, i % 20 == 5 ? "0" : "1");
-		ASSERT_EQ(0, unload_and_wait());
+		ASSERT_EQ(0, live_unload_and_wait());
 	}
 	write_file(cpu1, "1");
 

@@ -99,7 +99,7 @@ FIXTURE_SETUP(live)
 {
 	struct probed *const probed = &self->probed;
 
-	ASSERT_FALSE(is_loaded());
+	ASSERT_FALSE(live_is_loaded());
 	probed->fd = make_code(NEXT_FUNCTION, sizeof(NEXT_FUNCTION) - 1, 0);
 	ASSERT_LE(0, probed->fd);
 	probed->next = map_code(NULL, probed->fd);
@@ -111,10 +111,10 @@ FIXTURE_TEARDOWN(live)
 {
 	close_probes(&self->probed);
 	close(self->probed.fd);
-	if (is_loaded() && !access(PATCH, F_OK))
-		take_out();
-	else if (is_loaded())
-		unload_and_wait();
+	if (live_is_loaded() && !access(PATCH, F_OK))
+		live_take_out();
+	else if (live_is_loaded())
+		live_unload_and_wait();
 }
 
 TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
@@ -123,10 +123,10 @@ TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
 
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
-		ASSERT_EQ(0, load_and_wait());
+		ASSERT_EQ(0, live_load_and_wait());
 		EXPECT_EQ(0, steps_of(&self->probed, 100));
-		ASSERT_EQ(0, take_out());
-		EXPECT_FALSE(is_loaded());
+		ASSERT_EQ(0, live_take_out());
+		EXPECT_FALSE(live_is_loaded());
 	}
 	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
 }
@@ -134,10 +134,10 @@ TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
 TEST_F(live, uprobe_registered_under_it_outlives_it)
 {
 	close_probes(&self->probed);
-	ASSERT_EQ(0, load_and_wait());
+	ASSERT_EQ(0, live_load_and_wait());
 	ASSERT_TRUE(open_probes(&self->probed));
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
-	ASSERT_EQ(0, take_out());
+	ASSERT_EQ(0, live_take_out());
 	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
 }
 
@@ -145,12 +145,12 @@ TEST_F(live, uprobe_keeps_no_reference)
 {
 	int idle;
 
-	ASSERT_EQ(0, load_and_wait());
-	idle = references();
+	ASSERT_EQ(0, live_load_and_wait());
+	idle = live_references();
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
-	EXPECT_EQ(idle, references());
-	EXPECT_EQ(-EAGAIN, unload());
-	EXPECT_EQ(-EEXIST, load());
+	EXPECT_EQ(idle, live_references());
+	EXPECT_EQ(-EAGAIN, live_unload());
+	EXPECT_EQ(-EEXIST, live_load());
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
 }
 
@@ -199,8 +199,8 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 
 	/* In each third round it is turned back on its way. */
 	for (i = 0; i < nr_rounds(); i++) {
-		ASSERT_EQ(0, i % 3 ? load_and_wait() : load());
-		ASSERT_EQ(0, take_out());
+		ASSERT_EQ(0, i % 3 ? live_load_and_wait() : live_load());
+		ASSERT_EQ(0, live_take_out());
 	}
 
 	stop = true;
