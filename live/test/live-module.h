@@ -20,8 +20,8 @@
 #define MODULE		"/sys/module/" LIVE_MODULE
 #define PATCH		"/sys/kernel/livepatch/" LIVE_MODULE
 
-/* Seconds. A transition takes a few, unless a task cannot be moved over. */
-#define TRANSITION_MAX	30
+/* Seconds: more than a busy machine needs to emulate what takes a few. */
+#define TRANSITION_MAX	300
 
 static int live_ko = -1;
 

@@ -6,6 +6,10 @@
  * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_RIVAL_KO
  * that of rival/.
  */
+/* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
+#include <linux/posix_types.h>
+#include <linux/aio_abi.h>
+#include <linux/fuse.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -176,47 +180,143 @@ static int unload_rival(void)
 	return err;
 }
 
-/* A file that is not opened after all leaves no reference behind. */
+/*
+ * The module does not load beside them, since it opens a file itself. If they come later,
+ * a file that is not opened after all leaves no reference behind.
+ */
 TEST_F(live, others_may_refuse_to_open)
 {
 	const char *const rivals[] = { "livepatch", "kprobe" };
 	unsigned int i;
 	int idle, err;
 
-	ASSERT_EQ(0, live_load());
-	idle = live_references();
 	for (i = 0; i < ARRAY_SIZE(rivals); i++) {
 		err = load_rival(rivals[i]);
 		if (err == -EOPNOTSUPP)		/* no livepatch on arm64 */
 			continue;
 		ASSERT_EQ(0, err);
+		EXPECT_EQ(-EPERM, live_load());
+		ASSERT_EQ(0, unload_rival());
+
+		ASSERT_EQ(0, live_load());
+		idle = live_references();
+		ASSERT_EQ(0, load_rival(rivals[i]));
 		EXPECT_EQ(-EPERM, open_maps(0));
 		ASSERT_EQ(0, unload_rival());
 		EXPECT_EQ(idle, live_references());
 		EXPECT_EQ(0, look_up_new());
+		ASSERT_EQ(0, live_unload());
 	}
 }
 
-static int open_slowly(int control, void *arg)
+/* A file system that is this one file. The test is its server. */
+#define FUSE_FILE	SCRATCH "/file"
+
+static bool get_request(int device, uint32_t opcode, struct fuse_in_header *request)
 {
-	return -open_maps(getppid());
+	char bytes[FUSE_MIN_READ_BUFFER];
+
+	if (read(device, bytes, sizeof(bytes)) < (ssize_t)sizeof(*request))
+		return false;
+	memcpy(request, bytes, sizeof(*request));
+	return request->opcode == opcode;
 }
 
-TEST_F(live, open_that_sleeps_keeps_the_module)
+/* If there is no error, the request is FUSE_INIT. */
+static bool answer_request(int device, const struct fuse_in_header *request, int err)
 {
-	struct child child;
+	struct {
+		struct fuse_out_header header;
+		struct fuse_init_out init;
+	} reply = {
+		.header.len = err ? sizeof(reply.header) : sizeof(reply),
+		.header.error = err,
+		.header.unique = request->unique,
+		.init.major = FUSE_KERNEL_VERSION,
+		.init.minor = FUSE_KERNEL_MINOR_VERSION,
+	};
+
+	return write(device, &reply, reply.header.len) ==
+	       (ssize_t)reply.header.len;
+}
+
+/* Returns the device of the server, or -1. */
+static int mount_fuse_file(void)
+{
+	const int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	struct fuse_in_header request;
+	char options[64];
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=100600,user_id=0,group_id=0", device);
+	close(open(FUSE_FILE, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	return !mount("fuse", FUSE_FILE, "fuse", 0, options) &&
+	       get_request(device, FUSE_INIT, &request) &&
+	       answer_request(device, &request, 0) ? device : -1;
+}
+
+/*
+ * execve(2) replaces the address space under exec_update_lock, and waits for the requests
+ * of the old one.
+ */
+static int execute(int control, void *arg)
+{
+	struct iocb file_sync = {
+		.aio_lio_opcode = IOCB_CMD_FSYNC,
+		.aio_fildes = open(FUSE_FILE, O_RDWR),
+	};
+	struct iocb *request = &file_sync;
+	aio_context_t context = 0;
+
+	if (!syscall(SYS_io_setup, 1, &context) &&
+	    syscall(SYS_io_submit, context, 1, &request) == 1)
+		execl("/bin/true", "true", NULL);
+	return 1;
+}
+
+/* Until the new program has a stack, there are no arguments to read. */
+static bool has_arguments(pid_t pid)
+{
+	char path[64], argument[2];
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	return read_file(path, argument, sizeof(argument)) && argument[0];
+}
+
+static int open_maps_of(int control, void *pid)
+{
+	return open_maps(*(pid_t *)pid) < 0;
+}
+
+TEST_F(live, open_that_waits_for_execve_keeps_the_module)
+{
+	const char *const why = mount_scratch();
+	const int device = why ? -1 : mount_fuse_file();
+	struct child executing, opening;
+	struct fuse_in_header request;
 	int idle;
+
+	ASSERT_TRUE(!why && device >= 0);
+	ASSERT_TRUE(start_child(&executing, execute, NULL));
+	ASSERT_TRUE(get_request(device, FUSE_OPEN, &request));
+	ASSERT_TRUE(answer_request(device, &request, -ENOSYS));
+	ASSERT_TRUE(get_request(device, FUSE_FSYNC, &request));
+	while (has_arguments(executing.pid))
+		sched_yield();
 
 	ASSERT_EQ(0, live_load());
 	idle = live_references();
-	ASSERT_EQ(0, load_rival("slow"));
-	ASSERT_TRUE(start_child(&child, open_slowly, NULL));
+	ASSERT_TRUE(start_child(&opening, open_maps_of, &executing.pid));
 	while (live_references() == idle)
 		sched_yield();
+	sleep(1);
+	EXPECT_EQ(idle + 1, live_references());
 	EXPECT_EQ(-EAGAIN, live_unload());
-	EXPECT_EQ(ESRCH, end_of_child(&child));
+	stop_child(&opening);
 	EXPECT_EQ(idle, live_references());
-	ASSERT_EQ(0, unload_rival());
+	EXPECT_EQ(0, live_unload());
+	close(device);
+	EXPECT_EQ(0, end_of_child(&executing));
 }
 
 /* The workers open, read, query and close without a pause. */

@@ -4,10 +4,8 @@
  *
  *	how=livepatch	replace it by a function that fails with EPERM
  *	how=kprobe	the same by a kprobe that changes the instruction pointer
- *	how=slow	have what it calls sleep for some seconds, and fail with ESRCH
  */
-#include <linux/delay.h>
-#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/fs.h>
 #include <linux/kprobes.h>
 #include <linux/livepatch.h>
@@ -25,25 +23,13 @@ static int refuse_open(struct inode *inode, struct file *file)
 	return -EPERM;
 }
 
-static struct mm_struct *open_slowly(struct inode *inode, unsigned int mode)
-{
-	msleep(3000);
-	return ERR_PTR(-ESRCH);
-}
-
 static int refuse(struct kprobe *probe, struct pt_regs *regs)
 {
 	instruction_pointer_set(regs, (unsigned long)refuse_open);
 	return 1;
 }
 
-static int be_slow(struct kprobe *probe, struct pt_regs *regs)
-{
-	instruction_pointer_set(regs, (unsigned long)open_slowly);
-	return 1;
-}
-
-static struct kprobe probe = { .symbol_name = MAPS_OPEN };
+static struct kprobe probe = { .symbol_name = MAPS_OPEN, .pre_handler = refuse };
 
 #ifdef CONFIG_LIVEPATCH
 static struct klp_func funcs[] = {
@@ -72,14 +58,8 @@ static int __init rival_init(void)
 	if (!strcmp(how, "livepatch"))
 		return enable_livepatch();
 
-	if (!strcmp(how, "kprobe")) {
-		probe.pre_handler = refuse;
-	} else if (!strcmp(how, "slow")) {
-		probe.pre_handler = be_slow;
-		probe.symbol_name = "proc_mem_open";
-	} else {
+	if (strcmp(how, "kprobe"))
 		return -EINVAL;
-	}
 	return register_kprobe(&probe);
 }
 
