@@ -154,9 +154,9 @@ lib_is_installed_and_used() {
 	for example in "$tmp"/install/*.c; do
 		gcc -Wall -Wextra -Werror -o "${example%.c}" "$example" "${flags[@]}"
 	done
-	g++ -Wall -Wextra -pedantic -Werror -o "$tmp/install/cplusplus" \
-		"$lib/test/cplusplus.cc" "${flags[@]}"
-	"$tmp/install/cplusplus"
+	g++ -std=c++17 -Wall -Wextra -pedantic -Werror -o "$tmp/install/handle" \
+		"$lib/test/handle.cc" "${flags[@]}"
+	"$tmp/install/handle"
 	"$tmp/install/procmap_find" | grep "^$tmp/install/procmap_find+0x"
 	"$tmp/install/procmap_next" $$ | grep -E '^[0-9a-f]+-[0-9a-f]+ .*/bash$'
 	"$tmp/install/procmap_resolve" >"$tmp/resolved"
@@ -428,7 +428,6 @@ check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
 	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
 done
-take_guest host-dwfl "$programs/lib64/dwfl-test"
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"
 take_guest host-profile "$programs/examples/profile_test.py"

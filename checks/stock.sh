@@ -7,6 +7,6 @@
 export PROCMAP_TEST_MAPPINGS=6000 PROCMAP_TEST_ROUNDS=100
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
 stock_kernel "$(newest_release)" "${tests[@]}" \
-	lib64/{procmap,dwfl}-test procmap/{procfs_query,procmap_top}_test.py \
+	lib64/procmap-test procmap/{procfs_query,procmap_top}_test.py \
 	examples/profile_test.py
 done_testing

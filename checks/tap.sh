@@ -447,7 +447,7 @@ indirect_calls() {
 # All programs that a stock kernel runs.
 all_programs() {
 	selftests proc proc32
-	printf '%s\n' lib{64,32}/procmap-test lib64/dwfl-test procmap/procfs_query_test.py
+	printf '%s\n' lib{64,32}/procmap-test procmap/procfs_query_test.py
 }
 
 # Run programs on one of Debian's own kernels, with the live module:

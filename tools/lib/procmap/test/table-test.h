@@ -1275,7 +1275,7 @@ TEST_F_TIMEOUT(table, survives_that_each_allocation_fails, SLOW)
 	EXPECT_LT(50, failures);
 }
 
-/* Real processes: a child of this one, which executes a program. */
+/* A real process: this one, which the table reads. */
 TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 {
 	const struct procmap_table_options options = {
