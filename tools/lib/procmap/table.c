@@ -15,10 +15,10 @@
  * become one, a view.
  */
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "internal.h"
@@ -28,13 +28,9 @@
 #define MAPPINGS_MAX	0x200000
 #define BYTES_MAX	0x10000000
 
-#define CHAINS_MIN	16
-#define CHAINS_MIN_BITS	4
-#define CHAINS_MAX	0x10000
-
-/* A machine has some thousands of files mapped. */
-#define FILE_CHAINS	0x4000
-#define FILES_SHIFT	(64 - 14)
+/* Chains of the hash table of processes. */
+#define CHAINS		0x4000
+#define CHAINS_SHIFT	(64 - 14)
 
 /* A log is condensed when it has this many facts, and that many more than after that. */
 #define FACTS_MIN	64
@@ -44,16 +40,12 @@
 
 /**
  * struct file - what was mapped: a name, an inode, a build ID; shared by mappings
- * @next: the next one in its chain of the hash table.
  * @refs: number of records that have it.
- * @hash: its hash.
  * @mapping: a mapping of it, without addresses.
  * @name: its name.
  */
 struct file {
-	struct file *next;
 	size_t refs;
-	uint64_t hash;
 	struct procmap_mapping mapping;
 	char name[];
 };
@@ -125,35 +117,27 @@ struct view {
 };
 
 /**
- * struct image - a program that a process runs, or ran
- * @refs: number of facts that have it.
+ * struct program - a program that a process runs, or ran
  * @user: the caller's pointer.
- */
-struct image {
-	size_t refs;
-	void *user;
-};
-
-/**
- * struct birth - a process has the mappings that another one had when it was forked
- * @parent: the other one.
- * @child: the process.
- * @time: when.
- * @number: of two at the same time, the later one has a higher number.
- * @next: the next child of that parent.
+ * @process: the process.
+ * @time: when it began.
+ * @parent: the process whose mappings it had then; NULL if nothing was mapped.
+ * @number: of two of the same time, the later one has a higher number.
+ * @next: the next one that began with the mappings of @parent.
  * @link: what points to this one.
- * @below: in walk_log(), the birth from which the walk came,
- * @was_void: &walk.is_void of the child,
- * @begin: and &walk.nr, when it came to the child.
+ * @below: in walk_log(), the program from which the walk came,
+ * @was_void: &walk.is_void for this one,
+ * @begin: and &walk.nr, when it came here.
  */
-struct birth {
-	struct process *parent;
-	struct process *child;
+struct program {
+	void *user;
+	struct process *process;
 	uint64_t time;
+	struct process *parent;
 	uint64_t number;
-	struct birth *next;
-	struct birth **link;
-	struct birth *below;
+	struct program *next;
+	struct program **link;
+	struct program *below;
 	bool was_void;
 	size_t begin;
 };
@@ -174,8 +158,7 @@ enum kind {
  * @kind: what.
  * @record: of MAPPED. Owned.
  * @view: of WAS_READ and CONDENSED. Owned.
- * @image: of BEGUN. Owned.
- * @birth: of BEGUN, or NULL: nothing was mapped. Owned.
+ * @program: of BEGUN. Owned.
  * @comm: of NAMED.
  */
 struct fact {
@@ -184,10 +167,7 @@ struct fact {
 	union {
 		struct record *record;
 		struct view *view;
-		struct {
-			struct image *image;
-			struct birth *birth;
-		};
+		struct program *program;
 		char comm[PROCMAP_COMM_SIZE];
 	};
 };
@@ -208,17 +188,17 @@ struct fact {
  * @lost_to: facts up to this time are void, as others of the time between were lost, for
  *	want of memory or with all that was known. None was lost if the first is
  *	UINT64_MAX.
- * @settled_at: the time of the last birth for which it has a copy of what a parent had
- *	that was then forgotten, or 0. Late events may void it.
- * @children: the births of which this process is the parent.
- * @last_birth: the latest time of one that there was.
- * @nr_births: number of births in the log.
+ * @settled_at: the time of the last program for which it has a copy of what a parent
+ *	had that was then forgotten, or 0. Late events may void it.
+ * @children: the programs of which this process is the parent.
+ * @last_child: the latest time of one that there was.
+ * @nr_parents: number of programs in the log that have a parent.
  * @view: the view at the end of the log, or NULL if it has to be made. Owned.
  * @of_changes: &procmap_table.changes when the view was made.
  * @is_settled: there is a view, and nothing to be read before it is used.
  * @begun: the time of the last BEGUN.
- * @image: the image of that.
- * @was_read: what was read for this image, by this process or its parent.
+ * @program: the program of that.
+ * @was_read: what was read for this program, by this process or its parent.
  * @has_been_read: @read_at is valid.
  * @read_at: when it was read, or that failed.
  * @error: the error of the last reading, or 0.
@@ -239,14 +219,14 @@ struct process {
 	uint64_t lost_from;
 	uint64_t lost_to;
 	uint64_t settled_at;
-	struct birth *children;
-	uint64_t last_birth;
-	size_t nr_births;
+	struct program *children;
+	uint64_t last_child;
+	size_t nr_parents;
 	struct view *view;
 	uint64_t of_changes;
 	bool is_settled;
 	uint64_t begun;
-	struct image *image;
+	struct program *program;
 	enum extent was_read;
 	bool has_been_read;
 	uint64_t read_at;
@@ -259,20 +239,17 @@ struct process {
  * struct procmap_table - see procmap_table.h
  * @options: the caller's options, with the defaults.
  * @stats: see there.
- * @key: of the hash of files, a secret of this table.
  * @latest: the latest time of an event or a reading.
  * @lost_at: what was read before this time has to be read again.
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
- * @nr_births: number of births that there were.
+ * @nr_programs: number of programs that there were.
  * @settled_at: the latest one of all processes.
  * @forgotten: the latest time of what was known of processes that were forgotten, by
  *	their ID: what comes for that time is not all.
- * @nr_chains: the number of chains in the hash tables, a power of two.
- * @shift: what the hash is shifted by for the index of a chain.
  * @sweep: the chain in which processes are looked for next that exited long ago.
- * @processes: the processes by their ID. Owned.
- * @files: the files. Owned.
+ * @processes: the processes, in chains by their ID. Owned.
+ * @files: the files, for tsearch(3). Owned.
  * @newest: the newest process in the list of all.
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
  * @is_going: the table is being freed.
@@ -283,18 +260,15 @@ struct process {
 struct procmap_table {
 	struct procmap_table_options options;
 	struct procmap_table_stats stats;
-	uint64_t key;
 	uint64_t latest;
 	uint64_t lost_at;
 	uint64_t changes;
-	uint64_t nr_births;
+	uint64_t nr_programs;
 	uint64_t settled_at;
 	uint64_t forgotten[FORGOTTEN];
-	size_t nr_chains;
-	unsigned int shift;
 	size_t sweep;
-	struct process **processes;
-	struct file **files;
+	struct process *processes[CHAINS];
+	void *files;
 	struct process *newest;
 	struct process *oldest;
 	bool is_going;
@@ -363,87 +337,58 @@ static inline uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* A hash in the upper bits. */
-static uint64_t hash_of(uint64_t number)
-{
-	return number * 0x9e3779b97f4a7c15;
-}
-
 /* Files */
 
-/* A prime: the polynomial modulo it is hard to make collide without the key. */
-#define HASH_PRIME	0x7fffffff
-
-static uint64_t hash_bytes(const struct procmap_table *table, uint64_t hash,
-			   const void *bytes, size_t len)
+static int compare(uint64_t a, uint64_t b)
 {
-	const unsigned char *byte = bytes;
-
-	/* Three at a time: less than the prime. */
-	for (; len >= 3; byte += 3, len -= 3)
-		hash = (hash * table->key +
-			(byte[0] << 16 | byte[1] << 8 | byte[2]) + 1) % HASH_PRIME;
-	for (; len; byte++, len--)
-		hash = (hash * table->key + *byte + 1) % HASH_PRIME;
-	return hash;
+	return (a > b) - (a < b);
 }
 
-/* Names are chosen by whoever is observed. */
-static uint64_t hash_of_file(const struct procmap_table *table,
-			     const struct procmap_mapping *mapping)
+/* Names are chosen by whoever is observed: a tree is balanced whatever they are. */
+static int compare_files(const void *one, const void *other)
 {
-	uint64_t hash;
+	const struct procmap_mapping *const a = &((const struct file *)one)->mapping;
+	const struct procmap_mapping *const b = &((const struct file *)other)->mapping;
+	int order = compare(a->inode, b->inode);
 
-	hash = hash_bytes(table, 0, &mapping->inode, sizeof(mapping->inode));
-	hash = hash_bytes(table, hash, mapping->name, mapping->name_len);
-	hash = hash_bytes(table, hash, mapping->build_id, mapping->build_id_size);
-	return hash_of(hash);
-}
-
-static bool is_same(const struct procmap_mapping *a, const struct procmap_mapping *b)
-{
-	return same_file(a, b) && a->name_len == b->name_len &&
-	       a->build_id_size == b->build_id_size &&
-	       !memcmp(a->name, b->name, a->name_len) &&
-	       !memcmp(a->build_id, b->build_id, a->build_id_size);
+	order = order ? order : compare(a->dev_major, b->dev_major);
+	order = order ? order : compare(a->dev_minor, b->dev_minor);
+	order = order ? order : compare(a->name_len, b->name_len);
+	order = order ? order : compare(a->build_id_size, b->build_id_size);
+	order = order ? order : memcmp(a->name, b->name, a->name_len);
+	return order ? order : memcmp(a->build_id, b->build_id, a->build_id_size);
 }
 
 /* Get the file of a mapping, whose build ID is there or has the size 0. */
 static struct file *get_file(struct procmap_table *table,
 			     const struct procmap_mapping *mapping)
 {
-	const uint64_t hash = hash_of_file(table, mapping);
-	struct file **const chain = &table->files[hash >> FILES_SHIFT];
+	const struct file wanted = { .mapping = *mapping };
+	struct file **const known = tfind(&wanted, &table->files, compare_files);
 	struct file *file;
 
-	for (file = *chain; file; file = file->next) {
-		if (file->hash != hash || !is_same(&file->mapping, mapping))
-			continue;
-		file->refs++;
-		return file;
+	if (known) {
+		(*known)->refs++;
+		return *known;
 	}
 	file = allocate(table, sizeof(*file) + mapping->name_len + 1);
 	if (!file)
 		return NULL;
 	file->refs = 1;
-	file->hash = hash;
 	memcpy(file->name, mapping->name, mapping->name_len);
 	file->mapping = *mapping;
 	file->mapping.name = file->name;
-	file->next = *chain;
-	*chain = file;
-	return file;
+	if (tsearch(file, &table->files, compare_files))
+		return file;
+	release(table, file, sizeof(*file) + mapping->name_len + 1);
+	return NULL;
 }
 
 static void put_file(struct procmap_table *table, struct file *file)
 {
-	struct file **link = &table->files[file->hash >> FILES_SHIFT];
-
 	if (--file->refs)
 		return;
-	while (*link != file)
-		link = &(*link)->next;
-	*link = file->next;
+	tdelete(file, &table->files, compare_files);
 	release(table, file, sizeof(*file) + file->mapping.name_len + 1);
 }
 
@@ -742,13 +687,13 @@ static const struct fact *last_begun(const struct process *process, size_t nr)
 	return &process->facts[nr - 1];
 }
 
-/* The index of the fact that has a birth, in the log of the child. */
-static size_t index_of(const struct birth *birth)
+/* The index of the fact that has a program. */
+static size_t index_of(const struct program *program)
 {
-	const struct fact *const facts = birth->child->facts;
+	const struct fact *const facts = program->process->facts;
 	size_t at = 0;
 
-	while (facts[at].kind != BEGUN || facts[at].birth != birth)
+	while (facts[at].kind != BEGUN || facts[at].program != program)
 		at++;
 	return at;
 }
@@ -762,7 +707,7 @@ static uint64_t known_from(const struct process *process, size_t reading)
 	const struct fact *const before = last_change(process, reading);
 	const uint64_t time = process->facts[reading].time;
 
-	if (before->kind != BEGUN || before->birth ||
+	if (before->kind != BEGUN || before->program->parent ||
 	    (is_void(process, time) && before->time <= process->lost_to))
 		return time;
 	return before->time;
@@ -876,28 +821,33 @@ static int see_view(struct walk *walk, const struct view *view, uint64_t from,
 	return err;
 }
 
-/* The birth that a program stands on, and the one that led there, which is later. */
-static struct birth *birth_before(const struct fact *begun, const struct birth *next)
+/*
+ * The program, if it began with the mappings of a parent. That led to @next, if any, which
+ * is later: no process is its own ancestor.
+ */
+static struct program *inherited(const struct fact *begun, const struct program *next)
 {
-	struct birth *const birth = begun->birth;
+	struct program *const program = begun->program;
 
-	return birth && next && birth->time == next->time &&
-	       birth->number >= next->number ? NULL : birth;
+	if (!program->parent || (next && program->time == next->time &&
+				 program->number >= next->number))
+		return NULL;
+	return program;
 }
 
 /*
- * What the facts up to a time say, the last ones first. @birth is set to the birth that
- * the rest depends on, or to NULL.
+ * What the facts up to a time say, the last ones first. @program is set to the one whose
+ * parent has the rest, or to NULL.
  */
 static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
-		     struct birth **birth)
+		     struct program **program)
 {
 	const size_t first = void_facts(process, time);
-	const struct birth *const next = *birth;
+	const struct program *const next = *program;
 	size_t nr = facts_up_to(process, time);
 	int err = 0;
 
-	*birth = NULL;
+	*program = NULL;
 	while (nr-- > first && !err) {
 		const struct fact *const fact = &process->facts[nr];
 
@@ -915,7 +865,7 @@ static int walk_back(struct walk *walk, const struct process *process, uint64_t 
 			walk->is_void |= fact->view->extent == OF_EXECUTABLE;
 			break;
 		case BEGUN:
-			*birth = birth_before(fact, next);
+			*program = inherited(fact, next);
 			return 0;
 		case NAMED:
 		case EXITED:
@@ -993,22 +943,22 @@ static int flatten_from(struct walk *walk, size_t begin)
 static int walk_log(struct walk *walk, const struct process *process, uint64_t time,
 		    bool is_final)
 {
-	struct birth *birth = NULL, *last = NULL;
+	struct program *program = NULL, *last = NULL;
 	bool was_void = false;
 	size_t begin = 0;
 	int err;
 
 	for (;;) {
-		err = walk_back(walk, process, last ? last->time : time, &birth);
-		if (err || !birth)
+		err = walk_back(walk, process, last ? last->time : time, &program);
+		if (err || !program)
 			break;
-		birth->below = last;
-		birth->was_void = was_void;
-		birth->begin = begin;
-		last = birth;
+		program->below = last;
+		program->was_void = was_void;
+		program->begin = begin;
+		last = program;
 		was_void = walk->is_void;
 		begin = walk->nr;
-		process = birth->parent;
+		process = program->parent;
 	}
 	while (err >= 0 && !walk->record) {
 		err = flatten_from(walk, begin);
@@ -1021,7 +971,7 @@ static int walk_log(struct walk *walk, const struct process *process, uint64_t t
 			break;
 		was_void = last->was_void;
 		begin = last->begin;
-		process = last->child;
+		process = last->process;
 		last = last->below;
 	}
 	return err;
@@ -1055,11 +1005,11 @@ static void drop_view(struct procmap_table *table, struct process *process)
 	process->is_settled = false;
 }
 
-/* Is there a view, which is not void? Without births, no other process makes it so. */
+/* Is there a view, which is not void? Without parents, no other process makes it so. */
 static bool has_view(const struct procmap_table *table, const struct process *process)
 {
 	return process->view &&
-	       (process->of_changes == table->changes || !process->nr_births);
+	       (process->of_changes == table->changes || !process->nr_parents);
 }
 
 /*
@@ -1069,18 +1019,18 @@ static bool has_view(const struct procmap_table *table, const struct process *pr
 static struct process *origin_of(struct process *process, uint64_t time)
 {
 	const struct fact *last;
-	struct birth *birth = NULL;
+	struct program *program = NULL;
 
 	do {
 		last = last_change(process, process->nr_facts);
 		if (last->time > time || process->lost_from != UINT64_MAX)
 			return NULL;
-		birth = last->kind == BEGUN ? birth_before(last, birth) : NULL;
-		if (birth) {
-			process = birth->parent;
-			time = birth->time;
+		program = last->kind == BEGUN ? inherited(last, program) : NULL;
+		if (program) {
+			process = program->parent;
+			time = program->time;
 		}
-	} while (birth);
+	} while (program);
 	return process;
 }
 
@@ -1152,24 +1102,25 @@ static void extend_view(struct procmap_table *table, struct process *process,
 	process->of_changes = table->changes;
 }
 
-static void put_birth(struct procmap_table *table, struct birth *birth)
+static void leave_parent(struct procmap_table *table, struct program *program)
 {
-	if (!birth)
+	if (!program->parent)
 		return;
-	*birth->link = birth->next;
-	if (birth->next)
-		birth->next->link = birth->link;
-	/* A view that is void would not be found to be, without births. */
-	if (birth->child->of_changes != table->changes)
-		drop_view(table, birth->child);
-	birth->child->nr_births--;
-	release(table, birth, sizeof(*birth));
+	*program->link = program->next;
+	if (program->next)
+		program->next->link = program->link;
+	program->parent = NULL;
+	/* A view that is void would not be found to be, without parents. */
+	if (program->process->of_changes != table->changes)
+		drop_view(table, program->process);
+	program->process->nr_parents--;
 }
 
-static void put_image(struct procmap_table *table, struct image *image)
+static void put_program(struct procmap_table *table, struct program *program)
 {
-	user_is_gone(table, image->user);
-	release(table, image, sizeof(*image));
+	leave_parent(table, program);
+	user_is_gone(table, program->user);
+	release(table, program, sizeof(*program));
 }
 
 /* Drop what a fact owns. */
@@ -1184,8 +1135,7 @@ static void put_fact(struct procmap_table *table, const struct fact *fact)
 		put_view(table, fact->view);
 		break;
 	case BEGUN:
-		put_birth(table, fact->birth);
-		put_image(table, fact->image);
+		put_program(table, fact->program);
 		break;
 	case NAMED:
 	case EXITED:
@@ -1211,7 +1161,7 @@ static int insert_fact(struct procmap_table *table, struct process *process, siz
 /* What the process is now follows from the end of its log. */
 static void update_process(struct process *process)
 {
-	const struct image *const image = process->image;
+	const struct program *const program = process->program;
 	enum extent was_read = OF_EVENTS;
 	bool is_mapped = false;
 	size_t i = process->nr_facts;
@@ -1230,8 +1180,8 @@ static void update_process(struct process *process)
 		is_mapped |= fact->kind < BEGUN;
 	}
 	process->begun = process->facts[i].time;
-	process->image = process->facts[i].image;
-	if (process->image == image)
+	process->program = process->facts[i].program;
+	if (process->program == program)
 		return;
 	process->was_read = was_read;
 	process->has_been_read = was_read != OF_EVENTS;
@@ -1257,7 +1207,7 @@ static int add_fact(struct procmap_table *table, struct process *process,
 		drop_view(table, process);
 	fits = fact->kind == MAPPED && fits_view(process, at);
 	if (process->children &&
-	    (fact->kind == WAS_READ || fact->time <= process->last_birth ||
+	    (fact->kind == WAS_READ || fact->time <= process->last_child ||
 	     (!fits && at < process->nr_facts - 1)))
 		table->changes++;
 	if (fits)
@@ -1282,12 +1232,12 @@ static uint64_t oldest_time(const struct procmap_table *table)
  * Has the child begun another program before the window, and has no child itself that
  * has what it had until then?
  */
-static bool is_over(const struct procmap_table *table, const struct birth *birth)
+static bool is_over(const struct procmap_table *table, const struct program *program)
 {
-	const struct process *const process = birth->child;
+	const struct process *const process = program->process;
 	const uint64_t oldest = oldest_time(table);
-	const struct birth *child = process->children;
-	size_t at = index_of(birth);
+	const struct program *child = process->children;
+	size_t at = index_of(program);
 
 	do {
 		at++;
@@ -1303,17 +1253,17 @@ static bool is_over(const struct procmap_table *table, const struct birth *birth
 static const char *find_comm(const struct process *process, uint64_t time)
 {
 	size_t nr = facts_up_to(process, time), first = void_facts(process, time);
-	const struct birth *birth = NULL;
+	const struct program *program = NULL;
 
 	while (nr-- > first) {
 		const struct fact *const fact = &process->facts[nr];
 
 		if (fact->kind == NAMED)
 			return fact->comm;
-		if (fact->kind == BEGUN && birth_before(fact, birth)) {
-			birth = fact->birth;
-			time = fact->time;
-			process = birth->parent;
+		if (fact->kind == BEGUN && inherited(fact, program)) {
+			program = fact->program;
+			time = program->time;
+			process = program->parent;
 			nr = facts_up_to(process, time);
 			first = void_facts(process, time);
 		}
@@ -1325,27 +1275,23 @@ static const char *find_comm(const struct process *process, uint64_t time)
  * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
  * nothing is known of that any more.
  */
-static void settle_birth(struct procmap_table *table, struct birth *birth,
-			 struct view *view)
+static void settle(struct procmap_table *table, struct program *program, struct view *view)
 {
-	struct fact condensed = { .time = birth->time, .kind = CONDENSED, .view = view };
-	const char *const comm = find_comm(birth->parent, birth->time);
-	struct fact named = { .time = birth->time, .kind = NAMED };
-	struct process *const child = birth->child;
-	const size_t at = index_of(birth);
+	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
+	const char *const comm = find_comm(program->parent, program->time);
+	struct fact named = { .time = program->time, .kind = NAMED };
+	struct process *const child = program->process;
+	const size_t at = index_of(program);
 
 	/* It is in a log, which may be the one that is about to be moved. */
 	if (comm)
 		memcpy(named.comm, comm, sizeof(named.comm));
-	child->facts[at].birth = NULL;
-	put_birth(table, birth);
+	leave_parent(table, program);
 	if (view && !insert_fact(table, child, at + 1, &condensed)) {
 		view->refs++;
-		if (child->settled_at < condensed.time)
-			child->settled_at = condensed.time;
-		if (table->settled_at < condensed.time)
-			table->settled_at = condensed.time;
-	} else if (child->image == child->facts[at].image) {
+		child->settled_at = later(child->settled_at, condensed.time);
+		table->settled_at = later(table->settled_at, condensed.time);
+	} else if (child->program == program) {
 		drop_view(table, child);
 		child->was_read = OF_EVENTS;
 	}
@@ -1354,31 +1300,32 @@ static void settle_birth(struct procmap_table *table, struct birth *birth,
 }
 
 /*
- * Settle the births of children up to a time. Those between which nothing has happened
- * share the view, as they did. If there is no room, they are to be read.
+ * Settle what began up to a time with the mappings of a process. Those between which
+ * nothing has happened share the view, as they did. If there is no room, they are to be
+ * read.
  */
-static void settle_births(struct procmap_table *table, struct process *process,
-			  uint64_t time)
+static void settle_children(struct procmap_table *table, struct process *process,
+			    uint64_t time)
 {
-	struct birth *birth, *next;
+	struct program *program, *next;
 	struct view *view = NULL;
 	size_t nr, nr_of_view = 0;
 
-	for (birth = process->children; birth; birth = next) {
-		next = birth->next;
-		if (birth->time > time)
+	for (program = process->children; program; program = next) {
+		next = program->next;
+		if (program->time > time)
 			continue;
-		nr = facts_up_to(process, birth->time);
+		nr = facts_up_to(process, program->time);
 		if (nr != nr_of_view) {
 			put_view(table, view);
 			view = NULL;
 		}
-		if (!view && !table->is_going && !is_over(table, birth) &&
+		if (!view && !table->is_going && !is_over(table, program) &&
 		    table->stats.bytes <= table->options.max_bytes) {
-			view = view_at(table, process, birth->time);
+			view = view_at(table, process, program->time);
 			nr_of_view = nr;
 		}
-		settle_birth(table, birth, view);
+		settle(table, program, view);
 	}
 	put_view(table, view);
 }
@@ -1433,12 +1380,28 @@ static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time
 		*forgotten = time;
 }
 
-static int new_image(struct procmap_table *table, struct fact *begun)
+/* Returns NULL without memory. */
+static struct program *new_program(struct procmap_table *table, struct process *process,
+				   struct process *parent, uint64_t time)
 {
-	begun->kind = BEGUN;
-	begun->image = allocate(table, sizeof(*begun->image));
-	begun->birth = NULL;
-	return begun->image ? 0 : -ENOMEM;
+	struct program *const program = allocate(table, sizeof(*program));
+
+	if (!program)
+		return NULL;
+	program->process = process;
+	program->time = time;
+	program->number = ++table->nr_programs;
+	if (!parent)
+		return program;
+	program->parent = parent;
+	program->next = parent->children;
+	program->link = &parent->children;
+	if (parent->children)
+		parent->children->link = &program->next;
+	parent->children = program;
+	parent->last_child = later(parent->last_child, time);
+	process->nr_parents++;
+	return program;
 }
 
 /*
@@ -1466,8 +1429,7 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 	for (i = 0; i < nr; i++)
 		if (i != last)
 			put_fact(table, &facts[i]);
-	put_birth(table, begun.birth);
-	begun.birth = NULL;
+	leave_parent(table, begun.program);
 	facts[kept++] = begun;
 	if (comm) {
 		named.time = begun.time;
@@ -1498,7 +1460,7 @@ static void condense(struct procmap_table *table, struct process *process)
 	if (nr <= 4)
 		return;
 	time = last_change(process, nr)->time;
-	settle_births(table, process, time);
+	settle_children(table, process, time);
 	view = make_view(table, process, time, false);
 	if (!view)
 		return;
@@ -1522,14 +1484,14 @@ static void link_used(struct procmap_table *table, struct process *process)
 	table->newest = process;
 }
 
-static struct process **chain_of(const struct procmap_table *table, pid_t pid)
+static size_t chain_of(pid_t pid)
 {
-	return &table->processes[hash_of(pid) >> table->shift];
+	return (pid * 0x9e3779b97f4a7c15) >> CHAINS_SHIFT;
 }
 
 static struct process *find_process(const struct procmap_table *table, pid_t pid)
 {
-	struct process *process = *chain_of(table, pid);
+	struct process *process = table->processes[chain_of(pid)];
 
 	while (process && process->pid != pid)
 		process = process->next;
@@ -1538,13 +1500,13 @@ static struct process *find_process(const struct procmap_table *table, pid_t pid
 
 static void forget(struct procmap_table *table, struct process *process)
 {
-	struct process **link = chain_of(table, process->pid);
+	struct process **link = &table->processes[chain_of(process->pid)];
 	size_t i;
 
 	note_forgotten(table, process->pid, process->facts[process->nr_facts - 1].time);
 	if (process->lost_from != UINT64_MAX)
 		note_forgotten(table, process->pid, process->lost_to);
-	settle_births(table, process, UINT64_MAX);
+	settle_children(table, process, UINT64_MAX);
 	while (*link != process)
 		link = &(*link)->next;
 	*link = process->next;
@@ -1561,7 +1523,7 @@ static void forget(struct procmap_table *table, struct process *process)
 static struct process *get_process(struct procmap_table *table, pid_t pid)
 {
 	struct process *process = find_process(table, pid), **chain;
-	struct fact begun = { .time = 0 };
+	struct fact begun = { .kind = BEGUN };
 
 	if (process)
 		return process;
@@ -1572,14 +1534,15 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 	process->condense_at = FACTS_MIN;
 	process->lost_to = *forgotten_of(table, pid);
 	process->lost_from = process->lost_to ? 0 : UINT64_MAX;
-	if (new_image(table, &begun) || insert_fact(table, process, 0, &begun)) {
-		if (begun.image)
-			put_image(table, begun.image);
+	begun.program = new_program(table, process, NULL, 0);
+	if (!begun.program || insert_fact(table, process, 0, &begun)) {
+		if (begun.program)
+			put_program(table, begun.program);
 		release(table, process, sizeof(*process));
 		return NULL;
 	}
 	update_process(process);
-	chain = chain_of(table, pid);
+	chain = &table->processes[chain_of(pid)];
 	process->next = *chain;
 	*chain = process;
 	link_used(table, process);
@@ -1594,21 +1557,11 @@ static bool is_full(const struct procmap_table *table)
 	       table->stats.bytes > table->options.max_bytes;
 }
 
-/*
- * Forget those not used for longest. Returns -ENOSPC if that is the one to be kept, or
- * if that has as much as many others.
- */
-static int make_room(struct procmap_table *table, struct process *kept)
+/* Forget those not used for longest. Returns -ENOSPC if that is the one to be kept. */
+static int make_room(struct procmap_table *table, const struct process *kept)
 {
 	struct process *victim;
 	bool was_kept = false;
-
-	if (is_full(table) && kept->nr_facts > table->options.max_mappings / 2) {
-		forget(table, kept);
-		table->stats.evicted++;
-		was_kept = true;
-		kept = NULL;
-	}
 
 	while (is_full(table) && table->oldest) {
 		victim = table->oldest;
@@ -1637,7 +1590,7 @@ static void sweep(struct procmap_table *table, const struct process *kept)
 		    table->latest - process->exited_at > table->options.keep_exited)
 			forget(table, process);
 	}
-	table->sweep = (table->sweep + 1) & (table->nr_chains - 1);
+	table->sweep = (table->sweep + 1) % CHAINS;
 }
 
 /* Reading */
@@ -1826,18 +1779,6 @@ static void answer(struct procmap_table *table, struct record *record, uint64_t 
 	table->found.user = &record->user;
 }
 
-/* The time of an exit up to which nothing was mapped, or UINT64_MAX. */
-static uint64_t last_exit(const struct process *process, size_t nr)
-{
-	while (nr--) {
-		if (process->facts[nr].kind == EXITED)
-			return process->facts[nr].time;
-		if (process->facts[nr].kind != NAMED && process->facts[nr].kind != WAS_READ)
-			break;
-	}
-	return UINT64_MAX;
-}
-
 /*
  * Until when was what was found at an address there? A process of which something is
  * mapped after its exit has other threads.
@@ -1845,12 +1786,16 @@ static uint64_t last_exit(const struct process *process, size_t nr)
 static uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 			    const struct record *record)
 {
-	uint64_t exit = last_exit(process, nr);
+	const struct piece *piece;
+	uint64_t exit = UINT64_MAX;
+	size_t i, at;
 
-	for (; nr < process->nr_facts; nr++) {
-		const struct fact *const fact = &process->facts[nr];
-		const struct piece *piece;
-		size_t at;
+	for (i = nr; i && (process->facts[i - 1].kind >= NAMED ||
+			   process->facts[i - 1].kind == WAS_READ); i--)
+		if (process->facts[i - 1].kind == EXITED)
+			exit = process->facts[i - 1].time;
+	for (i = nr; i < process->nr_facts; i++) {
+		const struct fact *const fact = &process->facts[i];
 
 		switch (fact->kind) {
 		case MAPPED:
@@ -1902,7 +1847,7 @@ static struct record *find_in_log(struct procmap_table *table,
 	begun = last_begun(process, nr);
 	/* The parent may have had it before. */
 	table->found.from = later(walk.from, begun->time);
-	table->found.process_user = &begun->image->user;
+	table->found.process_user = &begun->program->user;
 	return walk.record;
 }
 
@@ -1926,7 +1871,7 @@ static inline bool find_in_view(struct procmap_table *table,
 	answer(table, piece->record, piece->start, piece->end);
 	table->found.from = piece->from > process->begun ? piece->from : process->begun;
 	table->found.until = process->has_exited ? process->exited_at : UINT64_MAX;
-	table->found.process_user = &process->image->user;
+	table->found.process_user = &process->program->user;
 	return true;
 }
 
@@ -1997,20 +1942,6 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 
 /* Events */
 
-/* A time that cannot be, as far as that is known, must not make all others too old. */
-static uint64_t possible_time(const struct procmap_table *table, uint64_t time)
-{
-	uint64_t now;
-
-	if (table->options.flags & PROCMAP_TABLE_EVENTS_ONLY ||
-	    time - table->latest <= table->options.window)
-		return time;
-	now = now_of(table);
-	if (now < table->latest)
-		now = table->latest;
-	return time - now <= table->options.window || time < now ? time : now;
-}
-
 /* Get the process of an event; NULL if the event is dropped, or without memory. */
 static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 					uint64_t time, int *err)
@@ -2020,7 +1951,7 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 	*err = 0;
 	drop_found(table);
 	if (table->latest < time)
-		table->latest = possible_time(table, time);
+		table->latest = time;
 	lose_settled(table, time);
 	process = get_process(table, pid);
 	if (!process) {
@@ -2114,37 +2045,15 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 static int begin(struct procmap_table *table, struct process *process,
 		 struct process *parent, uint64_t time)
 {
-	struct fact begun = { .time = time };
-	int err;
+	const struct fact begun = {
+		.time = time,
+		.kind = BEGUN,
+		.program = new_program(table, process, parent, time),
+	};
+	const int err = begun.program ? add_fact(table, process, &begun) : -ENOMEM;
 
-	err = new_image(table, &begun);
-	if (err)
-		return err;
-	if (parent) {
-		begun.birth = allocate(table, sizeof(*begun.birth));
-		if (begun.birth) {
-			*begun.birth = (struct birth) {
-				.parent = parent,
-				.child = process,
-				.time = time,
-				.number = ++table->nr_births,
-				.next = parent->children,
-				.link = &parent->children,
-			};
-			if (parent->children)
-				parent->children->link = &begun.birth->next;
-			parent->children = begun.birth;
-			process->nr_births++;
-			if (parent->last_birth < time)
-				parent->last_birth = time;
-		} else {
-			err = -ENOMEM;
-		}
-	}
-	if (!err)
-		err = add_fact(table, process, &begun);
-	if (err)
-		put_fact(table, &begun);
+	if (err && begun.program)
+		put_program(table, begun.program);
 	return err;
 }
 
@@ -2228,8 +2137,6 @@ int procmap_table_lost(struct procmap_table *table, uint64_t time)
 
 	if (!table)
 		return -EINVAL;
-	if (table->latest < time)
-		time = possible_time(table, time);
 	if (table->lost_at < time)
 		table->lost_at = time;
 	for (process = table->newest; process; process = process->older)
@@ -2292,23 +2199,7 @@ int procmap_table_new(const struct procmap_table_options *given,
 	if (!new)
 		return -ENOMEM;
 	new->options = options;
-	new->nr_chains = CHAINS_MIN;
-	new->shift = 64 - CHAINS_MIN_BITS;
-	while (new->nr_chains < new->options.max_processes &&
-	       new->nr_chains < CHAINS_MAX) {
-		new->nr_chains *= 2;
-		new->shift--;
-	}
 	new->stats.bytes = sizeof(*new);
-	if (getrandom(&new->key, sizeof(new->key), GRND_NONBLOCK) < 0)
-		new->key = (uintptr_t)new ^ (uint64_t)clock();
-	new->key = new->key % (HASH_PRIME - 1) + 1;
-	new->processes = allocate(new, new->nr_chains * sizeof(*new->processes));
-	new->files = allocate(new, FILE_CHAINS * sizeof(*new->files));
-	if (!new->processes || !new->files) {
-		procmap_table_free(new);
-		return -ENOMEM;
-	}
 	*table = new;
 	return 0;
 }
@@ -2321,7 +2212,5 @@ void procmap_table_free(struct procmap_table *table)
 	drop_found(table);
 	while (table->oldest)
 		forget(table, table->oldest);
-	free(table->processes);
-	free(table->files);
 	free(table);
 }
