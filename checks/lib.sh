@@ -222,12 +222,12 @@ backtrace_works() {
 	"$tmp/blocked" &
 	trap end_jobs EXIT
 	await "/proc/$!/status" 'S \(sleeping\)'
-	"$tmp/examples/backtrace" $! | tee "$tmp/stack"
+	"$programs/examples/backtrace" $! | tee "$tmp/stack"
 	sed -nE "s,^\t$tmp/blocked\+(0x[0-9a-f]+) 0123456789$,\1,p" "$tmp/stack" |
 		addr2line -f -e "$tmp/blocked" | sed -n 'p;n' | head -n 2 |
 		diff - <(printf '%s\n' waits main)
-	expect 2 "$tmp/examples/backtrace"
-	expect 1 "$tmp/examples/backtrace" 2147483647
+	expect 2 "$programs/examples/backtrace"
+	expect 1 "$programs/examples/backtrace" 2147483647
 }
 
 # 200 processes, of which one maps a library, executes another program, and exits.
@@ -247,7 +247,7 @@ go.readline()
 os.execvp("sleep", ["sleep", "2"])' "$tmp/go" &
 	pids+=($!)
 	exec 3>"$tmp/go"
-	"$tmp/examples/watch" "${pids[@]}" >"$tmp/watched" 2>&1 &
+	"$programs/examples/watch" "${pids[@]}" >"$tmp/watched" 2>&1 &
 	await "$tmp/watched" "^${pids[199]}: [0-9]+ executable mappings$"
 	echo >&3
 	await "$tmp/watched" "^${pids[199]} \+ .* /.*/libssl\.so"
@@ -264,18 +264,18 @@ whomaps_works() {
 	pid=$!
 	trap end_jobs EXIT
 	until [ "$(readlink "/proc/$pid/exe")" = "$tmp/mapped" ]; do sleep 0.1; done
-	"$tmp/examples/whomaps" "$tmp/mapped" | tee "$tmp/mappers"
+	"$programs/examples/whomaps" "$tmp/mapped" | tee "$tmp/mappers"
 	awk -v "pid=$pid" -v "name=$tmp/mapped" '$6 == name { print pid, $1, $2, $6 }' \
 		"/proc/$pid/maps" | diff "$tmp/mappers" -
 	rm "$tmp/mapped"
 	cp /bin/sleep "$tmp/mapped"
-	"$tmp/examples/whomaps" "$tmp/mapped" | diff /dev/null -
-	expect 1 "$tmp/examples/whomaps" "$tmp/none"
+	"$programs/examples/whomaps" "$tmp/mapped" | diff /dev/null -
+	expect 1 "$programs/examples/whomaps" "$tmp/none"
 }
 
 # The three spellings, as far as this kernel has names for memory.
 otel_works() {
-	python3 - "$tmp/examples/otel" <<-'END'
+	python3 - "$programs/examples/otel" <<-'END'
 		import ctypes, mmap, os, subprocess, sys
 
 		def name(memory):
@@ -300,16 +300,6 @@ otel_works() {
 		assert sorted(rest for pid, _, rest in lines
 			      if int(pid) == os.getpid()) == sorted(expected)
 	END
-}
-
-examples_are_built() {
-	local example
-	mkdir "$tmp/examples"
-	for example in backtrace otel watch whomaps; do
-		[ "$(wc -l <"$lib/examples/$example.c")" -le 150 ]
-		gcc -g -Wall -Wextra -Werror -I "$lib" -o "$tmp/examples/$example" \
-			"$lib/examples/$example.c" "$programs/lib64/libprocmap.a" -ldw
-	done
 }
 
 # The header of C++, in both compilers.
@@ -420,7 +410,6 @@ check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the Python module" python_module_works
 check "the C++ header" cplusplus_header_works
-check "the examples are built" examples_are_built
 for example in backtrace otel watch whomaps; do
 	check "the example $example" "${example}_works"
 done
