@@ -215,18 +215,20 @@ static inline int read_lines(FILE *file, struct maps *maps,
 }
 
 /*
- * Read all of a maps file, without the vsyscall page, which is no VMA. The
- * file position of @fd is moved. Returns 0 or -errno.
+ * Read all of a maps file, without the vsyscall page, which is no VMA, by calls of
+ * read(2) for @piece bytes each. The file position of @fd is moved. Returns 0 or -errno.
  */
-static inline int read_maps(int fd, struct maps *maps)
+static inline int read_maps_in_pieces(int fd, size_t piece, struct maps *maps)
 {
+	char *const buffer = malloc(piece);
 	const int copy = dup(fd);
 	FILE *const file = fdopen(copy, "r");
 	int err;
 
 	maps->lines = NULL;
 	maps->nr = 0;
-	if (!file || lseek(copy, 0, SEEK_SET))
+	if (!file || setvbuf(file, buffer, _IOFBF, piece) ||
+	    lseek(copy, 0, SEEK_SET))
 		err = -errno;
 	else
 		err = read_lines(file, maps, NULL);
@@ -234,9 +236,15 @@ static inline int read_maps(int fd, struct maps *maps)
 		fclose(file);
 	else if (copy >= 0)
 		close(copy);
+	free(buffer);
 	if (err)
 		free_maps(maps);
 	return err;
+}
+
+static inline int read_maps(int fd, struct maps *maps)
+{
+	return read_maps_in_pieces(fd, BUFSIZ, maps);
 }
 
 /*

@@ -325,6 +325,8 @@ struct walk {
 	const struct maps *still;	/* otherwise, all of them in turn */
 	uint64_t pos;			/* the walk is done up to here */
 	size_t nr;			/* mappings that were met */
+	bool strict;			/* a text that shows nothing twice */
+	uint64_t last_end;		/* there, the end of the line before */
 	bool pages[END_PAGE];		/* pages of the area that were met */
 	const char *wrong;		/* or "" */
 	unsigned int n;			/* walks so far */
@@ -347,11 +349,24 @@ static int walk_once(struct walk *walk)
 	return walk->err;
 }
 
+/* A mapping that begins before the end of the line before is shown from there on. */
+static struct maps_line cut_line(const struct walk *walk, const struct maps_line *line)
+{
+	struct maps_line cut = *line;
+
+	if (cut.start < walk->last_end) {
+		cut.start = walk->last_end;
+		cut.offset += is_file(line) ? cut.start - line->start : 0;
+	}
+	return cut;
+}
+
 /* Check a mapping while others change. Returns its fault, or "". */
 static const char *wrong_in_race(struct walk *walk, const struct maps_line *line)
 {
 	struct race *const race = walk->race;
 	const struct maps_line *known;
+	struct maps_line cut;
 	uint64_t addr;
 	unsigned int i;
 
@@ -360,7 +375,10 @@ static const char *wrong_in_race(struct walk *walk, const struct maps_line *line
 			walk->pages[(addr - AREA) / page_size()] = true;
 	for (i = 0; i < race->kind->nr_states; i++) {
 		known = line_at(&race->states[i], line->start);
-		if (known && same_line(known, line))
+		if (!known)
+			continue;
+		cut = cut_line(walk, known);
+		if (same_line(&cut, line))
 			return "";
 	}
 	if (race->kind->nr_states)
@@ -376,6 +394,8 @@ static bool walk_meet(struct walk *walk, const struct maps_line *line)
 	if (line->start >= line->end || line->end <= walk->pos ||
 	    (line->start | line->end) % page_size())
 		walk->wrong = "range";
+	else if (line->start < walk->last_end)
+		walk->wrong = "it begins in the line before";
 	else if (!line_passes(line, walk->filter))
 		walk->wrong = "filter";
 	else if (walk->race)
@@ -448,8 +468,10 @@ static int walk_slot_by_query(struct walk *walk)
 /* The text of a process that is gone is empty before the process is reaped. */
 static int walk_by_text(struct walk *walk)
 {
+	static const size_t pieces[] = { 1, 10, 100, 4096, 1048576 };
 	struct maps maps;
-	int err = read_maps(walk->fd, &maps);
+	int err = read_maps_in_pieces(walk->fd, pieces[walk->n % ARRAY_SIZE(pieces)],
+				      &maps);
 	size_t i;
 
 	if (!err && !maps.nr)
@@ -457,6 +479,7 @@ static int walk_by_text(struct walk *walk)
 	for (i = 0; !err && i < maps.nr; i++) {
 		const struct maps_line *const line = &maps.lines[i];
 
+		walk->last_end = walk->strict && i ? line[-1].end : 0;
 		if (line->end > walk->start && line->start < walk->end &&
 		    line_passes(line, walk->filter) && !walk_meet(walk, line))
 			err = -EBADMSG;
@@ -650,6 +673,7 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	};
 	unsigned int page, before, disturbed = 0;
 
+	walk.strict = walk.by == walk_by_text && text_has_positions();
 	start_race(_metadata, race, kind);
 	walk.fd = race->fd;
 	while (!race_is_done(race, &walk, disturbed)) {

@@ -72,6 +72,51 @@ static inline bool ends_in_time(const struct child *child)
 	return ended;
 }
 
+/*
+ * Open the text of this process at the end of the line at AREA. The kernel has not made
+ * the next line yet: it does when a line is read to its end, but not when it is sought.
+ */
+static inline FILE *open_text_behind_area(void)
+{
+	FILE *const file = fopen("/proc/self/maps", "re");
+	char line[PATH_MAX + 128];
+	long end;
+
+	setvbuf(file, NULL, _IONBF, 0);
+	while (fgets(line, sizeof(line), file)) {
+		if (strtoull(line, NULL, 16) != AREA)
+			continue;
+		end = ftell(file);
+		if (!lseek(fileno(file), 0, SEEK_SET) &&
+		    lseek(fileno(file), end, SEEK_SET) == end)
+			return file;
+	}
+	fclose(file);
+	return NULL;
+}
+
+/*
+ * Is the text made without mmap_lock? Then a mapping that is merged with that of the
+ * last line is shown from the end of that line on. Maps and unmaps two pages.
+ */
+static inline bool text_has_positions(void)
+{
+	char line[PATH_MAX + 128] = "";
+	FILE *file;
+
+	if (mmap(page_at(0), 2 * page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
+		 MAP_FIXED, -1, 0) != page_at(0) ||
+	    mprotect(page_at(1), page_size(), PROT_NONE))
+		return false;
+	file = open_text_behind_area();
+	if (!file || mprotect(page_at(1), page_size(), PROT_READ) ||
+	    !fgets(line, sizeof(line), file))
+		return false;
+	fclose(file);
+	munmap(page_at(0), 2 * page_size());
+	return strtoull(line, NULL, 16) == addr_of(1);
+}
+
 /* The wait of the reader must be killable. */
 static inline void expect_death(struct __test_metadata *const _metadata,
 				struct child *reader)
