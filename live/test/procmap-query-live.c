@@ -12,9 +12,11 @@
 #include <linux/fuse.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 
 #include "../kselftest_harness.h"
 #include "../proc/procmap-query.h"
@@ -150,6 +152,40 @@ TEST_F(live, ftrace_that_is_off_refuses_it)
 	ASSERT_EQ(0, live_load());
 	EXPECT_FALSE(write_file(enabled, "0"));
 	EXPECT_EQ(0, look_up_new());
+}
+
+/* How often the module has said since the last call that it leaves the text alone. */
+static unsigned int refusals_in_log(void)
+{
+	static char log[1 << 20];
+	const int size = klogctl(4, log, sizeof(log) - 1);	/* read and clear */
+	const char *at = log;
+	unsigned int nr = 0;
+
+	log[size < 0 ? 0 : size] = '\0';
+	while ((at = strstr(at, "the text of maps is left as it is: "))) {
+		at++;
+		nr++;
+	}
+	return nr;
+}
+
+/* Before 6.12, it does not try. */
+TEST_F(live, text_is_made_without_mmap_lock_or_the_log_has_the_reason)
+{
+	struct utsname name;
+	unsigned int minor;
+
+	ASSERT_TRUE(!uname(&name) && sscanf(name.release, "6.%u.", &minor) == 1);
+	EXPECT_FALSE(text_has_positions());
+	refusals_in_log();
+	ASSERT_EQ(0, load());
+	EXPECT_EQ(minor >= 12, text_has_positions() + refusals_in_log());
+
+	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, load_module(ko, "text=0"));
+	EXPECT_FALSE(text_has_positions());
+	EXPECT_EQ(0u, refusals_in_log());
 }
 
 static int load_rival(const char *how)
