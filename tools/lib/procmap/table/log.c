@@ -1,0 +1,865 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * The mappings of many processes over time.
+ *
+ * What is known of a process is a log of facts in the order of their time: something
+ * was mapped, its mappings were read, it was forked, it executed a program. The log
+ * alone decides what was mapped at an address at a time: see walk_log(). A fact that
+ * comes late is sorted in, and needs nothing else.
+ *
+ * Most questions are about the present. The mappings of each process as of the end of
+ * its log are kept as an array, the view, which is searched by halves. It follows from
+ * the log, and is dropped and made again whenever the log changes but at its end.
+ *
+ * What has not been valid for longer than the window is condensed: the facts up to then
+ * become one, a view.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "table.h"
+
+/* A log is condensed when it has this many facts more than &process.condense_at. */
+#define FACTS_MIN	64
+
+/* The number of facts up to a time. */
+size_t facts_up_to(const struct process *process, uint64_t time)
+{
+	size_t from = 0, to = process->nr_facts;
+
+	if (to && process->facts[to - 1].time <= time)
+		return to;
+	while (from < to) {
+		const size_t middle = (from + to) / 2;
+
+		if (process->facts[middle].time <= time)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/* Are all facts before those that were lost void at a time? */
+static bool is_void(const struct process *process, uint64_t time)
+{
+	return process->lost_from != UINT64_MAX && time >= process->lost_from;
+}
+
+/* The number of facts that are void at a time. */
+static size_t void_facts(const struct process *process, uint64_t time)
+{
+	return is_void(process, time) ? facts_up_to(process, process->lost_to) : 0;
+}
+
+/* The last of the first @nr facts that says something of mappings. */
+static const struct fact *last_change(const struct process *process, size_t nr)
+{
+	while (process->facts[nr - 1].kind >= NAMED)
+		nr--;
+	return &process->facts[nr - 1];
+}
+
+/* The last of the first @nr facts that begins a program. */
+const struct fact *last_begun(const struct process *process, size_t nr)
+{
+	while (process->facts[nr - 1].kind != BEGUN)
+		nr--;
+	return &process->facts[nr - 1];
+}
+
+/* The index of the fact that has a program. */
+static size_t index_of(const struct program *program)
+{
+	const struct fact *const facts = program->process->facts;
+	size_t at = 0;
+
+	while (facts[at].kind != BEGUN || facts[at].program != program)
+		at++;
+	return at;
+}
+
+/*
+ * From when on is that known which was read? Of what events had said before, it is known
+ * only at that time; but if they had said nothing, it is taken to have been there.
+ */
+static uint64_t known_from(const struct process *process, size_t reading)
+{
+	const struct fact *const before = last_change(process, reading);
+	const uint64_t time = process->facts[reading].time;
+
+	if (before->kind != BEGUN || before->program->parent ||
+	    (is_void(process, time) && before->time <= process->lost_to))
+		return time;
+	return before->time;
+}
+
+/* When mappings changed last, or may have changed, of the first @nr facts. */
+static uint64_t changed_at(const struct process *process, size_t nr, uint64_t time)
+{
+	const uint64_t changed = last_change(process, nr)->time;
+
+	return is_void(process, time) && changed <= process->lost_to ?
+	       process->lost_to + 1 : changed;
+}
+
+/* May what was read later have been there? Not if what was lost is in between. */
+static bool may_look_forward(const struct process *process, uint64_t time)
+{
+	return process->lost_from == UINT64_MAX || time > process->lost_to;
+}
+
+static int paint(struct walk *walk, const struct piece *piece)
+{
+	if (walk->nr == walk->size) {
+		const size_t more = walk->size * 2 + 64;
+		struct piece *const pieces = realloc(walk->pieces,
+						     more * sizeof(*pieces));
+
+		if (!pieces)
+			return -ENOMEM;
+		walk->pieces = pieces;
+		walk->size = more;
+	}
+	walk->pieces[walk->nr++] = *piece;
+	return 0;
+}
+
+/* Something is mapped. Returns 0; 1 if that is at the address; or -ENOMEM. */
+static int see(struct walk *walk, uint64_t start, uint64_t end, uint64_t from,
+	       struct record *record)
+{
+	if (record && walk->is_void && is_executable(record))
+		record = NULL;
+	if (!walk->is_question)
+		return paint(walk, &(struct piece) { start, end, from, record });
+	if (walk->addr < start) {
+		walk->high = earlier(walk->high, start);
+		return 0;
+	}
+	walk->low = later(walk->low, walk->addr < end ? start : end);
+	if (walk->addr >= end)
+		return 0;
+	walk->high = earlier(walk->high, end);
+	walk->record = record;
+	walk->from = from;
+	return 1;
+}
+
+/*
+ * The pieces of a view, as far as they are not later than a time. Those of what was read
+ * have no times. At an address, the next ones on both sides are enough.
+ */
+static int see_view(struct walk *walk, const struct view *view, uint64_t from,
+		    uint64_t time)
+{
+	size_t i = 0, end = view->nr;
+	int err = 0;
+
+	if (walk->is_question) {
+		i = pieces_below(view, walk->addr);
+		end = i + (i < end);
+		i -= !!i;
+	}
+	for (; i < end && !err; i++) {
+		const struct piece *const piece = &view->pieces[i];
+
+		err = see(walk, piece->start, piece->end, later(from, piece->from),
+			  piece->from <= time ? piece->record : NULL);
+	}
+	return err;
+}
+
+/*
+ * The program, if it began with the mappings of a parent. That led to @next, if any, which
+ * is later: no process is its own ancestor.
+ */
+static struct program *inherited(const struct fact *begun, const struct program *next)
+{
+	struct program *const program = begun->program;
+
+	if (!program->parent || (next && program->time == next->time &&
+				 program->number >= next->number))
+		return NULL;
+	return program;
+}
+
+/*
+ * What the facts up to a time say, the last ones first. @program is set to the one whose
+ * parent has the rest, or to NULL.
+ */
+static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
+		     struct program **program)
+{
+	const size_t first = void_facts(process, time);
+	const struct program *const next = *program;
+	size_t nr = facts_up_to(process, time);
+	int err = 0;
+
+	*program = NULL;
+	while (nr-- > first && !err) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			err = see(walk, fact->record->start, fact->record->end,
+				  fact->time, fact->record);
+			break;
+		case WAS_READ:
+		case CONDENSED:
+			err = see_view(walk, fact->view, fact->kind == WAS_READ ?
+				       known_from(process, nr) : 0, time);
+			if (fact->view->extent == OF_ALL)
+				return err;
+			walk->is_void |= fact->view->extent == OF_EXECUTABLE;
+			break;
+		case BEGUN:
+			*program = inherited(fact, next);
+			return 0;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+	return err;
+}
+
+/* What was read later, and was not mapped in between, was there before. */
+static int walk_forward(struct walk *walk, const struct process *process, uint64_t time)
+{
+	size_t nr = facts_up_to(process, time);
+	const uint64_t from = nr ? changed_at(process, nr, time) : 0;
+	int err = 0;
+
+	if (!nr || !may_look_forward(process, time))
+		return 0;
+	for (; nr < process->nr_facts && !err; nr++) {
+		const struct fact *const fact = &process->facts[nr];
+
+		switch (fact->kind) {
+		case MAPPED:
+			err = see(walk, fact->record->start, fact->record->end, 0, NULL);
+			break;
+		case WAS_READ:
+			err = see_view(walk, fact->view, from, time);
+			if (fact->view->extent == OF_ALL)
+				return err;
+			break;
+		case CONDENSED:
+			return see_view(walk, fact->view, 0, time);
+		case BEGUN:
+			return 0;
+		case NAMED:
+		case EXITED:
+			break;
+		}
+	}
+	return err;
+}
+
+/* Flatten what was painted from index @begin on, and drop what has no record. */
+static int flatten_from(struct walk *walk, size_t begin)
+{
+	const size_t nr = walk->nr - begin;
+	struct piece *pieces, *spare;
+	size_t i, nr_flat;
+
+	if (!nr)
+		return 0;
+	pieces = realloc(walk->pieces, (begin + 2 * nr) * sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	walk->pieces = pieces;
+	walk->size = begin + 2 * nr;
+	spare = malloc(2 * nr * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	nr_flat = flatten(pieces + begin, nr, spare);
+	free(spare);
+	walk->nr = begin;
+	for (i = begin; i < begin + nr_flat; i++)
+		if (pieces[i].record)
+			pieces[walk->nr++] = pieces[i];
+	return 0;
+}
+
+/*
+ * Find what was mapped at a time: this is what a table says. Back through the log, and
+ * through those of the ancestors; and what that has not found may have been read later,
+ * of the first ancestor or of the next ones. What was read of the process itself is only
+ * seen if @is_final: while the log has that, it may turn out to be of another program.
+ */
+int walk_log(struct walk *walk, const struct process *process, uint64_t time,
+	     bool is_final)
+{
+	struct program *program = NULL, *last = NULL;
+	bool was_void = false;
+	size_t begin = 0;
+	int err;
+
+	for (;;) {
+		err = walk_back(walk, process, last ? last->time : time, &program);
+		if (err || !program)
+			break;
+		program->below = last;
+		program->was_void = was_void;
+		program->begin = begin;
+		last = program;
+		was_void = walk->is_void;
+		begin = walk->nr;
+		process = program->parent;
+	}
+	while (err >= 0 && !walk->record) {
+		err = flatten_from(walk, begin);
+		walk->is_void = was_void;
+		if (!err && (last || is_final))
+			err = walk_forward(walk, process, last ? last->time : time);
+		if (err >= 0)
+			err = flatten_from(walk, begin);
+		if (!last)
+			break;
+		was_void = last->was_void;
+		begin = last->begin;
+		process = last->process;
+		last = last->below;
+	}
+	return err;
+}
+
+/*
+ * Make the view at a time; for @is_final, see walk_log(). Returns NULL without memory. The
+ * caller puts it.
+ */
+static struct view *make_view(struct procmap_table *table,
+			      const struct process *process, uint64_t time,
+			      bool is_final)
+{
+	struct view *const view = new_view(table, OF_EVENTS);
+	struct walk walk = { .nr = 0 };
+
+	if (view && !walk_log(&walk, process, time, is_final) &&
+	    !splice(table, view, 0, 0, walk.pieces, walk.nr)) {
+		free(walk.pieces);
+		return view;
+	}
+	free(walk.pieces);
+	put_view(table, view);
+	return NULL;
+}
+
+void drop_view(struct procmap_table *table, struct process *process)
+{
+	put_view(table, process->view);
+	process->view = NULL;
+	process->is_settled = false;
+}
+
+/* Is there a view, which is not void? Without parents, no other process makes it so. */
+static bool has_view(const struct procmap_table *table, const struct process *process)
+{
+	return process->view &&
+	       (process->of_changes == table->changes || !process->nr_parents);
+}
+
+/*
+ * The ancestor that has at the end of its log what the process has at a time: of a child
+ * of which nothing else is known, that is the parent. Returns NULL if there is none.
+ */
+static struct process *origin_of(struct process *process, uint64_t time)
+{
+	const struct fact *last;
+	struct program *program = NULL;
+
+	do {
+		last = last_change(process, process->nr_facts);
+		if (last->time > time || process->lost_from != UINT64_MAX)
+			return NULL;
+		program = last->kind == BEGUN ? inherited(last, program) : NULL;
+		if (program) {
+			process = program->parent;
+			time = program->time;
+		}
+	} while (program);
+	return process;
+}
+
+/*
+ * Have the view at the end of the log. If all that is known was read at once, that is the
+ * view: its pieces have no times, and are known from when the program began.
+ */
+bool have_view(struct procmap_table *table, struct process *process)
+{
+	const struct fact *const last = last_change(process, process->nr_facts);
+	struct process *origin;
+
+	if (has_view(table, process)) {
+		process->of_changes = table->changes;
+		return true;
+	}
+	drop_view(table, process);
+	origin = origin_of(process, UINT64_MAX);
+	process->of_changes = table->changes;
+	if (last->kind == WAS_READ &&
+	    known_from(process, last - process->facts) < last->time)
+		process->view = get_view(last->view);
+	else if (!origin || origin == process)
+		process->view = make_view(table, process, UINT64_MAX, true);
+	else if (have_view(table, origin))
+		process->view = get_view(origin->view);
+	if (process->view)
+		make_slots(table, process->view);
+	return process->view;
+}
+
+/* Get the view at a time, which the caller puts. Returns NULL without memory. */
+static struct view *view_at(struct procmap_table *table, struct process *process,
+			    uint64_t time)
+{
+	struct process *const origin = origin_of(process, time);
+
+	if (!origin)
+		return make_view(table, process, time, true);
+	return have_view(table, origin) ? get_view(origin->view) : NULL;
+}
+
+/* May a mapping be put into the view? Only if those that are later are mappings, too. */
+static bool fits_view(const struct process *process, size_t at)
+{
+	const uint64_t time = process->facts[at].time;
+
+	if (is_void(process, UINT64_MAX) && time <= process->lost_to)
+		return false;
+	for (; at < process->nr_facts; at++)
+		if (process->facts[at].kind > MAPPED && process->facts[at].kind < NAMED)
+			return false;
+	return true;
+}
+
+/* Put a mapping into the view, if there is one. */
+static void extend_view(struct procmap_table *table, struct process *process,
+			const struct fact *fact)
+{
+	struct view *view = process->view;
+
+	if (view && view->refs > 1) {
+		view = copy_view(table, view);
+		put_view(table, process->view);
+		process->view = view;
+	}
+	if (!view || put_in_view(table, view, fact->time, fact->record))
+		drop_view(table, process);
+	process->of_changes = table->changes;
+}
+
+static void leave_parent(struct procmap_table *table, struct program *program)
+{
+	if (!program->parent)
+		return;
+	*program->link = program->next;
+	if (program->next)
+		program->next->link = program->link;
+	program->parent = NULL;
+	/* A view that is void would not be found to be, without parents. */
+	if (program->process->of_changes != table->changes)
+		drop_view(table, program->process);
+	program->process->nr_parents--;
+}
+
+void put_program(struct procmap_table *table, struct program *program)
+{
+	leave_parent(table, program);
+	user_is_gone(table, program->user);
+	release(table, program, sizeof(*program));
+}
+
+/* Drop what a fact owns. */
+void put_fact(struct procmap_table *table, const struct fact *fact)
+{
+	switch (fact->kind) {
+	case MAPPED:
+		put_record(table, fact->record);
+		break;
+	case WAS_READ:
+	case CONDENSED:
+		put_view(table, fact->view);
+		break;
+	case BEGUN:
+		put_program(table, fact->program);
+		break;
+	case NAMED:
+	case EXITED:
+		break;
+	}
+}
+
+int insert_fact(struct procmap_table *table, struct process *process, size_t at,
+		const struct fact *fact)
+{
+	struct fact *const facts = grow(table, process->facts, process->nr_facts + 1,
+					&process->facts_size, sizeof(*facts));
+
+	if (!facts)
+		return -ENOMEM;
+	process->facts = facts;
+	memmove(facts + at + 1, facts + at, (process->nr_facts - at) * sizeof(*facts));
+	facts[at] = *fact;
+	process->nr_facts++;
+	return 0;
+}
+
+/* What the process is now follows from the end of its log. */
+void update_process(struct process *process)
+{
+	const struct program *const program = process->program;
+	enum extent was_read = OF_EVENTS;
+	bool is_mapped = false;
+	size_t i = process->nr_facts;
+
+	process->has_exited = false;
+	process->is_settled = false;
+	while (process->facts[--i].kind != BEGUN) {
+		const struct fact *const fact = &process->facts[i];
+
+		if (fact->kind == EXITED && !is_mapped) {
+			process->has_exited = true;
+			process->exited_at = fact->time;
+		}
+		if (fact->kind == WAS_READ && was_read == OF_EVENTS)
+			was_read = fact->view->extent;
+		is_mapped |= fact->kind < BEGUN;
+	}
+	process->begun = process->facts[i].time;
+	process->program = process->facts[i].program;
+	if (process->program == program)
+		return;
+	process->was_read = was_read;
+	process->has_been_read = was_read != OF_EVENTS;
+	process->error = 0;
+}
+
+/* Add a fact to the log, which owns what is in it if that works. */
+int add_fact(struct procmap_table *table, struct process *process,
+	     const struct fact *fact)
+{
+	const size_t at = facts_up_to(process, fact->time);
+	bool fits;
+	int err;
+
+	err = insert_fact(table, process, at, fact);
+	if (err)
+		return err;
+	if (fact->kind == BEGUN || fact->kind == EXITED)
+		update_process(process);
+	if (fact->kind >= NAMED)
+		return 0;
+	if (!has_view(table, process))
+		drop_view(table, process);
+	fits = fact->kind == MAPPED && fits_view(process, at);
+	if (process->children &&
+	    (fact->kind == WAS_READ || fact->time <= process->last_child ||
+	     (!fits && at < process->nr_facts - 1)))
+		table->changes++;
+	if (fits)
+		extend_view(table, process, fact);
+	else
+		drop_view(table, process);
+	if (fact->kind == MAPPED && process->has_exited &&
+	    fact->time >= process->exited_at)
+		process->has_exited = false;
+	return 0;
+}
+
+/* The latest time that is older than the window: what is not valid later is void. */
+static uint64_t oldest_time(const struct procmap_table *table)
+{
+	const uint64_t window = table->options.window;
+
+	return table->latest > window ? table->latest - window : 0;
+}
+
+/*
+ * Has the child begun another program before the window, and has no child itself that
+ * has what it had until then?
+ */
+static bool is_over(const struct procmap_table *table, const struct program *program)
+{
+	const struct process *const process = program->process;
+	const uint64_t oldest = oldest_time(table);
+	const struct program *child = process->children;
+	size_t at = index_of(program);
+
+	do {
+		at++;
+		if (at == process->nr_facts || process->facts[at].time > oldest)
+			return false;
+	} while (process->facts[at].kind != BEGUN);
+	while (child && child->time >= process->facts[at].time)
+		child = child->next;
+	return !child;
+}
+
+/* The name of a process at a time, which may be that of a parent; NULL if unknown. */
+const char *find_comm(const struct process *process, uint64_t time)
+{
+	size_t nr = facts_up_to(process, time), first = void_facts(process, time);
+	const struct program *program = NULL;
+
+	while (nr-- > first) {
+		const struct fact *const fact = &process->facts[nr];
+
+		if (fact->kind == NAMED)
+			return fact->comm;
+		if (fact->kind == BEGUN && inherited(fact, program)) {
+			program = fact->program;
+			time = program->time;
+			process = program->parent;
+			nr = facts_up_to(process, time);
+			first = void_facts(process, time);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
+ * nothing is known of that any more.
+ */
+static void settle(struct procmap_table *table, struct program *program, struct view *view)
+{
+	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
+	const char *const comm = find_comm(program->parent, program->time);
+	struct fact named = { .time = program->time, .kind = NAMED };
+	struct process *const child = program->process;
+	const size_t at = index_of(program);
+
+	/* It is in a log, which may be the one that is about to be moved. */
+	if (comm)
+		memcpy(named.comm, comm, sizeof(named.comm));
+	leave_parent(table, program);
+	if (view && !insert_fact(table, child, at + 1, &condensed)) {
+		view->refs++;
+		child->settled_at = later(child->settled_at, condensed.time);
+		table->settled_at = later(table->settled_at, condensed.time);
+	} else if (child->program == program) {
+		drop_view(table, child);
+		child->was_read = OF_EVENTS;
+	}
+	if (comm)
+		insert_fact(table, child, at + 1, &named);
+}
+
+/*
+ * Settle what began up to a time with the mappings of a process. Those between which
+ * nothing has happened share the view, as they did. If there is no room, they are to be
+ * read.
+ */
+void settle_children(struct procmap_table *table, struct process *process,
+		     uint64_t time)
+{
+	struct program *program, *next;
+	struct view *view = NULL;
+	size_t nr, nr_of_view = 0;
+
+	for (program = process->children; program; program = next) {
+		next = program->next;
+		if (program->time > time)
+			continue;
+		nr = facts_up_to(process, program->time);
+		if (nr != nr_of_view) {
+			put_view(table, view);
+			view = NULL;
+		}
+		if (!view && !table->is_going && !is_over(table, program) &&
+		    table->stats.bytes <= table->options.max_bytes) {
+			view = view_at(table, process, program->time);
+			nr_of_view = nr;
+		}
+		settle(table, program, view);
+	}
+	put_view(table, view);
+}
+
+/* Something of a time was lost: what was known before is void from then on. */
+void lose(struct procmap_table *table, struct process *process, uint64_t time)
+{
+	if (process->lost_from == UINT64_MAX)
+		process->lost_to = 0;
+	if (process->lost_from > time)
+		process->lost_from = time;
+	if (process->lost_to < time)
+		process->lost_to = time;
+	if (process->children)
+		table->changes++;
+	drop_view(table, process);
+	process->was_read = OF_EVENTS;
+}
+
+/*
+ * An event of a time has come late. It may be about what processes inherited from others
+ * that were forgotten since: that is void, as nobody knows.
+ */
+void lose_settled(struct procmap_table *table, uint64_t time)
+{
+	struct process *process;
+
+	if (time > table->settled_at)
+		return;
+	table->settled_at = 0;
+	for (process = table->newest; process; process = process->older) {
+		if (process->settled_at && process->settled_at >= time) {
+			lose(table, process, process->settled_at);
+			process->settled_at = 0;
+		}
+		if (table->settled_at < process->settled_at)
+			table->settled_at = process->settled_at;
+	}
+}
+
+uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
+{
+	return &table->forgotten[pid % FORGOTTEN];
+}
+
+/* What comes for this process, of this time or before, is not all that there was. */
+void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
+{
+	uint64_t *const forgotten = forgotten_of(table, pid);
+
+	if (*forgotten < time)
+		*forgotten = time;
+}
+
+/* Returns NULL without memory. */
+struct program *new_program(struct procmap_table *table, struct process *process,
+			    struct process *parent, uint64_t time)
+{
+	struct program *const program = allocate(table, sizeof(*program));
+
+	if (!program)
+		return NULL;
+	program->process = process;
+	program->time = time;
+	program->number = ++table->nr_programs;
+	if (!parent)
+		return program;
+	program->parent = parent;
+	program->next = parent->children;
+	program->link = &parent->children;
+	if (parent->children)
+		parent->children->link = &program->next;
+	parent->children = program;
+	parent->last_child = later(parent->last_child, time);
+	process->nr_parents++;
+	return program;
+}
+
+/*
+ * What is left of a log of which the first @nr facts are condensed: the last program, the
+ * last name, @view as of @time, and an exit after that.
+ */
+static void keep_facts(struct procmap_table *table, struct process *process, size_t nr,
+		       struct view *view, uint64_t time)
+{
+	const struct fact condensed = { .time = time, .kind = CONDENSED, .view = view };
+	struct fact begun, named = { .kind = NAMED }, exited = { .kind = MAPPED };
+	const char *const comm = find_comm(process, process->facts[nr - 1].time);
+	struct fact *const facts = process->facts;
+	size_t i, last = 0, kept = 0;
+
+	if (comm)
+		memcpy(named.comm, comm, sizeof(named.comm));
+	for (i = 0; i < nr; i++) {
+		if (facts[i].kind == BEGUN)
+			last = i;
+		else if (facts[i].kind == EXITED)
+			exited = facts[i];
+	}
+	begun = facts[last];
+	for (i = 0; i < nr; i++)
+		if (i != last)
+			put_fact(table, &facts[i]);
+	leave_parent(table, begun.program);
+	facts[kept++] = begun;
+	if (comm) {
+		named.time = begun.time;
+		facts[kept++] = named;
+	}
+	facts[kept++] = condensed;
+	if (exited.kind == EXITED && exited.time >= time)
+		facts[kept++] = exited;
+	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
+	process->nr_facts -= nr - kept;
+	process->horizon = time;
+	if (time > process->lost_to)
+		process->lost_from = UINT64_MAX;
+}
+
+/* Condense what is older than the window, when as many facts came as that has pieces. */
+void condense(struct procmap_table *table, struct process *process)
+{
+	struct view *view;
+	uint64_t time;
+	size_t nr;
+
+	if (process->nr_facts < process->condense_at + FACTS_MIN)
+		return;
+	process->condense_at = process->nr_facts * 2;
+	nr = facts_up_to(process, oldest_time(table));
+	/* As many may be left. */
+	if (nr <= 4)
+		return;
+	time = last_change(process, nr)->time;
+	settle_children(table, process, time);
+	view = make_view(table, process, time, false);
+	if (!view)
+		return;
+	process->condense_at = (process->nr_facts - nr) * 2 + view->nr;
+	keep_facts(table, process, nr, view, time);
+}
+
+/*
+ * Until when was what was found at an address there? A process of which something is
+ * mapped after its exit has other threads.
+ */
+uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
+		     const struct record *record)
+{
+	const struct piece *piece;
+	uint64_t exit = UINT64_MAX;
+	size_t i, at;
+
+	for (i = nr; i && (process->facts[i - 1].kind >= NAMED ||
+			   process->facts[i - 1].kind == WAS_READ); i--)
+		if (process->facts[i - 1].kind == EXITED)
+			exit = process->facts[i - 1].time;
+	for (i = nr; i < process->nr_facts; i++) {
+		const struct fact *const fact = &process->facts[i];
+
+		switch (fact->kind) {
+		case MAPPED:
+			if (addr >= fact->record->start && addr < fact->record->end)
+				return fact->time;
+			exit = UINT64_MAX;
+			break;
+		case WAS_READ:
+			at = pieces_below(fact->view, addr);
+			piece = at < fact->view->nr ? &fact->view->pieces[at] : NULL;
+			if (!piece || piece->start > addr ?
+			    fact->view->extent == OF_ALL || is_executable(record) :
+			    piece->record->file != record->file ||
+			    piece->record->offset - piece->record->start !=
+			    record->offset - record->start)
+				return earlier(exit, fact->time);
+			break;
+		case CONDENSED:
+		case BEGUN:
+			return earlier(exit, fact->time);
+		case EXITED:
+			exit = earlier(exit, fact->time);
+			break;
+		case NAMED:
+			break;
+		}
+	}
+	return exit;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
+/*
+ * Definitions shared by the files of a table. view.c has views and what they have: pieces,
+ * records, files. log.c has the facts of a process, and alone interprets them. process.c
+ * has the processes, which it reads, and the public functions.
+ */
+#ifndef PROCMAP_TABLE_INTERNAL_H
+#define PROCMAP_TABLE_INTERNAL_H
+
+#include <stdlib.h>
+
+#include "internal.h"
+#include "procmap_table.h"
+
+/* Chains of the hash table of processes. */
+#define CHAINS		0x4000
+#define CHAINS_SHIFT	(64 - 14)
+
+/* For so many groups of process IDs, it is known when one was forgotten. */
+#define FORGOTTEN	1024
+
+/**
+ * struct file - what was mapped: a name, an inode, a build ID; shared by mappings
+ * @refs: number of records that have it.
+ * @mapping: a mapping of it, without addresses.
+ * @name: its name.
+ */
+struct file {
+	size_t refs;
+	struct procmap_mapping mapping;
+	char name[];
+};
+
+/**
+ * struct record - a mapping as it was reported or read
+ * @refs: number of facts and pieces that have it.
+ * @file: what is mapped. Owned.
+ * @start: first address.
+ * @end: first address past it.
+ * @offset: file offset of @start.
+ * @page_size: size of its pages, or 0.
+ * @flags: permissions.
+ * @is_of_file: it has file offsets.
+ * @user: the caller's pointer.
+ */
+struct record {
+	size_t refs;
+	struct file *file;
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	uint64_t page_size;
+	uint32_t flags;
+	bool is_of_file;
+	void *user;
+};
+
+/**
+ * struct piece - a part of a record that is valid
+ * @start: first address.
+ * @end: first address past it.
+ * @from: it is valid at this time and later.
+ * @record: the record. Owned.
+ */
+struct piece {
+	uint64_t start;
+	uint64_t end;
+	uint64_t from;
+	struct record *record;
+};
+
+_Static_assert(offsetof(struct piece, end) == offsetof(struct range, end), "range");
+
+/* What a view says of addresses that are in none of its pieces. */
+enum extent {
+	OF_EVENTS,	/* nothing */
+	OF_EXECUTABLE,	/* that nothing executable is mapped there */
+	OF_ALL,		/* that nothing is */
+};
+
+/**
+ * struct view - mappings at one time
+ * @refs: number of facts and processes that have it. With more than one it is not
+ *	changed.
+ * @extent: what it does not say.
+ * @nr: number of pieces.
+ * @size: pieces that there is room for.
+ * @pieces: the pieces, in rising order. Owned.
+ * @slots: where to search them, if the view was not changed since it was made.
+ */
+struct view {
+	size_t refs;
+	enum extent extent;
+	size_t nr;
+	size_t size;
+	struct piece *pieces;
+	struct slots slots;
+};
+
+/**
+ * struct program - a program that a process runs, or ran
+ * @user: the caller's pointer.
+ * @process: the process.
+ * @time: when it began.
+ * @parent: the process whose mappings it had then; NULL if nothing was mapped.
+ * @number: of two of the same time, the later one has a higher number.
+ * @next: the next one that began with the mappings of @parent.
+ * @link: what points to this one.
+ * @below: in walk_log(), the program from which the walk came,
+ * @was_void: &walk.is_void for this one,
+ * @begin: and &walk.nr, when it came here.
+ */
+struct program {
+	void *user;
+	struct process *process;
+	uint64_t time;
+	struct process *parent;
+	uint64_t number;
+	struct program *next;
+	struct program **link;
+	struct program *below;
+	bool was_void;
+	size_t begin;
+};
+
+/* The kinds of facts. BEGUN ends what facts before it say. */
+enum kind {
+	MAPPED,		/* something was mapped */
+	WAS_READ,	/* the mappings were read */
+	CONDENSED,	/* what is left of older facts */
+	BEGUN,		/* a program, or a process with the mappings of its parent */
+	NAMED,		/* the process has a name */
+	EXITED,		/* it has exited */
+};
+
+/**
+ * struct fact - an entry of the log of a process
+ * @time: when.
+ * @kind: what.
+ * @record: of MAPPED. Owned.
+ * @view: of WAS_READ and CONDENSED. Owned.
+ * @program: of BEGUN. Owned.
+ * @comm: of NAMED.
+ */
+struct fact {
+	uint64_t time;
+	enum kind kind;
+	union {
+		struct record *record;
+		struct view *view;
+		struct program *program;
+		char comm[PROCMAP_COMM_SIZE];
+	};
+};
+
+/**
+ * struct process - what is known of a process ID
+ * @pid: the ID.
+ * @next: the next one in its chain of the hash table.
+ * @newer: the next newer one in the list, or NULL.
+ * @older: the next older one, or NULL.
+ * @is_used: it was used since it came to its place in the list.
+ * @nr_facts: number of facts.
+ * @facts_size: facts that there is room for.
+ * @facts: the log. Owned. The first fact is BEGUN.
+ * @condense_at: number of facts up to which the log is not condensed.
+ * @horizon: facts before this time have been condensed.
+ * @lost_from: at this time and later,
+ * @lost_to: facts up to this time are void, as others of the time between were lost, for
+ *	want of memory or with all that was known. None was lost if the first is
+ *	UINT64_MAX.
+ * @settled_at: the time of the last program for which it has a copy of what a parent
+ *	had that was then forgotten, or 0. Late events may void it.
+ * @children: the programs of which this process is the parent.
+ * @last_child: the latest time of one that there was.
+ * @nr_parents: number of programs in the log that have a parent.
+ * @view: the view at the end of the log, or NULL if it has to be made. Owned.
+ * @of_changes: &procmap_table.changes when the view was made.
+ * @is_settled: there is a view, and nothing to be read before it is used.
+ * @begun: the time of the last BEGUN.
+ * @program: the program of that.
+ * @was_read: what was read for this program, by this process or its parent.
+ * @has_been_read: @read_at is valid.
+ * @read_at: when it was read, or that failed.
+ * @error: the error of the last reading, or 0.
+ * @has_exited: it has.
+ * @exited_at: when.
+ */
+struct process {
+	pid_t pid;
+	struct process *next;
+	struct process *newer;
+	struct process *older;
+	bool is_used;
+	size_t nr_facts;
+	size_t facts_size;
+	struct fact *facts;
+	size_t condense_at;
+	uint64_t horizon;
+	uint64_t lost_from;
+	uint64_t lost_to;
+	uint64_t settled_at;
+	struct program *children;
+	uint64_t last_child;
+	size_t nr_parents;
+	struct view *view;
+	uint64_t of_changes;
+	bool is_settled;
+	uint64_t begun;
+	struct program *program;
+	enum extent was_read;
+	bool has_been_read;
+	uint64_t read_at;
+	int error;
+	bool has_exited;
+	uint64_t exited_at;
+};
+
+/**
+ * struct procmap_table - see procmap_table.h
+ * @options: the caller's options, with the defaults.
+ * @stats: see there.
+ * @latest: the latest time of an event or a reading.
+ * @lost_at: what was read before this time has to be read again.
+ * @changes: how often the past of a process with children was changed: views of
+ *	processes that were forked may be void.
+ * @nr_programs: number of programs that there were.
+ * @settled_at: the latest one of all processes.
+ * @forgotten: the latest time of what was known of processes that were forgotten, by
+ *	their ID: what comes for that time is not all.
+ * @sweep: the chain in which processes are looked for next that exited long ago.
+ * @processes: the processes, in chains by their ID. Owned.
+ * @files: the files, for tsearch(3). Owned.
+ * @newest: the newest process in the list of all.
+ * @oldest: the oldest one. If it was used, it is the newest when room is needed.
+ * @is_going: the table is being freed.
+ * @found: what procmap_table_find() returned.
+ * @mapping: the mapping of @found.
+ * @found_record: the record of that, or NULL. Owned.
+ */
+struct procmap_table {
+	struct procmap_table_options options;
+	struct procmap_table_stats stats;
+	uint64_t latest;
+	uint64_t lost_at;
+	uint64_t changes;
+	uint64_t nr_programs;
+	uint64_t settled_at;
+	uint64_t forgotten[FORGOTTEN];
+	size_t sweep;
+	struct process *processes[CHAINS];
+	void *files;
+	struct process *newest;
+	struct process *oldest;
+	bool is_going;
+	struct procmap_table_mapping found;
+	struct procmap_mapping mapping;
+	struct record *found_record;
+};
+
+/**
+ * struct walk - a walk through what is known of a process
+ *
+ * It passes what was mapped in the order in which that decides: what is seen first covers
+ * the rest. A question ends it with what it finds at the address; a view that is painted
+ * takes all.
+ *
+ * @is_question: only the address matters.
+ * @addr: the address.
+ * @low: what is found begins here,
+ * @high: and ends here, as other mappings are beside it.
+ * @record: what was found, or NULL.
+ * @from: the time from which on it is known to be there.
+ * @is_void: of older facts, what is executable is void, since it was not read later.
+ * @nr: number of pieces that were painted.
+ * @size: pieces that there is room for.
+ * @pieces: the pieces. They own no references. One without a record covers, too: what is
+ *	behind it is void, or later than something else.
+ */
+struct walk {
+	bool is_question;
+	uint64_t addr;
+	uint64_t low;
+	uint64_t high;
+	struct record *record;
+	uint64_t from;
+	bool is_void;
+	size_t nr;
+	size_t size;
+	struct piece *pieces;
+};
+
+static inline uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline struct record *get_record(struct record *record)
+{
+	if (record)
+		record->refs++;
+	return record;
+}
+
+static inline bool is_executable(const struct record *record)
+{
+	return record->flags & PROCMAP_EXECUTABLE;
+}
+
+static inline struct view *get_view(struct view *view)
+{
+	view->refs++;
+	return view;
+}
+
+/* The number of pieces that end at or below an address. */
+static inline size_t pieces_below(const struct view *view, uint64_t addr)
+{
+	return slots_below(&view->slots, view->pieces, sizeof(*view->pieces), view->nr,
+			   addr);
+}
+
+/* view.c */
+hidden void *allocate(struct procmap_table *table, size_t size);
+hidden void release(struct procmap_table *table, void *bytes, size_t size);
+hidden void *grow(struct procmap_table *table, void *array, size_t nr, size_t *size,
+		  size_t entry);
+hidden void user_is_gone(const struct procmap_table *table, void *user);
+hidden struct record *new_record(struct procmap_table *table,
+				 const struct procmap_mapping *mapping);
+hidden void put_record(struct procmap_table *table, struct record *record);
+hidden struct view *new_view(struct procmap_table *table, enum extent extent);
+hidden void make_slots(struct procmap_table *table, struct view *view);
+hidden void put_view(struct procmap_table *table, struct view *view);
+hidden int splice(struct procmap_table *table, struct view *view, size_t first,
+		  size_t last, const struct piece *with, size_t nr);
+hidden struct view *copy_view(struct procmap_table *table, const struct view *view);
+hidden size_t flatten(struct piece *pieces, size_t nr, struct piece *spare);
+hidden int put_in_view(struct procmap_table *table, struct view *view, uint64_t from,
+		       struct record *record);
+
+/* log.c */
+hidden size_t facts_up_to(const struct process *process, uint64_t time);
+hidden const struct fact *last_begun(const struct process *process, size_t nr);
+hidden int walk_log(struct walk *walk, const struct process *process, uint64_t time,
+		    bool is_final);
+hidden void drop_view(struct procmap_table *table, struct process *process);
+hidden bool have_view(struct procmap_table *table, struct process *process);
+hidden int insert_fact(struct procmap_table *table, struct process *process, size_t at,
+		       const struct fact *fact);
+hidden void put_fact(struct procmap_table *table, const struct fact *fact);
+hidden void put_program(struct procmap_table *table, struct program *program);
+hidden struct program *new_program(struct procmap_table *table, struct process *process,
+				   struct process *parent, uint64_t time);
+hidden void update_process(struct process *process);
+hidden int add_fact(struct procmap_table *table, struct process *process,
+		    const struct fact *fact);
+hidden const char *find_comm(const struct process *process, uint64_t time);
+hidden void settle_children(struct procmap_table *table, struct process *process,
+			    uint64_t time);
+hidden void lose(struct procmap_table *table, struct process *process, uint64_t time);
+hidden void lose_settled(struct procmap_table *table, uint64_t time);
+hidden uint64_t *forgotten_of(struct procmap_table *table, pid_t pid);
+hidden void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time);
+hidden void condense(struct procmap_table *table, struct process *process);
+hidden uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
+			    const struct record *record);
+
+#endif /* PROCMAP_TABLE_INTERNAL_H */
