@@ -13,6 +13,11 @@ all_programs_on() {
 		-a secretmem.enable=1 -- "${tests[@]}"
 }
 
+main_job() {
+	"$ROOT/scripts/run" tree | tee "$tmp/run"
+	grep -q 'the same answers by query and text' "$tmp/run"
+}
+
 kernel_is_built debug
 kernel_is_built patched
 query_is_built
@@ -21,6 +26,7 @@ export PROCMAP_TEST_MAPPINGS=6000
 all_programs_on patched
 programs=$BUILD/programs-query TOOL=$BUILD/programs-query/procmap/procfs_query \
 	all_programs_on query
+check "make run-tree" main_job
 
 mapfile -t tests < <(selftests proc | grep -E -- '-(lock|race|soak|truth)$')
 PROCMAP_TEST_MAPPINGS=60000 guest debug-64 -k debug \
