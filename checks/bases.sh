@@ -4,7 +4,7 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-for base in "$ROOT"/series/*/base; do
+for base in "$ROOT"/series/linux-*/base; do
 	base=$(basename "$(dirname "$base")")
 	[ "$base" != "$BASE" ] || continue
 	take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip

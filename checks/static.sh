@@ -17,7 +17,7 @@ series_checkpatch() {
 	# TYPO_SPELLING: struct user_desc has a bit "useable".
 	checkpatch \
 		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING \
-		"$BUILD"/series/*/*[1-9]*-*.patch
+		"$BUILD"/series/*-*/*[1-9]*-*.patch
 }
 
 # Each with both compilers; the warnings of clang do not depend on what it optimizes.

@@ -107,6 +107,17 @@ own_apt() {
 	APT_CONFIG=$apt/apt.conf logged "$BUILD/log/apt" apt-get -q update
 }
 
+# Have apt look at Debian's backports instead, on the mirror of the host's own lists. What
+# it fetches for that is in build/.
+use_backports() {
+	local mirror
+	# shellcheck disable=SC2016	# for apt
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
+		'Label: Debian' | head -n 1)
+	own_apt "$BUILD/apt" "deb $mirror trixie-backports main"
+	export APT_CONFIG=$BUILD/apt/apt.conf
+}
+
 # Have compilers build for arm64 from here on: CROSS_COMPILE is for 64 bits.
 use_arm64() {
 	arm64=$("$ROOT/scripts/arm64")
