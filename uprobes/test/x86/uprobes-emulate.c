@@ -61,6 +61,7 @@
 enum handling {
 	BY_BASE,	/* The base emulates it. */
 	BY_EMULATION,	/* The base does not, but a kernel that emulates more does. */
+	BY_RETURNS,	/* The base does not, but a kernel that emulates returns does. */
 	BY_SOME,	/* Some of these kernels do. */
 	OUT_OF_LINE,	/* Nobody emulates it. */
 	MISREAD,	/* Nor this one, but the base does what it does for another. */
@@ -110,6 +111,9 @@ static struct calls steps;
 
 /* Does the kernel emulate more than the base? */
 static bool emulates;
+
+/* Returns, too? */
+static bool emulates_returns;
 
 static bool place(const void *code, size_t size, size_t at)
 {
@@ -319,7 +323,8 @@ static bool same(const struct insn *insn, const struct setup *setup, int hits, b
 	int64_t steps, expected = 0;
 
 	if (insn->handling == OUT_OF_LINE || insn->handling == MISREAD ||
-	    (insn->handling == BY_EMULATION && (step || !emulates)))
+	    (insn->handling == BY_EMULATION && (step || !emulates)) ||
+	    (insn->handling == BY_RETURNS && (step || !emulates_returns)))
 		expected = hits;
 
 	if (!same_outcome(insn, setup, hits, &steps))
@@ -380,8 +385,12 @@ static void __attribute__((constructor)) set_up(void)
 	    !run(&setup, &outcome, &counts) || counts.hits != 1)
 		ksft_exit_fail_msg("a uprobe is not hit\n");
 	emulates = !counts.steps;
-	ksft_print_msg("this kernel %s five-byte nops\n",
-		       emulates ? "emulates" : "does not emulate");
+	if (!place("\xc3", 1, INSN_AT) || !run(&setup, &outcome, &counts))
+		ksft_exit_fail_msg("a uprobe is not hit\n");
+	emulates_returns = !counts.steps;
+	ksft_print_msg("this kernel %s five-byte nops and %s returns\n",
+		       emulates ? "emulates" : "does not emulate",
+		       emulates_returns ? "emulates" : "does not emulate");
 }
 
 TEST(kernel_emulates_more_than_the_base)
@@ -457,15 +466,15 @@ TEST(nops_of_memory_that_is_not_there)
 }
 
 static const struct insn rets[] = {
-	INSN("ret", "\xc3", BY_EMULATION),
-	INSN("rep ret", "\xf3\xc3", BY_EMULATION),
-	INSN("bnd ret", "\xf2\xc3", BY_EMULATION),
-	INSN("ret $0", "\xc2\x00\x00", BY_EMULATION),
-	INSN("ret $8", "\xc2\x08\x00", BY_EMULATION),
-	INSN("ret $7", "\xc2\x07\x00", BY_EMULATION),
-	INSN("ret $0x7fff", "\xc2\xff\x7f", BY_EMULATION),
-	INSN("rep ret $8", "\xf3\xc2\x08\x00", BY_EMULATION),
-	INSN("bnd ret $8", "\xf2\xc2\x08\x00", BY_EMULATION),
+	INSN("ret", "\xc3", BY_RETURNS),
+	INSN("rep ret", "\xf3\xc3", BY_RETURNS),
+	INSN("bnd ret", "\xf2\xc3", BY_RETURNS),
+	INSN("ret $0", "\xc2\x00\x00", BY_RETURNS),
+	INSN("ret $8", "\xc2\x08\x00", BY_RETURNS),
+	INSN("ret $7", "\xc2\x07\x00", BY_RETURNS),
+	INSN("ret $0x7fff", "\xc2\xff\x7f", BY_RETURNS),
+	INSN("rep ret $8", "\xf3\xc2\x08\x00", BY_RETURNS),
+	INSN("bnd ret $8", "\xf2\xc2\x08\x00", BY_RETURNS),
 	INSN("retw", "\x66\xc3", OUT_OF_LINE),
 	INSN("retw $8", "\x66\xc2\x08\x00", OUT_OF_LINE),
 	INSN("rep rep ret", "\xf3\xf3\xc3", BY_SOME),
@@ -511,8 +520,8 @@ TEST(returns_that_release_much)
 		ASSERT_TRUE(place(code, sizeof(code), INSN_AT));
 		ASSERT_TRUE(run(&setup, &bare, NULL));
 		ASSERT_TRUE(run(&setup, &probed, &counts));
-		EXPECT_EQ(emulates ? 0 : 1, counts.steps);
-		if (emulates)
+		EXPECT_EQ(emulates_returns ? 0 : 1, counts.steps);
+		if (emulates_returns)
 			SP(&bare.regs) = setup.sp + WORD + sizes[i];
 		EXPECT_EQ((long)SP(&bare.regs), (long)SP(&probed.regs));
 		EXPECT_EQ(0, memcmp(&bare, &probed, sizeof(bare)));
@@ -869,6 +878,12 @@ FIXTURE_TEARDOWN(function)
 	close(self->ret);
 }
 
+/* How many of a call's instructions are executed out of line. */
+static int steps_of_call(void)
+{
+	return (emulates ? 0 : 2) + (emulates_returns ? 0 : 1);
+}
+
 static bool next_counts(long (*next)(long number), long calls)
 {
 	long i;
@@ -885,7 +900,7 @@ TEST_F(function, calls_are_counted)
 	EXPECT_EQ(100, count(self->endbr));
 	EXPECT_EQ(100, count(self->nop5));
 	EXPECT_EQ(100, count(self->ret));
-	EXPECT_EQ(emulates ? 0 : 300, count_calls(&steps) - self->steps_before);
+	EXPECT_EQ(100 * steps_of_call(), count_calls(&steps) - self->steps_before);
 }
 
 TEST_F(function, return_probe_on_top)
@@ -896,7 +911,7 @@ TEST_F(function, return_probe_on_top)
 	EXPECT_TRUE(next_counts(self->next, 100));
 	EXPECT_EQ(100, count(returns));
 	EXPECT_EQ(100, count(self->ret));
-	EXPECT_EQ(emulates ? 0 : 300, count_calls(&steps) - self->steps_before);
+	EXPECT_EQ(100 * steps_of_call(), count_calls(&steps) - self->steps_before);
 	close(returns);
 	EXPECT_TRUE(next_counts(self->next, 100));
 	EXPECT_EQ(200, count(self->ret));

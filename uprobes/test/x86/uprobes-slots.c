@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test the slots in which threads execute instructions out of line that have uprobes:
- * that a thread keeps the slot of the uprobe that it hit last, and that whatever happens
- * to threads, uprobes and text, no thread executes another instruction than the one that
- * it hit, and none waits for ever.
+ * that no thread executes another instruction than the one that it hit, that none waits
+ * for ever for a slot, and what becomes of signals during a step.
  */
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -136,22 +135,6 @@ FIXTURE_TEARDOWN(slots)
 	close(self->fd);
 }
 
-TEST_F(slots, instruction_is_copied_once)
-{
-	const function add_2 = function_at(self->text, 1);
-	int64_t before;
-	int i;
-
-	EXPECT_EQ(101, function_at(self->text, 0)(100));
-	before = count_calls(&copies);
-	EXPECT_EQ(102, add_2(100));
-	EXPECT_EQ(1, count_calls(&copies) - before);
-	for (i = 0; i < 100; i++)
-		EXPECT_EQ(i + 2, add_2(i));
-	EXPECT_EQ(1, count_calls(&copies) - before);
-	EXPECT_EQ(101, count(self->probes[1]));
-}
-
 TEST_F(slots, each_probe_has_its_instruction)
 {
 	int i, j;
@@ -161,76 +144,15 @@ TEST_F(slots, each_probe_has_its_instruction)
 			EXPECT_EQ(i + j + 1, function_at(self->text, j)(i));
 }
 
-/*
- * The next uprobe may well be where this one was in the kernel's memory. There is no other
- * one on this page, so that without one the text is that of the file.
- */
-TEST_F(slots, probe_goes_and_text_changes)
-{
-	const int fd = make_functions(1);
-	const function add = map_code(NULL, fd);
-	unsigned char number;
-	int probe;
-
-	ASSERT_TRUE((void *)add != MAP_FAILED);
-	for (number = 1; number < 100; number++) {
-		ASSERT_EQ(1, pwrite(fd, &number, 1, NUMBER_AT));
-		EXPECT_EQ(1000 + number, add(1000));
-		probe = probe_function(fd, 0);
-		ASSERT_LE(0, probe);
-		EXPECT_EQ(1000 + number, add(1000));
-		EXPECT_EQ(1, count(probe));
-		close(probe);
-	}
-	close(fd);
-}
-
-/* Other code, with a uprobe in the same place. */
-TEST_F(slots, other_text_is_mapped_there)
-{
-	const int fds[] = { self->fd, make_functions(50) };
-	const int probe = probe_function(fds[1], 0);
-	int i;
-
-	ASSERT_LE(0, probe);
-	for (i = 0; i < 20; i++) {
-		ASSERT_TRUE(map_code(self->text, fds[i % 2]) == self->text);
-		EXPECT_EQ(i % 2 ? 150 : 101, function_at(self->text, 0)(100));
-	}
-	EXPECT_EQ(10, count(probe));
-	close(probe);
-	close(fds[1]);
-}
-
-TEST_F(slots, text_is_protected_in_between)
-{
-	int i;
-
-	for (i = 0; i < 20; i++) {
-		EXPECT_EQ(i + 1, function_at(self->text, 0)(i));
-		ASSERT_EQ(0, mprotect(self->text, TEXT_SIZE, PROT_READ));
-		ASSERT_EQ(0, mprotect(self->text, TEXT_SIZE, PROT_READ | PROT_EXEC));
-	}
-	EXPECT_EQ(20, count(self->probes[0]));
-}
-
 struct thread {
 	pthread_t id;
 	void *text;
-	int first;	/* that it calls */
+	int first;	/* function that it calls */
 	int nr;		/* of them, in turn */
-	long calls;
 	bool failed;
 };
 
-/*
- * Threads sleep until they shall stop. If each of them looked for that now and then, they
- * would keep a slow machine from starting the others.
- */
-static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t stopped = PTHREAD_COND_INITIALIZER;
-static atomic_bool stop;
-static atomic_int nr_ready;
+static atomic_int nr_done;
 
 static void *be_caller(void *arg)
 {
@@ -238,187 +160,48 @@ static void *be_caller(void *arg)
 	long i;
 	int j;
 
-	for (i = 0; i < thread->calls && !thread->failed; i++)
+	for (i = 0; i < 20; i++)
 		for (j = thread->first; j < thread->first + thread->nr; j++)
 			if (function_at(thread->text, j)(i) != i + j + 1)
 				thread->failed = true;
-	nr_ready++;
-	pthread_mutex_lock(&stop_lock);
-	while (!stop)
-		pthread_cond_wait(&stopped, &stop_lock);
-	pthread_mutex_unlock(&stop_lock);
+	nr_done++;
 	return NULL;
 }
 
-static void stop_threads(void)
-{
-	pthread_mutex_lock(&stop_lock);
-	stop = true;
-	pthread_cond_broadcast(&stopped);
-	pthread_mutex_unlock(&stop_lock);
-}
-
 static void start_threads(struct __test_metadata *_metadata, struct thread *threads,
-			  int nr, void *(*start)(void *))
+			  int nr, void *text)
 {
 	pthread_attr_t attr;
 	int i;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 64 << 10);
-	nr_ready = 0;
-	stop = false;
-	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i].id, &attr, start, &threads[i]));
+	nr_done = 0;
+	for (i = 0; i < nr; i++) {
+		threads[i] = (struct thread) {
+			.text = text, .first = i % (NR_FUNCTIONS - 2), .nr = 1 + i % 3,
+		};
+		ASSERT_EQ(0, pthread_create(&threads[i].id, &attr, be_caller, &threads[i]));
+	}
 }
 
 static void join_threads(struct __test_metadata *_metadata, struct thread *threads, int nr)
 {
 	int i;
 
-	stop_threads();
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i].id, NULL));
 		EXPECT_FALSE(threads[i].failed);
 	}
 }
 
-static void wait_until_ready(int nr)
-{
-	while (nr_ready < nr)
-		usleep(1000);
-}
-
 /* When all slots are in use, the end of a step wakes all that wait: each call is slow. */
 TEST_F_TIMEOUT(slots, more_threads_than_slots, 300)
 {
 	struct thread threads[NR_THREADS];
-	int i;
 
-	for (i = 0; i < NR_THREADS; i++)
-		threads[i] = (struct thread) {
-			.text = self->text, .first = i % (NR_FUNCTIONS - 2),
-			.nr = 1 + i % 3, .calls = 20,
-		};
-	start_threads(_metadata, threads, NR_THREADS, be_caller);
-	wait_until_ready(NR_THREADS);
-
-	/* All slots are kept by threads that sleep; there is one for this, too. */
-	EXPECT_EQ(101, function_at(self->text, 0)(100));
-	EXPECT_EQ(102, function_at(self->text, 1)(100));
+	start_threads(_metadata, threads, NR_THREADS, self->text);
 	join_threads(_metadata, threads, NR_THREADS);
-}
-
-static void *be_caller_for_good(void *arg)
-{
-	struct thread *const thread = arg;
-	long i;
-
-	for (i = 0; !stop && !thread->failed; i++)
-		thread->failed = function_at(thread->text, thread->first)(i) !=
-				 i + thread->first + 1;
-	return NULL;
-}
-
-TEST_F_TIMEOUT(slots, threads_come_and_go, 300)
-{
-	struct thread busy[4], short_lived[50];
-	int i, round;
-
-	for (i = 0; i < 4; i++)
-		busy[i] = (struct thread) { .text = self->text, .first = i };
-	start_threads(_metadata, busy, 4, be_caller_for_good);
-	for (round = 0; round < 10; round++) {
-		for (i = 0; i < 50; i++) {
-			short_lived[i] = (struct thread) {
-				.text = self->text, .first = i % 38, .nr = 2, .calls = 5,
-			};
-			ASSERT_EQ(0, pthread_create(&short_lived[i].id, NULL, be_caller,
-						    &short_lived[i]));
-		}
-		stop_threads();
-		for (i = 0; i < 50; i++) {
-			ASSERT_EQ(0, pthread_join(short_lived[i].id, NULL));
-			EXPECT_FALSE(short_lived[i].failed);
-		}
-		join_threads(_metadata, busy, 4);
-		start_threads(_metadata, busy, 4, be_caller_for_good);
-	}
-	join_threads(_metadata, busy, 4);
-}
-
-TEST_F(slots, children_have_their_own)
-{
-	int i, status;
-	pid_t pid;
-
-	for (i = 0; i < 50; i++) {
-		EXPECT_EQ(101, function_at(self->text, 0)(100));
-		pid = fork();
-		if (!pid)
-			_exit(function_at(self->text, 0)(i) != i + 1 ||
-			      function_at(self->text, 1)(i) != i + 2);
-		EXPECT_EQ(102, function_at(self->text, 1)(100));
-		EXPECT_TRUE(ends_well(pid));
-	}
-	pid = fork();
-	if (!pid) {
-		if (function_at(self->text, 0)(0) == 1)
-			execl("/bin/true", "true", NULL);
-		_exit(1);
-	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
-}
-
-static int call_as_child(void *text)
-{
-	return function_at(text, 0)(100) != 101 || function_at(text, 1)(100) != 102;
-}
-
-/* Each has its slot for as long as it lives, and nobody takes that of the parent. */
-TEST_F(slots, children_in_the_same_memory)
-{
-	char *const stack = malloc(64 << 10);
-	int64_t before;
-	int i;
-
-	ASSERT_FALSE(!stack);
-	EXPECT_EQ(103, function_at(self->text, 2)(100));
-	before = count_calls(&copies);
-	for (i = 0; i < 5 * NR_SLOTS; i++) {
-		EXPECT_EQ(103, function_at(self->text, 2)(100));
-		EXPECT_TRUE(ends_well(clone(call_as_child, stack + (64 << 10),
-					    CLONE_VM | CLONE_VFORK | SIGCHLD,
-					    self->text)));
-	}
-	EXPECT_EQ(2 * 5 * NR_SLOTS, count_calls(&copies) - before);
-	free(stack);
-}
-
-/* Wherever they are. */
-TEST_F_TIMEOUT(slots, threads_are_killed, 300)
-{
-	struct thread threads[40];
-	int i, round, status;
-	pid_t pid;
-
-	for (round = 0; round < 20; round++) {
-		pid = fork();
-		ASSERT_LE(0, pid);
-		if (!pid) {
-			for (i = 0; i < 40; i++)
-				threads[i] = (struct thread) {
-					.text = self->text, .first = i % NR_FUNCTIONS,
-				};
-			start_threads(_metadata, threads, 40, be_caller_for_good);
-			pause();
-		}
-		usleep(20000 + 3000 * round);
-		ASSERT_EQ(0, kill(pid, SIGKILL));
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	}
 }
 
 static atomic_int nr_signals;
@@ -522,20 +305,15 @@ TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 	while (count_calls(&copies) - copies_before < NR_SLOTS)
 		usleep(1000);
 
-	for (i = 0; i < 5; i++)
-		waiting[i] = (struct thread) {
-			.text = self->text, .first = i, .nr = 1, .calls = 10,
-		};
-	start_threads(_metadata, waiting, 5, be_caller);
+	start_threads(_metadata, waiting, 5, self->text);
 	usleep(100000);
-	EXPECT_EQ(0, atomic_load(&nr_ready));
+	EXPECT_EQ(0, atomic_load(&nr_done));
 
 	ASSERT_TRUE(fill_late_memory(&late));
 	for (i = 0; i < NR_SLOTS; i++) {
 		ASSERT_EQ(0, pthread_join(readers[i].id, NULL));
 		EXPECT_EQ(1234567, readers[i].result);
 	}
-	wait_until_ready(5);
 	join_threads(_metadata, waiting, 5);
 	close(probe);
 	close(late.fd);
