@@ -4,8 +4,7 @@
  * name, and the nanoseconds of a hit. The uprobes are events of tracefs that count their
  * hits, and record nothing.
  *
- * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
- * are between marks for locked.c.
+ * In a guest of "scripts/vm -i", a nanosecond is an instruction.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -19,7 +18,6 @@
 
 #define TRACING		"/sys/kernel/tracing"
 #define EVENT		TRACING "/events/bench/hit/enable"
-#define NR_MARKED	1000
 
 /* A function, and where in it the probed instruction is. */
 static const struct probed {
@@ -52,11 +50,6 @@ static void call(void *function)
 	((void (*)(void))function)();
 }
 
-static void mark(void)
-{
-	asm volatile (".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb");
-}
-
 static void *map_function(const struct probed *probed, int *fd)
 {
 	void *function;
@@ -87,16 +80,12 @@ static void measure_cost(const struct probed *probed)
 {
 	double without, with;
 	void *function;
-	int fd, i;
+	int fd;
 
 	function = map_function(probed, &fd);
 	without = cost_of_run(call, function);
 	probe(probed, fd);
 	with = cost_of_run(call, function);
-	mark();
-	for (i = 0; i < NR_MARKED; i++)
-		call(function);
-	mark();
 	unprobe();
 	munmap(function, TEXT_SIZE);
 	close(fd);
