@@ -938,24 +938,6 @@ TEST_F(scene, opening_without_a_free_descriptor)
 	}
 }
 
-TEST_F(scene, opening_while_the_system_has_no_file)
-{
-	const int before = count_fds();
-	struct procmap *procmap;
-	int nr, err;
-
-	for (nr = 0; nr <= 2; nr++) {
-		procmap = NULL;
-		calls.opens = nr;
-		err = procmap_open_pid(self->child.pid, BY(variant->method), &procmap);
-		calls.opens = -1;
-		EXPECT_EQ(nr < 2 ? -ENFILE : 0, err);
-		EXPECT_EQ(nr == 2, !!procmap);
-		procmap_close(procmap);
-		EXPECT_EQ(before, count_fds());
-	}
-}
-
 /* Opened handles go on; the mapped file needs two descriptors more for a moment. */
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
