@@ -25,6 +25,11 @@
 /* Four mappings in a row are of one file. */
 #define TABLE_FILES	(TABLE_VMAS / 4)
 
+/* Another process has so many mappings, and replaces as many; late events are that late. */
+#define LARGE_PID	(TABLE_PIDS + 1)
+#define LARGE_VMAS	100000
+#define LATE		64
+
 /**
  * struct table_bench - what is measured of a table
  * @table: the table.
@@ -49,35 +54,69 @@ static uint64_t table_addr(size_t vma)
 	return 0x7f0000000000 + vma * 2 * PAGE;
 }
 
-/* Something is mapped; in the end, each process has TABLE_VMAS. */
-static void report_mmap(struct table_bench *bench)
+/* Something is mapped. */
+static void report_mmap(struct table_bench *bench, pid_t pid, size_t vma, uint64_t time)
 {
-	const size_t vma = bench->next % TABLE_VMAS;
-	const pid_t pid = bench->next / TABLE_VMAS % TABLE_PIDS + 1;
 	const unsigned int program = pid % TABLE_PROGRAMS;
+	const size_t file = vma / 4 % TABLE_FILES;
 	const struct procmap_mmap event = {
 		.size = sizeof(event),
 		.addr = table_addr(vma),
 		.len = PAGE,
 		.pgoff = vma % 4 * PAGE,
-		.ino = program * TABLE_FILES + vma / 4 + 1,
-		.filename = bench->names[program][vma / 4],
+		.ino = program * TABLE_FILES + file + 1,
+		.filename = bench->names[program][file],
 		.maj = 8,
 		.prot = PROT_READ | PROT_EXEC,
 	};
 
-	if (procmap_table_mmap(bench->table, pid, ++bench->time, &event))
+	if (procmap_table_mmap(bench->table, pid, time, &event))
 		errx(2, "procmap_table_mmap");
-	bench->next++;
 }
 
+/* In the end, each process has TABLE_VMAS. */
 static void report_mmaps(void *context)
 {
 	struct table_bench *const bench = context;
 	size_t i;
 
-	for (i = 0; i < TABLE_VMAS; i++)
-		report_mmap(bench);
+	for (i = 0; i < TABLE_VMAS; i++, bench->next++)
+		report_mmap(bench, bench->next / TABLE_VMAS % TABLE_PIDS + 1, i,
+			    ++bench->time);
+}
+
+static void fill_large(struct table_bench *bench)
+{
+	size_t vma;
+
+	for (vma = 0; vma < LARGE_VMAS; vma++)
+		report_mmap(bench, LARGE_PID, vma, ++bench->time);
+}
+
+/* The mappings of the large process are replaced, in an order that jumps. */
+static void replace_large(struct table_bench *bench, size_t late)
+{
+	const struct procmap_table_mapping *found;
+	size_t i, vma;
+
+	for (i = 0; i < LARGE_VMAS; i++) {
+		vma = i * 7919 % LARGE_VMAS;
+		report_mmap(bench, LARGE_PID, vma, ++bench->time - i * 37 % late);
+		if (i % LATE == 0 &&
+		    procmap_table_find(bench->table, LARGE_PID, bench->time,
+				       table_addr(vma), &found))
+			errx(2, "a mapping is not in the table");
+	}
+}
+
+static void replace_in_order(void *context)
+{
+	replace_large(context, 1);
+}
+
+static void replace_late(void *context)
+{
+	replace_large(context, LATE);
 }
 
 /* Each process is asked for the next of its mappings, in an order that jumps. */
@@ -150,6 +189,11 @@ int main(void)
 	       cost_of_run(find_in_table, &bench) / NR_ADDRS);
 	printf("table: an mmap event       %10.1f\n",
 	       cost_of_run(report_mmaps, &bench) / TABLE_VMAS);
+	fill_large(&bench);
+	printf("table: one of 100,000      %10.1f\n",
+	       cost_of_run(replace_in_order, &bench) / LARGE_VMAS);
+	printf("table: the same, 64 late   %10.1f\n",
+	       cost_of_run(replace_late, &bench) / LARGE_VMAS);
 	procmap_table_free(bench.table);
 	return 0;
 }
