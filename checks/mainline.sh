@@ -1,0 +1,140 @@
+#!/bin/bash
+# mainline: the fixes for Debian's newest kernel. Each selftest fails on Debian's own
+# image, and passes on the patched kernel with the debug aids; what the base's selftests
+# print does not change.
+export BASE=mainline KDIR=
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+
+selftests=$WORK/selftests
+# TCG's default CPU has no AVX.
+on_debians=(vm -t 300 -q '-cpu max' -k stock:cloud-amd64 --)
+on_patched=(vm -t 1800 -q '-cpu max' -k patched --)
+
+# UNKNOWN_COMMIT_ID: the package has no history.
+# FILE_PATH_CHANGES: MAINTAINERS has the directories of the new files.
+# AVOID_BUG: MT_BUG_ON(), which the maple tree's tests are made of.
+# AVOID_EXTERNS: functions in a test that are defined by asm().
+# ENOSYS: the answer of a FUSE server to requests that it does not know.
+checkpatch_is_clean() {
+	checkpatch UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES,AVOID_BUG,AVOID_EXTERNS,ENOSYS \
+		"$BUILD/series/$BASE"/*[1-9]-*.patch
+}
+
+# Build the selftests of the patched tree: those of the patches, and the base's own.
+selftests_are_built() {
+	local directory mm=$selftests/mm
+	mkdir -p "$selftests"/{proc,x86,mm}
+	for directory in proc x86; do
+		make -C "$patched/tools/testing/selftests/$directory" OUTPUT="$selftests/$directory"
+	done
+	make -C "$patched/tools/testing/selftests/mm" OUTPUT="$mm" \
+		"$mm"/{merge,mremap_test,mremap_dontunmap}
+}
+
+# Run tools/testing/radix-tree/maple with lib/maple_tree.c as it is in the commit $1. It
+# is built in the tree, and so in a copy.
+run_maple() {
+	local copy=$tmp/maple
+	mkdir -p "$copy"
+	base_git archive series lib include arch/x86/include tools/{arch,build,include,lib,scripts} \
+		tools/testing/{radix-tree,shared} | tar -x -C "$copy"
+	base_git show "$1:lib/maple_tree.c" >"$copy/lib/maple_tree.c"
+	make -C "$copy/tools/testing/radix-tree" maple >/dev/null
+	"$copy/tools/testing/radix-tree/maple"
+}
+
+maple_crashes_without_fix() {
+	local status=0
+	run_maple base >"$tmp/output" 2>&1 || status=$?
+	[ $status -ne 0 ]
+	tail -n 30 "$tmp/output"
+	grep -E 'AddressSanitizer: SEGV .*mas_(next|prev)_slot|#[0-9]+ .* mas_(next|prev)_slot' \
+		"$tmp/output"
+	grep -w check_rcu_no_nodes "$tmp/output"
+}
+
+maple_passes() {
+	run_maple series >"$tmp/output" 2>&1
+	grep -xE 'maple_tree: ([0-9]+) of \1 tests passed' "$tmp/output"
+}
+
+# Every test of a program fails on Debian's kernel, and the guest ends with status $1.
+# What it complained about is in $tmp/complaint.
+fails_on_debians() {
+	local status=$1
+	shift
+	expect "$status" "${on_debians[@]}" "$selftests/$1" "${@:2}" \
+		>"$tmp/output" 2>"$tmp/complaint"
+	cat "$tmp/output" "$tmp/complaint"
+	grep '^not ok ' "$tmp/output"
+	! grep '^ok ' "$tmp/output"
+}
+
+# The oops is the one that the first patch shows, under the function $2.
+oopses_on_debians() {
+	local line
+	fails_on_debians 125 proc/proc-maps-unmap -v "$1"
+	for line in 'BUG: kernel NULL pointer dereference' 'RIP: 0010:mas_next_slot+' \
+		'] \+lock_next_vma+' "] \+$2"; do
+		grep "$line" "$tmp/complaint"
+	done
+}
+
+passes() {
+	"${on_patched[@]}" "$selftests/$1" | tee "$tmp/output"
+	grep '^ok ' "$tmp/output"
+	! grep -E '^not ok |# SKIP' "$tmp/output"
+}
+
+# The status of each program of the base on the kernel $1. proc-uptime-* asserts that
+# idle time never falls, which it does now and then.
+# shellcheck disable=SC2016	# for the guest's shell
+base_tests='
+cd "$1"
+for test in proc/* x86/* mm/*; do
+	case $test in
+	*/proc-maps-unmap | */proc-maps-build-id-* | */uprobes_vex* | */proc-uptime-*) continue ;;
+	esac
+	[ -x "$test" ] && [ -f "$test" ] || continue
+	status=0
+	(cd "${test%/*}" && timeout 300 "./${test#*/}") >/run/out 2>&1 </dev/null || status=$?
+	echo "$test $status $(grep -c "^ok " /run/out) $(grep -c "^not ok " /run/out)"
+done
+'
+
+statuses_on() {
+	vm -t 3600 -q '-cpu max' -a kmemleak=off -k "$1" -- bash -c "$base_tests" tests "$selftests" |
+		tee "$tmp/statuses-$1"
+	[ "$(grep -c ' 0 ' "$tmp/statuses-$1")" -gt 40 ]
+}
+
+same_statuses() {
+	statuses_on debug
+	statuses_on patched
+	diff "$tmp/statuses-debug" "$tmp/statuses-patched"
+}
+
+check "the series is made" "$ROOT/scripts/series" tree patched
+check "git am takes it" git_am base series "$BASE"
+check "checkpatch --strict" checkpatch_is_clean
+check "the selftests are built" selftests_are_built
+check "tools/testing/radix-tree/maple crashes without the fix" maple_crashes_without_fix
+check "and passes with it" maple_passes
+check "Debian's kernel is there" "$ROOT/scripts/stock" cloud-amd64
+check "it oopses by reading maps of an empty address space" \
+	oopses_on_debians text proc_get_vma
+check "it oopses by a query" oopses_on_debians query query_matching_vma
+check "its query waits for a FUSE server" fails_on_debians 1 proc/proc-maps-build-id-fuse
+check "its query takes data from a socket" fails_on_debians 1 proc/proc-maps-build-id-socket
+for bits in 64 32; do
+	check "its uprobes change $bits-bit VEX instructions" \
+		fails_on_debians 1 "x86/uprobes_vex_$bits"
+done
+kernel_is_built patched
+for test in proc/proc-maps-{unmap,build-id-fuse,build-id-socket} x86/uprobes_vex_{64,32}; do
+	check "$test passes with the series" passes "$test"
+done
+kernel_is_built debug
+check "the base's selftests do the same with the series" same_statuses
+done_testing
