@@ -14,8 +14,8 @@
  *					begins, a line is printed; METHOD can be "scan" or
  *					"text", too
  *
- * Each ioctl is first called with its answers compared to the text, and then
- * measured. A walk fails unless it returns as many mappings as the text has.
+ * For each target, the mappings that the ioctls return are first compared with the
+ * text. A walk fails unless it returns as many mappings as the text has.
  *
  * Link it statically: a static program has so few mappings of its own that the
  * target process can be one of 20 mappings.
@@ -117,8 +117,6 @@ struct bench {
  * @name: its name in the report.
  * @method: how it reads the mappings.
  * @run: does it once; returns 0, or an error number of either sign.
- * @agrees: if it is done by an ioctl: does it once, or more often where it takes
- *	addresses in turn, and returns whether each answer agrees with the text.
  * @which: the mappings that it returns, if it is a walk.
  * @build_ids: it is a walk that returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
@@ -129,7 +127,6 @@ struct work {
 	const char *name;
 	enum method method;
 	int (*run)(struct bench *bench);
-	bool (*agrees)(struct bench *bench);
 	enum which which;
 	bool build_ids;
 	bool headline;
@@ -147,15 +144,6 @@ static bool is_returned(const struct procmap_mapping *line, enum which which)
 	default:
 		return true;
 	}
-}
-
-/* The first line from @i on that a walk returns. */
-static size_t next_line(const struct bench *bench, size_t i, enum which which)
-{
-	while (i < bench->target.nr_vmas &&
-	       !is_returned(&bench->target.lines[i], which))
-		i++;
-	return i;
 }
 
 static char name[PATH_MAX];
@@ -176,30 +164,6 @@ static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
 	query->build_id_addr = want_build_id ? (uintptr_t)build_id : 0;
 	query->build_id_size = want_build_id ? sizeof(build_id) : 0;
 	return ioctl(bench->fd, PROCMAP_QUERY, query) ? errno : 0;
-}
-
-/* Compare the answer to the last query with the line. */
-static bool is_answer(const struct procmap_mapping *line)
-{
-	const struct procmap_query *const query = &the_query;
-	const struct procmap_mapping answer = {
-		.start = query->vma_start,
-		.end = query->vma_end,
-		.offset = query->vma_offset,
-		.inode = query->inode,
-		.page_size = query->vma_page_size,
-		.name = query->vma_name_addr ? name : line->name,
-		.name_len = !query->vma_name_addr ? line->name_len :
-			    query->vma_name_size ? query->vma_name_size - 1 : 0,
-		.flags = query->vma_flags,
-		.dev_major = query->dev_major,
-		.dev_minor = query->dev_minor,
-	};
-
-	return is_same(line, &answer) &&
-	       (!query->vma_name_size || !name[query->vma_name_size - 1]) &&
-	       (!query->build_id_addr ||
-		is_same_id(line, build_id, query->build_id_size));
 }
 
 static uint64_t next_address(struct bench *bench, enum places places)
@@ -237,30 +201,9 @@ static int lookup_build_id(struct bench *bench)
 	return query(bench, next_address(bench, SHORT_PATHS), 0, true, true);
 }
 
-static bool lookups_agree(struct bench *bench)
-{
-	size_t i;
-
-	for (i = 0; i < NR_ADDRS; i++) {
-		const struct procmap_mapping *line;
-
-		if (bench->work->run(bench))
-			return false;
-		line = line_at(&bench->target, the_query.query_addr);
-		if (!line || !is_answer(line))
-			return false;
-	}
-	return true;
-}
-
 static int lookup_miss(struct bench *bench)
 {
 	return query(bench, bench->hole, 0, false, false) == ENOENT ? 0 : EIO;
-}
-
-static bool miss_agrees(struct bench *bench)
-{
-	return !lookup_miss(bench) && !line_at(&bench->target, bench->hole);
 }
 
 /*
@@ -295,23 +238,6 @@ static int query_walk(struct bench *bench)
 		nr++;
 	}
 	return walked(bench, nr + 1, error == ENOENT && nr == bench->expected);
-}
-
-static bool query_walk_agrees(struct bench *bench)
-{
-	const struct work *const work = bench->work;
-	const uint64_t flags = query_flags[work->which];
-	uint64_t addr = 0;
-	size_t i;
-
-	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
-	     i = next_line(bench, i + 1, work->which)) {
-		if (query(bench, addr, flags, true, work->build_ids) ||
-		    !is_answer(&bench->target.lines[i]))
-			return false;
-		addr = the_query.vma_end;
-	}
-	return query(bench, addr, flags, true, work->build_ids) == ENOENT;
 }
 
 static const uint64_t scan_filters[] = {
@@ -371,61 +297,11 @@ static int unchanged_scan(struct bench *bench)
 	return scan_since(bench, &generation) ? EPROTO : 0;
 }
 
-/* One that does not know the generation finds a mapping. */
-static bool unchanged_scan_agrees(struct bench *bench)
+/* A scan that does not know the generation finds a mapping. */
+static bool has_generations(struct bench *bench)
 {
 	bench->generation = 0;
-	return scan_since(bench, &bench->generation) == 1 && bench->generation &&
-	       !unchanged_scan(bench);
-}
-
-static bool has_generations(const struct bench *bench)
-{
-	uint64_t generation = 0;
-
-	return scan_since(bench, &generation) == 1 && generation;
-}
-
-static bool is_record(const struct procmap_mapping *line,
-		      const struct procmap_vma *vma, bool build_ids)
-{
-	const uint64_t flags = vma->flags & ~(uint64_t)PROCMAP_VMA_FILE_BACKED;
-	const char *const name = scan_data + vma->name_offset;
-	const struct procmap_mapping answer = {
-		.start = vma->start,
-		.end = vma->end,
-		.offset = vma->offset,
-		.inode = vma->inode,
-		.page_size = vma->page_size,
-		.name = name,
-		.name_len = vma->name_size ? vma->name_size - 1 : 0,
-		.flags = flags,
-		.dev_major = vma->dev_major,
-		.dev_minor = vma->dev_minor,
-	};
-
-	return is_same(line, &answer) &&
-	       is_file(line) == !!(vma->flags & PROCMAP_VMA_FILE_BACKED) &&
-	       (!vma->name_size || !name[vma->name_size - 1]) &&
-	       (build_ids ? is_same_id(line, (unsigned char *)scan_data +
-					     vma->build_id_offset,
-				       vma->build_id_size) :
-			    !vma->build_id_size);
-}
-
-static bool scan_walk_agrees(struct bench *bench)
-{
-	const struct work *const work = bench->work;
-	size_t i, nr = 0;
-
-	if (scan_walk(bench))
-		return false;
-	for (i = next_line(bench, 0, work->which); i < bench->target.nr_vmas;
-	     i = next_line(bench, i + 1, work->which))
-		if (!is_record(&bench->target.lines[i], &scan_vmas[nr++],
-			       work->build_ids))
-			return false;
-	return true;
+	return scan_since(bench, &bench->generation) == 1 && bench->generation;
 }
 
 static const enum procmap_method library_methods[NR_METHODS] = {
@@ -550,48 +426,44 @@ static const char *method_names[NR_METHODS] = {
 
 static const struct work works[] = {
 	{ "lookup", BY_QUERY,
-	  .run = lookup, .agrees = lookups_agree, .headline = true },
+	  .run = lookup, .headline = true },
 	{ "lookup", BY_TEXT,
 	  .run = library_lookup, .library = true },
 	{ "miss", BY_QUERY,
-	  .run = lookup_miss, .agrees = miss_agrees, .headline = true },
+	  .run = lookup_miss, .headline = true },
 	{ "special name", BY_QUERY,
-	  .run = lookup_special, .agrees = lookups_agree },
+	  .run = lookup_special },
 	{ "30-byte path", BY_QUERY,
-	  .run = lookup_short, .agrees = lookups_agree, .headline = true },
+	  .run = lookup_short, .headline = true },
 	{ "200-byte path", BY_QUERY,
-	  .run = lookup_long, .agrees = lookups_agree },
+	  .run = lookup_long },
 	{ "path and build ID", BY_QUERY,
-	  .run = lookup_build_id, .agrees = lookups_agree, .headline = true },
+	  .run = lookup_build_id, .headline = true },
 	{ "walk, per VMA", BY_QUERY,
-	  .run = query_walk, .agrees = query_walk_agrees, .headline = true },
+	  .run = query_walk, .headline = true },
 	{ "walk, per VMA", BY_SCAN,
-	  .run = scan_walk, .agrees = scan_walk_agrees, .headline = true },
+	  .run = scan_walk, .headline = true },
 	{ "walk, per VMA", BY_TEXT,
 	  .run = library_walk, .library = true },
 	{ "unchanged scan", BY_SCAN,
-	  .run = unchanged_scan, .agrees = unchanged_scan_agrees,
-	  .headline = true },
+	  .run = unchanged_scan, .headline = true },
 	{ "executable walk, per VMA", BY_QUERY,
-	  .run = query_walk, .agrees = query_walk_agrees, .which = EXECUTABLE },
+	  .run = query_walk, .which = EXECUTABLE },
 	{ "executable walk, per VMA", BY_SCAN,
-	  .run = scan_walk, .agrees = scan_walk_agrees, .which = EXECUTABLE,
-	  .headline = true },
+	  .run = scan_walk, .which = EXECUTABLE, .headline = true },
 	{ "executable walk, per VMA", BY_TEXT,
 	  .run = library_walk, .which = EXECUTABLE, .library = true },
 	{ "build IDs, per VMA", BY_QUERY,
-	  .run = query_walk, .agrees = query_walk_agrees, .which = FILES,
-	  .build_ids = true },
+	  .run = query_walk, .which = FILES, .build_ids = true },
 	{ "build IDs, per VMA", BY_SCAN,
-	  .run = scan_walk, .agrees = scan_walk_agrees, .which = FILES,
-	  .build_ids = true, .headline = true },
+	  .run = scan_walk, .which = FILES, .build_ids = true, .headline = true },
 	{ "symbolizer's pass", BY_QUERY,
 	  .run = pass },
 	{ "symbolizer's pass", BY_TEXT,
 	  .run = pass, .library = true },
 	{ "build IDs, per VMA", BY_TEXT,
-	  .run = library_walk, .which = FILES,
-	  .build_ids = true, .library = true, .library_only = true },
+	  .run = library_walk, .which = FILES, .build_ids = true,
+	  .library = true, .library_only = true },
 	{ "find by name, per VMA", BY_TEXT,
 	  .run = library_find_name, .library = true, .library_only = true },
 	{ "open, lookup, close", BY_TEXT,
@@ -625,7 +497,7 @@ static void do_work(void *context)
 		fail(bench, strerror(abs(error)));
 }
 
-/* Make a work the current one. Fails if an ioctl answers anything but the text. */
+/* Make a work the current one. */
 static void begin_work(struct bench *bench, const struct work *work)
 {
 	size_t i;
@@ -640,9 +512,6 @@ static void begin_work(struct bench *bench, const struct work *work)
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
-	if (work->agrees && !work->agrees(bench))
-		fail(bench, "it does not agree with the text");
-	bench->run = 0;
 }
 
 /* Return the cost of a unit. */
@@ -701,6 +570,21 @@ static void find_special(struct bench *bench)
 		errx(2, "the target has no stack, or no hole below its end");
 }
 
+/* Compare all mappings and build IDs by an ioctl with the text. */
+static void compare_with_text(struct bench *bench, enum method method)
+{
+	const struct procmap_mapping *answer;
+	uint64_t cursor = 0;
+	size_t i;
+
+	for (i = 0; i < bench->target.nr_vmas; i++)
+		if (procmap_next(bench->procmaps[method], &cursor,
+				 PROCMAP_WANT_BUILD_ID, &answer) ||
+		    !is_same(&bench->target.lines[i], answer))
+			errx(2, "mapping %zu by %s is not that of the text", i,
+			     method_names[method]);
+}
+
 /* Start a target of @nr mappings, and open its maps file. */
 static void open_bench(struct bench *bench, size_t nr)
 {
@@ -719,6 +603,8 @@ static void open_bench(struct bench *bench, size_t nr)
 					 &bench->procmaps[i]);
 		if (error && error != -ENOTTY)
 			errx(2, "open by %s: %s", method_names[i], strerror(-error));
+		if (!error && (i == BY_QUERY || i == BY_SCAN))
+			compare_with_text(bench, i);
 	}
 	find_special(bench);
 	spread(bench, EVERYWHERE);
@@ -738,7 +624,7 @@ static void close_bench(struct bench *bench)
 	stop_target(&bench->target);
 }
 
-static bool can_be_done(const struct work *work, const struct bench *bench)
+static bool can_be_done(const struct work *work, struct bench *bench)
 {
 	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
@@ -801,7 +687,7 @@ static void repeat(struct bench *bench, const char *method, const char *name)
 		if (!strcmp(method_names[works[i].method], method) &&
 		    !strcmp(works[i].name, name))
 			break;
-	if (i == NR_WORKS)
+	if (i == NR_WORKS || !can_be_done(&works[i], bench))
 		errx(2, "there is no work '%s' by %s", name, method);
 	begin_work(bench, &works[i]);
 	puts("ready");

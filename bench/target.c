@@ -282,14 +282,9 @@ bool is_same(const struct procmap_mapping *line,
 	       answer->dev_major == line->dev_major &&
 	       answer->dev_minor == line->dev_minor &&
 	       answer->name_len == line->name_len &&
-	       !memcmp(answer->name, line->name, line->name_len);
-}
-
-bool is_same_id(const struct procmap_mapping *line, const unsigned char *id,
-		size_t size)
-{
-	return size == (size_t)line->build_id_size &&
-	       !memcmp(id, line->build_id, size);
+	       !memcmp(answer->name, line->name, line->name_len) &&
+	       answer->build_id_size == line->build_id_size &&
+	       !memcmp(answer->build_id, line->build_id, line->build_id_size);
 }
 
 /* The text does not show build IDs, but who has made the files knows them. */

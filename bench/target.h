@@ -55,9 +55,6 @@ bool is_file(const struct procmap_mapping *line);
 bool is_same(const struct procmap_mapping *line,
 	     const struct procmap_mapping *answer);
 
-bool is_same_id(const struct procmap_mapping *line, const unsigned char *id,
-		size_t size);
-
 /* For a symbolizer's pass: addresses in the code of @nr_vmas libraries at most. */
 void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
 		 size_t nr_addrs);
