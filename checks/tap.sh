@@ -467,12 +467,13 @@ stock_kernel() {
 }
 
 # The module's own test, in bits $1: it is loaded and unloaded $4 times under load, on
-# the kernel $2 of release $3.
+# the kernel $2 of release $3. Options of scripts/vm follow.
 lifetimes() {
 	check "procmap_rival for $3" rival_module "$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
 		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
-		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" -- "live/procmap-query-live-$1"
+		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" "${@:5}" -- \
+		"live/procmap-query-live-$1"
 }
 
 # The selftests in the directory $2 of build/programs, on the debug kernel with the
