@@ -24,7 +24,7 @@
 
 #include "kselftest_harness.h"
 
-#define PAGE	((size_t)4096)
+#define PAGE	page_size()
 #define SLOW	300	/* seconds, in an emulated guest with KASAN */
 #define NOBODY	65534
 
@@ -372,7 +372,7 @@ static const char *without_method(enum procmap_method method)
 static bool has_method(enum procmap_method method)
 {
 	const int fd = open_maps(0);
-	char nothing[PAGE] = "";
+	char nothing[4096] = "";
 	bool has = true;
 
 #ifdef PROCMAP_SCAN
