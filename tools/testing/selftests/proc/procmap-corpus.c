@@ -52,7 +52,8 @@ struct model {
 	uint8_t id[ID_MAX];
 };
 
-static _Alignas(64) uint8_t shifted[SHIFT + IMAGE_MAX + PADDING];
+/* It has room for IMAGE_MAX with pages of 64 KiB. */
+static _Alignas(64) uint8_t shifted[SHIFT + (64 << 16) + PADDING];
 
 /*
  * The kernel reads these bytes, page by page. Returns false if they are not all in

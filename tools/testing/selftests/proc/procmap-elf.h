@@ -12,7 +12,7 @@
 #include "procmap-build-id.h"
 
 /* The largest file that a test makes, and pages that the kernel may have. */
-#define IMAGE_MAX	(4 * 65536)
+#define IMAGE_MAX	(64 * page_size())
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ	22

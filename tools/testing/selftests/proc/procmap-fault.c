@@ -28,6 +28,9 @@ enum call_page {
 	NR_PAGES = DATA_PAGE + 10,
 };
 
+/* Bytes of records before the second page of them, however large a page is. */
+#define FIRST_RECORDS	4096
+
 struct call;
 
 /**
@@ -173,8 +176,9 @@ static struct truth truth;
 static void fill_scan(const struct call *call)
 {
 	const struct room room = {
-		.vec = call_page(call, VEC_PAGE),
-		.vec_len = (DATA_PAGE - VEC_PAGE) * page_size() / call->vma_size,
+		.vec = call_page(call, VEC_PAGE + 1) - FIRST_RECORDS,
+		.vec_len = ((DATA_PAGE - VEC_PAGE - 1) * page_size() + FIRST_RECORDS) /
+			   call->vma_size,
 		.data = call_page(call, DATA_PAGE),
 		.data_size = (NR_PAGES - DATA_PAGE) * page_size(),
 	};

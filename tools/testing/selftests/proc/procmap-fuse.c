@@ -18,6 +18,7 @@
 #define FUSE_MOUNT	SCRATCH "/fuse"
 #define FUSE_FILE_ID	2
 #define FUSE_READ_MAX	(128u << 10)
+#define FUSE_WRITE_MAX	4096	/* the least that there is; the buffer has to hold it */
 #define UPPER_MOUNT	SCRATCH "/upper"
 #define EMPTY		SCRATCH "/empty"
 
@@ -88,7 +89,7 @@ static int fuse_answer(const struct fuse *fuse, int control,
 		reply->arg.init.major = FUSE_KERNEL_VERSION;
 		reply->arg.init.minor = FUSE_KERNEL_MINOR_VERSION;
 		reply->arg.init.max_readahead = request->arg.init.max_readahead;
-		reply->arg.init.max_write = page_size();
+		reply->arg.init.max_write = FUSE_WRITE_MAX;
 		return sizeof(reply->arg.init);
 	case FUSE_LOOKUP:
 		reply->arg.entry.nodeid = FUSE_FILE_ID;

@@ -687,7 +687,7 @@ static inline const char *mount_scratch_ext4(void)
 		return missing;
 	if (mkdir(SCRATCH_EXT4, 0700) ||
 	    system("PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -O ^has_journal "
-		   SCRATCH_IMAGE " 2M >/dev/null 2>&1"))
+		   SCRATCH_IMAGE " 8M >/dev/null 2>&1"))
 		return "mkfs cannot be run";
 	loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
 	if (loop < 0)
