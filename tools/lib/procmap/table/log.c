@@ -465,7 +465,7 @@ static void leave_parent(struct procmap_table *table, struct program *program)
 	program->process->nr_parents--;
 }
 
-void put_program(struct procmap_table *table, struct program *program)
+static void put_program(struct procmap_table *table, struct program *program)
 {
 	leave_parent(table, program);
 	user_is_gone(table, program->user);
@@ -492,8 +492,8 @@ void put_fact(struct procmap_table *table, const struct fact *fact)
 	}
 }
 
-int insert_fact(struct procmap_table *table, struct process *process, size_t at,
-		const struct fact *fact)
+static int insert_fact(struct procmap_table *table, struct process *process, size_t at,
+		       const struct fact *fact)
 {
 	struct fact *const facts = grow(table, process->facts, process->nr_facts + 1,
 					&process->facts_size, sizeof(*facts));
@@ -508,22 +508,20 @@ int insert_fact(struct procmap_table *table, struct process *process, size_t at,
 }
 
 /* What the process is now follows from the end of its log. */
-void update_process(struct process *process)
+static void update_process(struct process *process)
 {
 	const struct program *const program = process->program;
 	enum extent was_read = OF_EVENTS;
 	bool is_mapped = false;
 	size_t i = process->nr_facts;
 
-	process->has_exited = false;
+	process->exited_at = UINT64_MAX;
 	process->is_settled = false;
 	while (process->facts[--i].kind != BEGUN) {
 		const struct fact *const fact = &process->facts[i];
 
-		if (fact->kind == EXITED && !is_mapped) {
-			process->has_exited = true;
+		if (fact->kind == EXITED && !is_mapped)
 			process->exited_at = fact->time;
-		}
 		if (fact->kind == WAS_READ && was_read == OF_EVENTS)
 			was_read = fact->view->extent;
 		is_mapped |= fact->kind < BEGUN;
@@ -563,9 +561,8 @@ int add_fact(struct procmap_table *table, struct process *process,
 		extend_view(table, process, fact);
 	else
 		drop_view(table, process);
-	if (fact->kind == MAPPED && process->has_exited &&
-	    fact->time >= process->exited_at)
-		process->has_exited = false;
+	if (fact->kind == MAPPED && fact->time >= process->exited_at)
+		process->exited_at = UINT64_MAX;
 	return 0;
 }
 
@@ -682,12 +679,9 @@ void settle_children(struct procmap_table *table, struct process *process,
 /* Something of a time was lost: what was known before is void from then on. */
 void lose(struct procmap_table *table, struct process *process, uint64_t time)
 {
-	if (process->lost_from == UINT64_MAX)
-		process->lost_to = 0;
-	if (process->lost_from > time)
-		process->lost_from = time;
-	if (process->lost_to < time)
-		process->lost_to = time;
+	process->lost_to = process->lost_from == UINT64_MAX ? time :
+			   later(process->lost_to, time);
+	process->lost_from = earlier(process->lost_from, time);
 	if (process->children)
 		table->changes++;
 	drop_view(table, process);
@@ -715,23 +709,9 @@ void lose_settled(struct procmap_table *table, uint64_t time)
 	}
 }
 
-uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
-{
-	return &table->forgotten[pid % FORGOTTEN];
-}
-
-/* What comes for this process, of this time or before, is not all that there was. */
-void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
-{
-	uint64_t *const forgotten = forgotten_of(table, pid);
-
-	if (*forgotten < time)
-		*forgotten = time;
-}
-
 /* Returns NULL without memory. */
-struct program *new_program(struct procmap_table *table, struct process *process,
-			    struct process *parent, uint64_t time)
+static struct program *new_program(struct procmap_table *table, struct process *process,
+				   struct process *parent, uint64_t time)
 {
 	struct program *const program = allocate(table, sizeof(*program));
 
@@ -751,6 +731,22 @@ struct program *new_program(struct procmap_table *table, struct process *process
 	parent->last_child = later(parent->last_child, time);
 	process->nr_parents++;
 	return program;
+}
+
+/* The program that a process runs, or the process itself, is another one from then on. */
+int begin(struct procmap_table *table, struct process *process, struct process *parent,
+	  uint64_t time)
+{
+	const struct fact begun = {
+		.time = time,
+		.kind = BEGUN,
+		.program = new_program(table, process, parent, time),
+	};
+	const int err = begun.program ? add_fact(table, process, &begun) : -ENOMEM;
+
+	if (err && begun.program)
+		put_program(table, begun.program);
+	return err;
 }
 
 /*

@@ -44,14 +44,25 @@ static struct process *find_process(const struct procmap_table *table, pid_t pid
 	return process;
 }
 
+static uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
+{
+	return &table->forgotten[pid % FORGOTTEN];
+}
+
+/* What comes for this process, of this time or before, is not all that there was. */
+static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
+{
+	*forgotten_of(table, pid) = later(*forgotten_of(table, pid), time);
+}
+
 static void forget(struct procmap_table *table, struct process *process)
 {
 	struct process **link = &table->processes[chain_of(process->pid)];
 	size_t i;
 
-	note_forgotten(table, process->pid, process->facts[process->nr_facts - 1].time);
-	if (process->lost_from != UINT64_MAX)
-		note_forgotten(table, process->pid, process->lost_to);
+	note_forgotten(table, process->pid,
+		       later(process->facts[process->nr_facts - 1].time,
+			     process->lost_to));
 	settle_children(table, process, UINT64_MAX);
 	while (*link != process)
 		link = &(*link)->next;
@@ -69,7 +80,6 @@ static void forget(struct procmap_table *table, struct process *process)
 static struct process *get_process(struct procmap_table *table, pid_t pid)
 {
 	struct process *process = find_process(table, pid), **chain;
-	struct fact begun = { .kind = BEGUN };
 
 	if (process)
 		return process;
@@ -79,14 +89,10 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 	process->pid = pid;
 	process->lost_to = *forgotten_of(table, pid);
 	process->lost_from = process->lost_to ? 0 : UINT64_MAX;
-	begun.program = new_program(table, process, NULL, 0);
-	if (!begun.program || insert_fact(table, process, 0, &begun)) {
-		if (begun.program)
-			put_program(table, begun.program);
+	if (begin(table, process, NULL, 0)) {
 		release(table, process, sizeof(*process));
 		return NULL;
 	}
-	update_process(process);
 	chain = &table->processes[chain_of(pid)];
 	process->next = *chain;
 	*chain = process;
@@ -130,8 +136,7 @@ static void sweep(struct procmap_table *table, const struct process *kept)
 
 	for (; process; process = next) {
 		next = process->next;
-		if (process != kept && process->has_exited &&
-		    table->latest > process->exited_at &&
+		if (process != kept && table->latest > process->exited_at &&
 		    table->latest - process->exited_at > table->options.keep_exited)
 			forget(table, process);
 	}
@@ -163,9 +168,8 @@ static int open_process(const struct procmap_table *table, pid_t pid,
 	       procmap_open_pid(pid, &options, procmap);
 }
 
-/* Read the mappings into a new view. */
-static int read_view(struct procmap_table *table, struct procmap *procmap,
-		     struct view *view)
+/* Read the mappings into a view, which has none. */
+static int read_view(struct procmap_table *table, pid_t pid, struct view *view)
 {
 	const unsigned int flags =
 		(view->extent == OF_EXECUTABLE ? PROCMAP_EXECUTABLE : 0) |
@@ -173,28 +177,26 @@ static int read_view(struct procmap_table *table, struct procmap *procmap,
 		 PROCMAP_WANT_BUILD_ID : 0);
 	const struct procmap_table_stats before = table->stats;
 	const struct procmap_mapping *found;
-	struct procmap_mapping mapping;
+	struct procmap *procmap;
 	uint64_t cursor = 0;
 	int err;
 
-	while (!(err = procmap_next(procmap, &cursor, flags, &found))) {
+	err = open_process(table, pid, &procmap);
+	if (err)
+		return err;
+	while (!err && !(err = procmap_next(procmap, &cursor, flags, &found))) {
 		struct piece piece = { .start = found->start, .end = found->end };
 
-		mapping = *found;
-		if (mapping.build_id_size < 0)
-			mapping.build_id_size = 0;
-		piece.record = new_record(table, &mapping);
-		if (!piece.record)
-			return -ENOMEM;
-		err = splice(table, view, view->nr, view->nr, &piece, 1);
+		piece.record = new_record(table, found);
+		err = piece.record ?
+		      splice(table, view, view->nr, view->nr, &piece, 1) : -ENOMEM;
 		put_record(table, piece.record);
-		if (err)
-			return err;
 		if (table->stats.mappings - before.mappings >
 		    table->options.max_mappings ||
 		    table->stats.bytes - before.bytes > table->options.max_bytes)
-			return -ENOSPC;
+			err = -ENOSPC;
 	}
+	procmap_close(procmap);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -204,18 +206,11 @@ static int read_view(struct procmap_table *table, struct procmap *procmap,
 static int read_mappings(struct procmap_table *table, pid_t pid, enum extent extent,
 			 struct view **view)
 {
-	struct procmap *procmap;
 	int err = -ESTALE, tries;
 
 	for (tries = 0; err == -ESTALE && tries < READ_TRIES; tries++) {
 		*view = new_view(table, extent);
-		if (!*view)
-			return -ENOMEM;
-		err = open_process(table, pid, &procmap);
-		if (!err) {
-			err = read_view(table, procmap, *view);
-			procmap_close(procmap);
-		}
+		err = *view ? read_view(table, pid, *view) : -ENOMEM;
 		if (err)
 			put_view(table, *view);
 	}
@@ -232,10 +227,7 @@ static int read_process(struct procmap_table *table, struct process *process,
 	struct fact was_read = { .time = now_of(table), .kind = WAS_READ };
 
 	/* What is read is this program, whatever the clock says. */
-	if (was_read.time < process->begun)
-		was_read.time = process->begun;
-	if (was_read.time < process->horizon)
-		was_read.time = process->horizon;
+	was_read.time = later(was_read.time, later(process->begun, process->horizon));
 	if (process->lost_from != UINT64_MAX && was_read.time <= process->lost_to)
 		was_read.time = process->lost_to + (process->lost_to < UINT64_MAX);
 	table->stats.readings++;
@@ -252,8 +244,7 @@ static int read_process(struct procmap_table *table, struct process *process,
 		return process->error;
 	}
 	process->was_read = extent;
-	if (table->latest < was_read.time)
-		table->latest = was_read.time;
+	table->latest = later(table->latest, was_read.time);
 	condense(table, process);
 	return 0;
 }
@@ -269,7 +260,7 @@ static bool was_just_read(const struct procmap_table *table,
 static bool may_be_read(const struct procmap_table *table, const struct process *process)
 {
 	return !(table->options.flags & PROCMAP_TABLE_EVENTS_ONLY) &&
-	       !process->has_exited;
+	       process->exited_at == UINT64_MAX;
 }
 
 /* The executable mappings were read, and then all: the first of the two says no more. */
@@ -377,8 +368,8 @@ static inline bool find_in_view(struct procmap_table *table,
 	if (piece->start > addr || piece->from > time)
 		return false;
 	answer(table, piece->record, piece->start, piece->end);
-	table->found.from = piece->from > process->begun ? piece->from : process->begun;
-	table->found.until = process->has_exited ? process->exited_at : UINT64_MAX;
+	table->found.from = later(piece->from, process->begun);
+	table->found.until = process->exited_at;
 	table->found.process_user = &process->program->user;
 	return true;
 }
@@ -458,8 +449,7 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 
 	*err = 0;
 	drop_found(table);
-	if (table->latest < time)
-		table->latest = time;
+	table->latest = later(table->latest, time);
 	lose_settled(table, time);
 	process = get_process(table, pid);
 	if (!process) {
@@ -549,22 +539,6 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 	return end_event(table, process, time, err);
 }
 
-/* The program that a process runs, or the process itself, is another one from then on. */
-static int begin(struct procmap_table *table, struct process *process,
-		 struct process *parent, uint64_t time)
-{
-	const struct fact begun = {
-		.time = time,
-		.kind = BEGUN,
-		.program = new_program(table, process, parent, time),
-	};
-	const int err = begun.program ? add_fact(table, process, &begun) : -ENOMEM;
-
-	if (err && begun.program)
-		put_program(table, begun.program);
-	return err;
-}
-
 int procmap_table_fork(struct procmap_table *table, pid_t pid, pid_t tid, pid_t ppid,
 		       uint64_t time)
 {
@@ -645,8 +619,7 @@ int procmap_table_lost(struct procmap_table *table, uint64_t time)
 
 	if (!table)
 		return -EINVAL;
-	if (table->lost_at < time)
-		table->lost_at = time;
+	table->lost_at = later(table->lost_at, time);
 	for (process = table->newest; process; process = process->older)
 		process->is_settled = false;
 	return 0;

@@ -183,8 +183,7 @@ struct fact {
  * @has_been_read: @read_at is valid.
  * @read_at: when it was read, or that failed.
  * @error: the error of the last reading, or 0.
- * @has_exited: it has.
- * @exited_at: when.
+ * @exited_at: when it exited; UINT64_MAX if it has not.
  */
 struct process {
 	pid_t pid;
@@ -212,7 +211,6 @@ struct process {
 	bool has_been_read;
 	uint64_t read_at;
 	int error;
-	bool has_exited;
 	uint64_t exited_at;
 };
 
@@ -351,13 +349,9 @@ hidden int walk_log(struct walk *walk, const struct process *process, uint64_t t
 		    bool is_final);
 hidden void drop_view(struct procmap_table *table, struct process *process);
 hidden bool have_view(struct procmap_table *table, struct process *process);
-hidden int insert_fact(struct procmap_table *table, struct process *process, size_t at,
-		       const struct fact *fact);
 hidden void put_fact(struct procmap_table *table, const struct fact *fact);
-hidden void put_program(struct procmap_table *table, struct program *program);
-hidden struct program *new_program(struct procmap_table *table, struct process *process,
-				   struct process *parent, uint64_t time);
-hidden void update_process(struct process *process);
+hidden int begin(struct procmap_table *table, struct process *process, struct process *parent,
+		 uint64_t time);
 hidden int add_fact(struct procmap_table *table, struct process *process,
 		    const struct fact *fact);
 hidden const char *find_comm(const struct process *process, uint64_t time);
@@ -365,8 +359,6 @@ hidden void settle_children(struct procmap_table *table, struct process *process
 			    uint64_t time);
 hidden void lose(struct procmap_table *table, struct process *process, uint64_t time);
 hidden void lose_settled(struct procmap_table *table, uint64_t time);
-hidden uint64_t *forgotten_of(struct procmap_table *table, pid_t pid);
-hidden void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time);
 hidden void condense(struct procmap_table *table, struct process *process);
 hidden uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 			    const struct record *record);

@@ -70,14 +70,15 @@ static int compare_files(const void *one, const void *other)
 	return order ? order : memcmp(a->build_id, b->build_id, a->build_id_size);
 }
 
-/* Get the file of a mapping, whose build ID is there or has the size 0. */
+/* Get the file of a mapping. A negative size of its build ID is an error. */
 static struct file *get_file(struct procmap_table *table,
 			     const struct procmap_mapping *mapping)
 {
-	const struct file wanted = { .mapping = *mapping };
-	struct file **const known = tfind(&wanted, &table->files, compare_files);
-	struct file *file;
+	struct file wanted = { .mapping = *mapping }, *file, **known;
 
+	if (mapping->build_id_size < 0)
+		wanted.mapping.build_id_size = 0;
+	known = tfind(&wanted, &table->files, compare_files);
 	if (known) {
 		(*known)->refs++;
 		return *known;
@@ -87,7 +88,7 @@ static struct file *get_file(struct procmap_table *table,
 		return NULL;
 	file->refs = 1;
 	memcpy(file->name, mapping->name, mapping->name_len);
-	file->mapping = *mapping;
+	file->mapping = wanted.mapping;
 	file->mapping.name = file->name;
 	if (tsearch(file, &table->files, compare_files))
 		return file;
