@@ -9,7 +9,8 @@
  *
  * Most questions are about the present. The mappings of each process as of the end of
  * its log are kept as an array, the view, which is searched by halves. It follows from
- * the log, and is dropped and made again whenever the log changes but at its end.
+ * the log. Something that was mapped is put into the view by its time; other facts, and
+ * a mapping that came later than one of those, make the view void.
  *
  * What has not been valid for longer than the window is condensed: the facts up to then
  * become one, a view.
