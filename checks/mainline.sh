@@ -60,7 +60,7 @@ maple_passes() {
 }
 
 # Every test of a program fails on Debian's kernel, and the guest ends with status $1.
-# What it complained about is in $tmp/complaint.
+# Its complaint is in $tmp/complaint.
 fails_on_debians() {
 	local status=$1
 	shift

@@ -240,7 +240,7 @@ static bool is_vsyscall(const struct line *line)
 	       !memcmp(line->at, name, sizeof(name) - 1);
 }
 
-/* Is this one of the "Name: value" lines of smaps? */
+/* Return whether this is one of the "Name: value" lines of smaps. */
 static bool is_detail(const struct line *line)
 {
 	return *line->at >= 'A' && *line->at <= 'Z' &&

@@ -477,7 +477,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* What it prints does not get between the stacks. */
+/* Its output does not get between the stacks. */
 static pid_t start_command(void)
 {
 	const pid_t pid = fork();

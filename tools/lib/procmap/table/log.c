@@ -2,8 +2,8 @@
 /*
  * The mappings of many processes over time.
  *
- * What is known of a process is a log of facts in the order of their time: something
- * was mapped, its mappings were read, it was forked, it executed a program. The log
+ * A process is known by a log of facts in the order of their time: something was mapped,
+ * its mappings were read, it was forked, it executed a program. The log
  * alone decides what was mapped at an address at a time: see walk_log(). A fact that
  * comes late is sorted in, and needs nothing else.
  *
@@ -12,8 +12,8 @@
  * the log. Something that was mapped is put into the view by its time; other facts, and
  * a mapping that came later than one of those, make the view void.
  *
- * What has not been valid for longer than the window is condensed: the facts up to then
- * become one, a view.
+ * Facts that have not been valid for longer than the window are condensed: those up to
+ * then become one, a view.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,7 +41,7 @@ size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
-/* Are all facts before those that were lost void at a time? */
+/* Return whether all facts before those that were lost are void at a time. */
 static bool is_void(const struct process *process, uint64_t time)
 {
 	return process->lost_from != UINT64_MAX && time >= process->lost_from;
@@ -225,7 +225,7 @@ static int walk_back(struct walk *walk, const struct process *process, uint64_t 
 	return err;
 }
 
-/* What was read later, and was not mapped in between, was there before. */
+/* Mappings that were read later, and not made in between, were there before. */
 static int walk_forward(struct walk *walk, const struct process *process, uint64_t time)
 {
 	size_t nr = facts_up_to(process, time);
@@ -508,7 +508,7 @@ static int insert_fact(struct procmap_table *table, struct process *process, siz
 	return 0;
 }
 
-/* What the process is now follows from the end of its log. */
+/* Derive the present state of the process from the end of its log. */
 static void update_process(struct process *process)
 {
 	const struct program *const program = process->program;
@@ -576,8 +576,8 @@ static uint64_t oldest_time(const struct procmap_table *table)
 }
 
 /*
- * Has the child begun another program before the window, and has no child itself that
- * has what it had until then?
+ * Return whether the child has begun another program before the window, and has no child
+ * itself that has the mappings of before.
  */
 static bool is_over(const struct procmap_table *table, const struct program *program)
 {
@@ -751,7 +751,7 @@ int begin(struct procmap_table *table, struct process *process, struct process *
 }
 
 /*
- * What is left of a log of which the first @nr facts are condensed: the last program, the
+ * Keep these of a log whose first @nr facts are condensed: the last program, the
  * last name, @view as of @time, and an exit after that.
  */
 static void keep_facts(struct procmap_table *table, struct process *process, size_t nr,

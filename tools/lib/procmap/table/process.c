@@ -278,7 +278,7 @@ static void drop_reading(struct procmap_table *table, struct process *process)
 	process->nr_facts--;
 }
 
-/* Has it to be read before a question is answered? */
+/* Return whether it has to be read before a question is answered. */
 static bool is_to_be_read(const struct procmap_table *table,
 			  const struct process *process)
 {
@@ -289,7 +289,7 @@ static bool is_to_be_read(const struct procmap_table *table,
 	return !process->error || !was_just_read(table, process);
 }
 
-/* Is it worth to read all for an address that is not known to be mapped? */
+/* Return whether to read all for an address that is not known to be mapped. */
 static bool is_worth_reading(const struct procmap_table *table,
 			     const struct process *process)
 {
@@ -301,7 +301,7 @@ static bool is_worth_reading(const struct procmap_table *table,
 
 /* Answers */
 
-/* What was returned is valid until the next call. */
+/* A mapping that was returned is valid until the next call. */
 static void drop_found(struct procmap_table *table)
 {
 	put_record(table, table->found_record);

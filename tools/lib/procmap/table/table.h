@@ -71,7 +71,7 @@ struct piece {
 
 _Static_assert(offsetof(struct piece, end) == offsetof(struct range, end), "range");
 
-/* What a view says of addresses that are in none of its pieces. */
+/* The meaning of a view for addresses that are in none of its pieces. */
 enum extent {
 	OF_EVENTS,	/* nothing */
 	OF_EXECUTABLE,	/* that nothing executable is mapped there */
