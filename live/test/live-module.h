@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Load, disable and unload a live module. Before this is included, LIVE_MODULE is its
+ * Load and unload a live module. Before this is included, LIVE_MODULE is its
  * name, LIVE_KO the name of the environment variable that has its path, and
  * LIVE_PARAMETERS what it is loaded with.
  */
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define MODULE		"/sys/module/" LIVE_MODULE
-#define PATCH		"/sys/kernel/livepatch/" LIVE_MODULE
 
 /* Seconds: more than a busy machine needs to emulate what takes a few. */
 #define TRANSITION_MAX	300
@@ -58,54 +57,13 @@ static inline int read_number(const char *path)
 	return number;
 }
 
-/* Write to the patch's switch. */
-static inline int live_enable(const char *value)
-{
-	const int fd = open(PATCH "/enabled", O_WRONLY | O_CLOEXEC);
-	int err = 0;
-
-	if (fd < 0 || write(fd, value, 1) != 1)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
-/* Wait until a file holds a number, or is not there (-ENOENT). */
-static inline bool wait_for_number(const char *path, int number)
-{
-	const time_t end = time(NULL) + TRANSITION_MAX;
-	int seen;
-
-	while ((seen = read_number(path)) != number && time(NULL) < end)
-		sched_yield();
-	if (seen != number)
-		ksft_print_msg("%s is %d, not %d, after %d seconds\n", path,
-			       seen, number, TRANSITION_MAX);
-	return seen == number;
-}
-
 static inline bool live_is_loaded(void)
 {
 	return !access(MODULE, F_OK);
 }
 
-static inline int live_load_and_wait(void)
-{
-	const int err = live_load();
-
-	return err ?: wait_for_number(PATCH "/transition", 0) ? 0 : -ETIMEDOUT;
-}
-
-static inline int live_disable_and_wait(void)
-{
-	const int err = live_enable("0");
-
-	return err ?: wait_for_number(PATCH "/enabled", -ENOENT) ? 0 : -ETIMEDOUT;
-}
-
 /*
- * Try again while the module is in use: a process may be about to close a file,
- * and livepatch drops its own reference only after the transition.
+ * Try again while the module is in use: a process may be about to close a file.
  */
 static inline int live_unload_and_wait(void)
 {
@@ -118,13 +76,6 @@ static inline int live_unload_and_wait(void)
 		ksft_print_msg("the module is still in use after %d seconds\n",
 			       TRANSITION_MAX);
 	return err;
-}
-
-static inline int live_take_out(void)
-{
-	const int err = live_disable_and_wait();
-
-	return err ?: live_unload_and_wait();
 }
 
 static inline int live_references(void)

@@ -32,18 +32,14 @@ broken=(
 	"built for 6.0.0, this is"
 	's/"arch_uprobe_analyze_insn"/"arch_uprobe_analyse_insn"/'
 	'no kprobe on arch_uprobe_analyse_insn'
-	's/"push_emulate_op"/"pop_emulate_op"/'
-	'no kprobe on pop_emulate_op'
-	's/"push_emulate_op"/"branch_emulate_op"/'
-	'instruction 55 is not handled as expected'
+	's/"default_pre_xol_op"/"default_pre_sol_op"/'
+	'cannot trace default_pre_sol_op: -22'
 	's/^\tbool (\*emulate)/\tvoid *first;\n&/'
 	'instruction 90 is not handled as expected'
 	's/insn = auprobe->insn;/insn = auprobe->insn + 1;/'
 	'instruction 0f 1f 44 00 00 is not handled as expected'
-	's/= auprobe->defparam.ilen/= auprobe->push.reg_offset/'
+	's/= auprobe->defparam.ilen;/= auprobe->push.reg_offset;/'
 	'instruction 0f 1f 44 00 00 is not handled as expected'
-	's/"uprobe_write_opcode"/"uprobe_read_opcode"/'
-	'no kprobe on uprobe_read_opcode'
 	's/^#define FIX_IP\t\t0x01/#define FIX_IP 0x08/'
 	'instruction c5 f8 28 c1 is not handled as expected'
 	's/sp + sizeof(narrow_target) + released/sp + sizeof(narrow_target)/'
@@ -51,30 +47,21 @@ broken=(
 )
 
 # In the guest: load both modules, uprobes_emulate once more after ftrace was off, with
-# which livepatch takes none.
+# which it refuses.
 # shellcheck disable=SC2016	# for the guest's shell
 loads='
 set -eux
-load() {
+for i in 1 2; do
 	insmod "$1"
 	insmod "$2"
-}
-unload() {
-	patch=/sys/kernel/livepatch/uprobes_emulate
-	timeout 60 sh -c "until [ \$(cat $patch/transition) = 0 ]; do sleep 0.1; done"
-	echo 0 >$patch/enabled
-	timeout 60 sh -c "while [ -e $patch ]; do sleep 0.1; done"
-	timeout 60 sh -c "until rmmod uprobes_emulate; do sleep 0.1; done"
+	rmmod uprobes_emulate
 	rmmod procmap_query
-}
-load "$@"
-unload
+done
 sysctl kernel.ftrace_enabled=0
 ! insmod "$2" || exit 1
-dmesg | grep -q "uprobes_emulate: another livepatch is in transition, or ftrace"
+dmesg | grep -q "uprobes_emulate: cannot trace set_swbp: -16"
 sysctl kernel.ftrace_enabled=1
-load "$@"
-unload
+insmod "$2"
 '
 
 loads_whatever_was_before() {
@@ -82,9 +69,8 @@ loads_whatever_was_before() {
 		"$(module_of "$1" uprobes)"
 }
 
-# The operation emulate of uprobe_xol_ops, by the pointer by which the kernel calls it.
-only_emulate_is_called_by_pointer() {
-	indirect_calls "$1" | diff - <(echo live_skip_sstep)
+nothing_is_called_by_pointer() {
+	indirect_calls "$1" | diff /dev/null -
 }
 
 # A program that has uprobes does the same on the kernel of release $1, without the
@@ -109,7 +95,7 @@ traced='
 set -euo pipefail
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
 program=$1
-probes="kprobe:arch_uprobe_pre_xol { @steps = count(); }
+probes="kprobe:arch_uprobe_post_xol { @steps = count(); }
 	uprobe:$program:choose { @entry = count(); }
 	uretprobe:$program:choose { @return[retval] = count(); }"
 for i in 0 1 2 3; do
@@ -147,7 +133,7 @@ for release in "${releases[@]}"; do
 	check "uprobes: live module for $release" "$ROOT/scripts/live" -r uprobes "$release"
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "uprobes: calls through pointers on $release" \
-		only_emulate_is_called_by_pointer "$(module_of "$release" uprobes)"
+		nothing_is_called_by_pointer "$(module_of "$release" uprobes)"
 	check "uprobes: broken modules are refused on $release" broken_modules_are_refused \
 		"$release" uprobes "${broken[@]}"
 	check "uprobes: both modules load on $release, whatever was before" \

@@ -1,37 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Uprobes on more instructions without a second trap, as a livepatch module.
+ * Uprobes without some faults of the kernel's, and without a second trap on more
+ * instructions.
  *
  *	# insmod uprobes_emulate.ko
- *	# cat /sys/kernel/livepatch/uprobes_emulate/enabled
- *	1
- *	# echo 0 > /sys/kernel/livepatch/uprobes_emulate/enabled
  *	# rmmod uprobes_emulate
  *
- * The kernel emulates a one-byte nop, jumps, calls and pushes when a uprobe on one is
- * hit. It executes any other instruction out of line: it takes a slot of a page in the
- * address space, copies the instruction there, and traps a second time behind it.
+ * ftrace calls two hooks at the beginning of functions of the kernel:
  *
- * The module replaces arch_uprobe_skip_sstep(), which decides that at each hit. The new
- * one also emulates near returns, nops of several bytes, and ENDBR. It looks at the
- * instruction anew each time and leaves nothing behind in a uprobe, so it can go at any
- * time.
+ * - set_swbp() writes the breakpoint of a uprobe into a process. live_set_swbp() refuses
+ *   that on instructions which the kernel takes for others.
+ * - default_pre_xol_op() prepares to execute an instruction out of line, in a slot and with
+ *   a second trap behind it: any that the kernel does not emulate. live_pre_xol() emulates
+ *   near returns, nops of several bytes, and ENDBR instead.
  *
- * It also replaces set_swbp(), which writes the breakpoint into a process, to refuse that
- * on instructions which the kernel takes for others.
+ * Neither leaves anything behind in a uprobe, so the module can go at any time.
  *
- * The module verifies what it relies on: it has the kernel analyze instructions, and
- * compares what the kernel and what the module does with each. If anything differs from
- * what it expects, it prints one line, changes nothing and does not load.
+ * The module verifies its assumptions about the kernel: it has the kernel analyze
+ * instructions, and compares that, and what the module does with each, with what it
+ * expects. If an assumption is wrong, it prints one line, changes nothing and does not
+ * load.
  */
 #undef pr_fmt	/* Kbuild includes a header first. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <generated/utsrelease.h>
-#include <linux/delay.h>
+#include <linux/ftrace.h>
 #include <linux/init.h>
 #include <linux/kprobes.h>
-#include <linux/livepatch.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
@@ -86,39 +82,6 @@ static void __init *find_function(const char *name)
 	if (is_endbr(*(u32 *)(addr - ENDBR_INSN_SIZE)))
 		addr -= ENDBR_INSN_SIZE;
 	return (void *)addr;
-}
-
-#define NR_TRIES	20
-
-/**
- * enable_patch - have livepatch enable a patch
- * @patch: it. Nothing of it has been used before.
- *
- * Livepatch has one transition at a time, and refuses another one: at boot, that of the
- * module before may not be over. So this waits for it, for up to @NR_TRIES seconds, or a
- * signal.
- *
- * Return: 0, or what klp_enable_patch() returns.
- */
-static int __init enable_patch(struct klp_patch *patch)
-{
-	struct klp_object *object;
-	struct klp_func *func;
-	int err, tries = 1;
-
-	while ((err = klp_enable_patch(patch)) == -EBUSY && tries++ < NR_TRIES &&
-	       !msleep_interruptible(1000)) {
-		/* Livepatch has let go of them, and initializes them again. */
-		memset(&patch->kobj, 0, sizeof(patch->kobj));
-		klp_for_each_object_static(patch, object) {
-			memset(&object->kobj, 0, sizeof(object->kobj));
-			klp_for_each_func_static(object, func)
-				memset(&func->kobj, 0, sizeof(func->kobj));
-		}
-	}
-	if (err == -EBUSY)
-		pr_err("another livepatch is in transition, or ftrace cannot be used\n");
-	return err;
 }
 
 /*
@@ -210,7 +173,7 @@ static bool is_nop(const u8 *insn)
 /*
  * Emulate an instruction that the kernel executes out of line, or return false. All
  * those emulated here are the same in 64 and in 32 bits, since the kernel analyzes an
- * instruction only once for all processes.
+ * instruction only once for all processes. Does not sleep.
  */
 static bool emulate(struct arch_uprobe *auprobe, struct pt_regs *regs)
 {
@@ -238,26 +201,32 @@ static bool emulate(struct arch_uprobe *auprobe, struct pt_regs *regs)
 	}
 }
 
-/**
- * live_skip_sstep - the replacement of arch_uprobe_skip_sstep()
- * @auprobe: the instruction under a uprobe that the current task has hit.
- * @regs: its registers, at the instruction.
- *
- * As in the original, a task that steps, or is stepped, stops behind the instruction.
- * May sleep where the kernel's own emulation does.
- *
- * Return: true if the instruction was emulated, false if it has to be executed out of
- * line.
- */
-static bool live_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
-{
-	const struct uprobe_xol_ops *ops = auprobe->ops;
-	const bool emulated = ops->emulate ? ops->emulate(auprobe, regs) :
-					     emulate(auprobe, regs);
+#ifndef arch_ftrace_regs	/* linux-6.1 */
+#define arch_ftrace_regs(fregs) (fregs)
+#endif
 
-	if (emulated && (regs->flags & X86_EFLAGS_TF))
+/* In place of default_pre_xol_op(): the task goes on where its registers say. */
+static int live_emulated(struct arch_uprobe *auprobe, struct pt_regs *regs)
+{
+	return -EAGAIN;
+}
+
+/*
+ * Emulate an instruction before default_pre_xol_op() is executed. As with those that the
+ * kernel emulates, a task that steps, or is stepped, stops behind the instruction.
+ */
+static void notrace live_pre_xol(unsigned long ip, unsigned long parent_ip,
+				 struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *call = &arch_ftrace_regs(fregs)->regs;
+	struct arch_uprobe *auprobe = (void *)call->di;
+	struct pt_regs *regs = (void *)call->si;
+
+	if (!emulate(auprobe, regs))
+		return;
+	if (regs->flags & X86_EFLAGS_TF)
 		send_sig(SIGTRAP, current, 0);
-	return emulated;
+	instruction_pointer_set(call, (unsigned long)live_emulated);
 }
 
 /*
@@ -303,31 +272,10 @@ static bool is_misread(const struct arch_uprobe *auprobe, bool long_mode)
 	}
 }
 
-static int no_write_opcode(struct arch_uprobe *auprobe, struct mm_struct *mm,
-			   unsigned long vaddr, uprobe_opcode_t opcode)
+/* In place of set_swbp(): if the uprobe is being registered, that fails with the error. */
+static int live_refuse(struct arch_uprobe *auprobe, struct mm_struct *mm,
+		       unsigned long vaddr)
 {
-	return -EOPNOTSUPP;
-}
-
-/* It is not exported. */
-DEFINE_STATIC_CALL(write_opcode, no_write_opcode);
-
-/**
- * live_set_swbp - the replacement of set_swbp()
- * @auprobe: the instruction under a uprobe, as the kernel has analyzed it.
- * @mm: the process.
- * @vaddr: where the instruction is in it.
- *
- * The caller holds mmap_lock. May sleep. If the uprobe is being registered, that fails
- * with the error.
- *
- * Return: 0, or a negative error; -EOPNOTSUPP if a hit would not execute the instruction.
- */
-static int live_set_swbp(struct arch_uprobe *auprobe, struct mm_struct *mm,
-			 unsigned long vaddr)
-{
-	if (!is_misread(auprobe, is_64bit_mm(mm)))
-		return static_call(write_opcode)(auprobe, mm, vaddr, UPROBE_SWBP_INSN);
 	pr_warn_ratelimited("no uprobe at %#lx: this kernel takes %*ph for another instruction\n",
 			    vaddr, auprobe->ops->emulate ? auprobe->branch.ilen :
 							   auprobe->defparam.ilen,
@@ -335,19 +283,28 @@ static int live_set_swbp(struct arch_uprobe *auprobe, struct mm_struct *mm,
 	return -EOPNOTSUPP;
 }
 
-static struct klp_func funcs[] = {
-	{ .old_name = "arch_uprobe_skip_sstep", .new_func = live_skip_sstep },
-	{ .old_name = "set_swbp", .new_func = live_set_swbp },
-	{}
+/* The caller of set_swbp() has had the kernel analyze the instruction. */
+static void notrace live_set_swbp(unsigned long ip, unsigned long parent_ip,
+				  struct ftrace_ops *ops, struct ftrace_regs *fregs)
+{
+	struct pt_regs *call = &arch_ftrace_regs(fregs)->regs;
+	struct mm_struct *mm = (void *)call->si;
+
+	if (is_misread((void *)call->di, is_64bit_mm(mm)))
+		instruction_pointer_set(call, (unsigned long)live_refuse);
+}
+
+static struct {
+	char *function;
+	struct ftrace_ops ops;
+} hooks[] = {
+	{ "set_swbp", { .func = live_set_swbp } },
+	{ "default_pre_xol_op", { .func = live_pre_xol } },
 };
 
-static struct klp_object objects[] = { { .funcs = funcs }, {} };
-
-static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
-
 /*
- * The functions of the kernel that are called and not exported, by direct calls: with
- * indirect branch tracking, most functions may not be called through a pointer.
+ * It is not exported. The call is a direct one: with indirect branch tracking, most
+ * functions may not be called through a pointer.
  */
 static int no_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
 			   unsigned long addr)
@@ -355,23 +312,15 @@ static int no_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
 	return -EOPNOTSUPP;
 }
 
-static bool no_skip_sstep(struct arch_uprobe *auprobe, struct pt_regs *regs)
-{
-	return false;
-}
-
 DEFINE_STATIC_CALL(analyze_insn, no_analyze_insn);
-DEFINE_STATIC_CALL(skip_sstep, no_skip_sstep);
 
-/* The emulator of an instruction: the module, or an operation of the kernel. */
-enum emulator { BY_NOBODY, BY_MODULE, BY_BRANCH, BY_PUSH, NR_EMULATORS };
-
-static void *operations[NR_EMULATORS] __initdata;
+/* The emulator of an instruction. */
+enum emulator { BY_NOBODY, BY_KERNEL, BY_MODULE };
 
 /*
- * The expected effect of an instruction: how far its emulation moves the instruction
- * pointer, or that it pops it, and by how many words and bytes it moves the stack
- * pointer.
+ * The expected effect of an instruction: how far the module's emulation moves the
+ * instruction pointer, or that it pops it, and by how many words and bytes it moves the
+ * stack pointer.
  */
 struct expected {
 	u8 insn[MAX_UINSN_BYTES];
@@ -385,10 +334,9 @@ struct expected {
 #define POPPED	-1
 
 static const struct expected expectations[] __initconst = {
-	{ { 0x90 }, 1, BY_BRANCH, 1 },
-	{ { 0xeb, 0x10 }, 2, BY_BRANCH, 0x12 },			/* jmp */
-	{ { 0x74, 0x10 }, 2, BY_BRANCH, 2 },			/* jz */
-	{ { 0x55 }, 1, BY_PUSH, 1, -1 },			/* push %bp */
+	{ { 0x90 }, 1, BY_KERNEL },				/* nop */
+	{ { 0xeb, 0x10 }, 2, BY_KERNEL },			/* jmp */
+	{ { 0x55 }, 1, BY_KERNEL },				/* push %bp */
 	{ { 0x89, 0xc0 }, 2, BY_NOBODY },			/* mov */
 	{ { 0xcb }, 1, BY_NOBODY },				/* lret */
 	{ { 0x0f, 0x1f, 0xc8 }, 3, BY_NOBODY },			/* reserved */
@@ -414,18 +362,6 @@ struct state {
 	unsigned long words[NR_WORDS];
 };
 
-/* Have an instruction emulated on a stack that has the words of @state. */
-static bool __init run(bool by_module, struct arch_uprobe *auprobe,
-		       struct state *state, unsigned long stack, bool *emulated)
-{
-	if (copy_to_user((void __user *)stack, state->words, sizeof(state->words)))
-		return false;
-	*emulated = by_module ? live_skip_sstep(auprobe, &state->regs) :
-				static_call(skip_sstep)(auprobe, &state->regs);
-	return !copy_from_user(state->words, (void __user *)stack,
-			       sizeof(state->words));
-}
-
 /* Change the state as the emulation of an instruction is expected to. */
 static void __init expect(const struct expected *expected, int word_size,
 			  struct state *state)
@@ -435,19 +371,16 @@ static void __init expect(const struct expected *expected, int word_size,
 	else
 		state->regs.ip += expected->moved;
 	state->regs.sp += expected->words * word_size + expected->bytes;
-	if (expected->words < 0)
-		memcpy((void *)&state->words[1] - word_size, &state->regs.bp,
-		       word_size);
 }
 
 /**
- * is_run_as_expected - have an instruction emulated by the kernel and by the module
+ * is_run_as_expected - have an instruction emulated by the module
  * @expected: what is expected of it.
  * @auprobe: the instruction, as the kernel has analyzed it.
  * @stack: memory for a stack in user space, of @NR_WORDS words.
  * @long_mode: in a process of 64 bits.
  *
- * Return: true if each did with it what it should do.
+ * Return: true if the module did with it what it should do.
  */
 static bool __init is_run_as_expected(const struct expected *expected,
 				      struct arch_uprobe *auprobe,
@@ -464,20 +397,17 @@ static bool __init is_run_as_expected(const struct expected *expected,
 		},
 		.words = { 0x22222222, RETURN_IP, 0x33333333 },
 	};
-	struct state after = before, by_kernel = before, by_module = before;
-	const bool module_may = expected->moved != POPPED ||
-				may_emulate_ret(&before.regs);
-	bool kernel_did, module_did;
+	const bool may = expected->by == BY_MODULE &&
+			 (expected->moved != POPPED || may_emulate_ret(&before.regs));
+	struct state after = before, state = before;
+	void __user *words = (void __user *)stack;
 
-	expect(expected, long_mode ? sizeof(long) : sizeof(u32), &after);
-	if (!run(false, auprobe, &by_kernel, stack, &kernel_did) ||
-	    !run(true, auprobe, &by_module, stack, &module_did))
-		return false;
-
-	return kernel_did == !!operations[expected->by] &&
-	       module_did == (expected->by != BY_NOBODY && module_may) &&
-	       !memcmp(&by_kernel, kernel_did ? &after : &before, sizeof(after)) &&
-	       !memcmp(&by_module, module_did ? &after : &before, sizeof(after));
+	if (may)
+		expect(expected, long_mode ? sizeof(long) : sizeof(u32), &after);
+	return !copy_to_user(words, state.words, sizeof(state.words)) &&
+	       emulate(auprobe, &state.regs) == may &&
+	       !copy_from_user(state.words, words, sizeof(state.words)) &&
+	       !memcmp(&state, &after, sizeof(after));
 }
 
 /*
@@ -501,9 +431,10 @@ static bool __init check_insn(const struct expected *expected, unsigned long sta
 		return false;
 
 	/* If the kernel emulates it, it has set another member. */
-	if (!operations[expected->by] && auprobe->defparam.ilen != expected->length)
-		return false;
-	return auprobe->ops->emulate == operations[expected->by] &&
+	if (auprobe->ops->emulate)
+		return expected->by == BY_KERNEL;
+	return expected->by != BY_KERNEL &&
+	       auprobe->defparam.ilen == expected->length &&
 	       is_run_as_expected(expected, auprobe, stack, true) &&
 	       is_run_as_expected(expected, auprobe, stack, false);
 }
@@ -513,26 +444,11 @@ static int __init check_base(void)
 {
 	const struct expected *expected = expectations;
 	unsigned long stack;
-	void *analyze, *skip, *write;
+	void *analyze = find_function("arch_uprobe_analyze_insn");
 
-	analyze = find_function("arch_uprobe_analyze_insn");
 	if (!analyze)
 		return -EOPNOTSUPP;
-	skip = find_function("arch_uprobe_skip_sstep");
-	if (!skip)
-		return -EOPNOTSUPP;
-	write = find_function("uprobe_write_opcode");
-	if (!write)
-		return -EOPNOTSUPP;
-	operations[BY_BRANCH] = find_function("branch_emulate_op");
-	if (!operations[BY_BRANCH])
-		return -EOPNOTSUPP;
-	operations[BY_PUSH] = find_function("push_emulate_op");
-	if (!operations[BY_PUSH])
-		return -EOPNOTSUPP;
 	static_call_update(analyze_insn, analyze);
-	static_call_update(skip_sstep, skip);
-	static_call_update(write_opcode, write);
 
 	/* An address that 32 bits can hold. */
 	stack = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
@@ -552,19 +468,44 @@ static int __init check_base(void)
 	return -EOPNOTSUPP;
 }
 
-static int __init uprobes_live_init(void)
+/* ftrace waits for those who are in a hook, or in what it has put in place. */
+static void unhook(int nr)
 {
-	return check_release() ?: check_base() ?: enable_patch(&patch);
+	while (nr--) {
+		unregister_ftrace_function(&hooks[nr].ops);
+		ftrace_free_filter(&hooks[nr].ops);
+	}
 }
 
-/* Livepatch has disabled the patch, and no task is in its function. */
+static int __init uprobes_live_init(void)
+{
+	int err = check_release() ?: check_base();
+	struct ftrace_ops *ops;
+	int i;
+
+	for (i = 0; !err && i < ARRAY_SIZE(hooks); i++) {
+		ops = &hooks[i].ops;
+		ops->flags |= FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT;
+		err = ftrace_set_filter(ops, hooks[i].function,
+					strlen(hooks[i].function), 0) ?:
+		      register_ftrace_function(ops);
+		if (err) {
+			pr_err("cannot trace %s: %d; it takes sysctl kernel.ftrace_enabled=1\n",
+			       hooks[i].function, err);
+			ftrace_free_filter(ops);
+			unhook(i);
+		}
+	}
+	return err;
+}
+
 static void __exit uprobes_live_exit(void)
 {
+	unhook(ARRAY_SIZE(hooks));
 }
 
 module_init(uprobes_live_init);
 module_exit(uprobes_live_exit);
-MODULE_DESCRIPTION("Uprobes on returns and long nops without a second trap, as a livepatch");
+MODULE_DESCRIPTION("Uprobes on the right instruction, and on returns and nops without a second trap");
 MODULE_VERSION("1.0");
 MODULE_LICENSE("GPL");
-MODULE_INFO(livepatch, "Y");

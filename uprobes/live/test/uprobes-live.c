@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that uprobes_emulate.ko has instructions emulated from when it is loaded to when
- * it is disabled, whenever their uprobes were registered, and that no hit goes wrong
- * when it comes or goes.
+ * Test that uprobes_emulate.ko has instructions emulated while it is loaded, whenever
+ * their uprobes were registered, and that no hit goes wrong when it comes or goes.
  *
  * The module must not be loaded yet. UPROBES_EMULATE_KO is its path.
  */
@@ -111,10 +110,8 @@ FIXTURE_TEARDOWN(live)
 {
 	close_probes(&self->probed);
 	close(self->probed.fd);
-	if (live_is_loaded() && !access(PATCH, F_OK))
-		live_take_out();
-	else if (live_is_loaded())
-		live_unload_and_wait();
+	if (live_is_loaded())
+		live_unload();
 }
 
 TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
@@ -123,9 +120,9 @@ TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
 
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
-		ASSERT_EQ(0, live_load_and_wait());
+		ASSERT_EQ(0, live_load());
 		EXPECT_EQ(0, steps_of(&self->probed, 100));
-		ASSERT_EQ(0, live_take_out());
+		ASSERT_EQ(0, live_unload());
 		EXPECT_FALSE(live_is_loaded());
 	}
 	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
@@ -134,22 +131,18 @@ TEST_F(live, registered_uprobe_is_emulated_while_it_is_loaded)
 TEST_F(live, uprobe_registered_under_it_outlives_it)
 {
 	close_probes(&self->probed);
-	ASSERT_EQ(0, live_load_and_wait());
+	ASSERT_EQ(0, live_load());
 	ASSERT_TRUE(open_probes(&self->probed));
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
-	ASSERT_EQ(0, live_take_out());
+	ASSERT_EQ(0, live_unload());
 	EXPECT_EQ(NR_PROBES * 100, steps_of(&self->probed, 100));
 }
 
 TEST_F(live, uprobe_keeps_no_reference)
 {
-	int idle;
-
-	ASSERT_EQ(0, live_load_and_wait());
-	idle = live_references();
+	ASSERT_EQ(0, live_load());
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
-	EXPECT_EQ(idle, live_references());
-	EXPECT_EQ(-EAGAIN, live_unload());
+	EXPECT_EQ(0, live_references());
 	EXPECT_EQ(-EEXIST, live_load());
 	EXPECT_EQ(0, steps_of(&self->probed, 100));
 }
@@ -197,10 +190,9 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 					    &workers[i]));
 	}
 
-	/* In each third round it is turned back on its way. */
 	for (i = 0; i < nr_rounds(); i++) {
-		ASSERT_EQ(0, i % 3 ? live_load_and_wait() : live_load());
-		ASSERT_EQ(0, live_take_out());
+		ASSERT_EQ(0, live_load());
+		ASSERT_EQ(0, live_unload());
 	}
 
 	stop = true;

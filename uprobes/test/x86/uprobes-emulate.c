@@ -580,7 +580,7 @@ static bool is_refused(const struct insn *insn)
 
 TEST(instructions_that_look_like_others)
 {
-	const bool guarded = !access("/sys/kernel/livepatch/uprobes_emulate", F_OK);
+	const bool guarded = !access("/sys/module/uprobes_emulate", F_OK);
 	const bool avx = __builtin_cpu_supports("avx") && __builtin_cpu_supports("fma");
 	const struct setup setup = usual();
 	size_t i;
@@ -1028,7 +1028,7 @@ static void *call_until_stopped(void *next)
 	return (void *)(calls + 1);
 }
 
-TEST_F(function, uprobes_come_and_go_under_threads)
+TEST_F_TIMEOUT(function, uprobes_come_and_go_under_threads, 300)
 {
 	pthread_t threads[NR_THREADS];
 	int i, event, hits = 0;
