@@ -264,12 +264,13 @@ whomaps_works() {
 	pid=$!
 	trap end_jobs EXIT
 	until [ "$(readlink "/proc/$pid/exe")" = "$tmp/mapped" ]; do sleep 0.1; done
-	"$programs/examples/whomaps" "$tmp/mapped" | tee "$tmp/mappers"
+	# A profiler may have mapped it, too.
+	"$programs/examples/whomaps" "$tmp/mapped" | grep "^$pid " | tee "$tmp/mappers"
 	awk -v "pid=$pid" -v "name=$tmp/mapped" '$6 == name { print pid, $1, $2, $6 }' \
 		"/proc/$pid/maps" | diff "$tmp/mappers" -
 	rm "$tmp/mapped"
 	cp /bin/sleep "$tmp/mapped"
-	"$programs/examples/whomaps" "$tmp/mapped" | diff /dev/null -
+	"$programs/examples/whomaps" "$tmp/mapped" | (! grep "^$pid ")
 	expect 1 "$programs/examples/whomaps" "$tmp/none"
 }
 
