@@ -32,7 +32,7 @@
 #define BY(by)	(&(const struct procmap_options) {		\
 			.size = sizeof(struct procmap_options), .method = (by) })
 
-static struct {
+static _Thread_local struct {
 	unsigned int queries;
 	unsigned int scans;
 	unsigned int preads;
