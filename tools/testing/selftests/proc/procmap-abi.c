@@ -833,12 +833,14 @@ TEST_F(process, address_is_not_cut_to_32_bits)
 /* The size of the structure. */
 
 /*
- * The size or the place to try after this one: each in the first 4 KiB, and at the end of
- * a page that is larger.
+ * The size or the place to try after this one: each multiple of @step in the first 4 KiB,
+ * and at the end of a page that is larger.
  */
-static size_t next_place(size_t place)
+static size_t next_place(size_t place, size_t step)
 {
-	return place + (place < 4096 || place + 64 > page_size() ? 1 : 61);
+	const bool each = place < 4096 || place + 64 * step > page_size();
+
+	return place + step * (each ? 1 : 61);
 }
 
 /*
@@ -855,7 +857,7 @@ TEST_F(process, every_size_has_the_fields_that_fit_and_no_more)
 	size_t size;
 
 	ASSERT_EQ(0, call_abi(abi, &full));
-	for (size = abi->size_min; size <= page_size(); size = next_place(size)) {
+	for (size = abi->size_min; size <= page_size(); size = next_place(size, 1)) {
 		const size_t fits = size < abi->size ? size : abi->size;
 
 		full.size = size;
@@ -992,7 +994,7 @@ TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
 	ASSERT_TRUE(!!bytes);
 	arg.size = page_size();
 	memcpy(bytes, &arg, sizeof(arg));
-	for (i = abi->size; i < page_size(); i = next_place(i)) {
+	for (i = abi->size; i < page_size(); i = next_place(i, 1)) {
 		bytes[i] = 1;
 		ASSERT_EQ(-E2BIG, call_abi(abi, bytes)) {
 			TH_LOG("byte %zu", i);
@@ -1501,7 +1503,8 @@ TEST_F(scan, with_a_record_too_small_too_large_or_odd_is_einval)
 			TH_LOG("vma_size %u", bad[i]);
 		}
 	}
-	for (arg.vma_size = 72; arg.vma_size <= page_size(); arg.vma_size += 8)
+	for (arg.vma_size = 72; arg.vma_size <= page_size();
+	     arg.vma_size = next_place(arg.vma_size, 8))
 		EXPECT_EQ(NR_MAPPINGS, procmap_scan(target.fd, &arg));
 }
 
