@@ -162,8 +162,8 @@ TEST(snapshot_of_any_size)
 
 	for (nr = 1; nr < 80; nr++) {
 		/* Between two mappings, there is a gap of one page. */
-		size += sprintf(text + size, "%x000-%x000 r--p 00000000 00:00 0 \n",
-				2 * nr, 2 * nr + 1);
+		size += sprintf(text + size, "%zx-%zx r--p 00000000 00:00 0 \n",
+				2 * nr * PAGE, (2 * nr + 1) * PAGE);
 		ASSERT_EQ(0, procmap_open_text(text, size, NULL, &procmap));
 		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
 		procmap_close(procmap);
