@@ -175,11 +175,11 @@ selftests() {
 }
 
 # Of these, what the patched kernels have to show: how calls reach the engine, in 64 and
-# in 32 bits, and what the tree does itself: permission, names, locks.
+# in 32 bits, and what the tree does itself: permission, names, locks, the text.
 # The engine is the same as in the live module, with which the debug kernel runs the
 # others. "make check-all" runs all of them here, too.
 in_tree_tests() {
-	selftests proc | grep -E -- '-(fuse|lock|names|readers)$'
+	selftests proc | grep -E -- '-(fuse|lock|names|readers|text)$'
 	selftests proc32 | grep -E -- '-readers$'
 }
 
