@@ -220,7 +220,7 @@ static int unload_rival(void)
  * The module does not load beside them, since it opens a file itself. If they come later,
  * a file that is not opened after all leaves no reference behind.
  */
-TEST_F(live, others_may_refuse_to_open)
+TEST_F_TIMEOUT(live, others_may_refuse_to_open, 600)
 {
 	const char *const rivals[] = { "livepatch", "kprobe" };
 	unsigned int i;
@@ -324,7 +324,7 @@ static int open_maps_of(int control, void *pid)
 	return open_maps(*(pid_t *)pid) < 0;
 }
 
-TEST_F(live, open_that_waits_for_execve_keeps_the_module)
+TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
 {
 	const char *const why = mount_scratch();
 	const int device = why ? -1 : mount_fuse_file();
