@@ -334,8 +334,6 @@ options_are_described() {
 manual_is_well_formed() {
 	local reports
 	options_are_described "$TOOL" "$ROOT/tools/procmap/procfs_query.1"
-	options_are_described "$programs/procmap/procmap-top" \
-		"$ROOT/tools/procmap/procmap-top.1"
 	# Status 2: warnings.
 	mandoc -Tlint -Wwarning "$lib"/man/* "$ROOT"/tools/procmap/*.1 >"$tmp/lint" ||
 		[ $? -le 2 ]
@@ -421,7 +419,6 @@ done
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"
 take_guest host-profile "$programs/examples/profile_test.py"
-PROCMAP_TEST_ROUNDS=300 take_guest host-top "$programs/procmap/procmap_top_test.py"
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers
 check "fuzzed" lib_is_fuzzed

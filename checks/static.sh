@@ -38,7 +38,8 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in ../../procmap/{,test/}*.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
+		for source in ../../procmap/{,test/}*.c \
+			../../lib/procmap/{examples/*,test/profile-load}.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"
 		done
