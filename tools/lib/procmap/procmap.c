@@ -77,7 +77,7 @@ int reopen(int fd)
 	return new < 0 ? -errno : new;
 }
 
-static int query(int fd, struct procmap_query *query)
+static int call_query(int fd, struct procmap_query *query)
 {
 	const unsigned int command = PROCMAP_QUERY;	/* an int in musl */
 	int ret;
@@ -95,7 +95,7 @@ static int probe_query(int fd)
 	struct procmap_query any = {
 		.query_flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
 	};
-	const int err = query(fd, &any);
+	const int err = call_query(fd, &any);
 
 	return err == -ENOENT ? 0 : err;
 }
@@ -311,7 +311,7 @@ static int take_options(struct procmap_options *options,
 }
 
 /* A file below @proc is missing: tell a missing process from a missing procfs. */
-static int no_process(const char *proc)
+static int missing_process_error(const char *proc)
 {
 	struct statfs fs;
 
@@ -333,7 +333,7 @@ static int open_named(const char *name, const struct procmap_options *given,
 		return -ENAMETOOLONG;
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return errno == ENOENT ? no_process(options.proc) : -errno;
+		return errno == ENOENT ? missing_process_error(options.proc) : -errno;
 	return open_in(dir, options.method, procmap);
 }
 
@@ -443,7 +443,7 @@ static void start_smaps(struct procmap *procmap)
 }
 
 /* The text to read: smaps for page sizes if it can be opened, or else maps. */
-static struct text *text_for(struct procmap *procmap, unsigned int flags)
+static struct text *text_with_fields(struct procmap *procmap, unsigned int flags)
 {
 	struct text *const smaps = &procmap->smaps;
 
@@ -510,7 +510,7 @@ void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 static int find_in_text(struct procmap *procmap, uint64_t addr,
 			unsigned int flags, struct procmap_mapping *mapping)
 {
-	struct text *const text = text_for(procmap, flags);
+	struct text *const text = text_with_fields(procmap, flags);
 	int err;
 
 	/* Positions in maps and smaps are unrelated, so a switch restarts. */
@@ -580,7 +580,7 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 		.build_id_addr = (uintptr_t)mapping->build_id,
 		.build_id_size = sizeof(mapping->build_id),
 	};
-	const int err = query(procmap->fd, &answer);
+	const int err = call_query(procmap->fd, &answer);
 
 	if (err)
 		return err;
@@ -598,7 +598,7 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 }
 
 /* A walk has to end, whatever the kernel returns. */
-static bool is_valid(const struct procmap_query *answer, uint64_t addr)
+static bool is_valid_answer(const struct procmap_query *answer, uint64_t addr)
 {
 	return answer->vma_end > addr && answer->vma_end > answer->vma_start &&
 	       answer->vma_name_size <= PATH_MAX &&
@@ -625,18 +625,18 @@ int find_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		answer.build_id_addr = (uintptr_t)mapping->build_id;
 		answer.build_id_size = sizeof(mapping->build_id);
 	}
-	err = query(procmap->fd, &answer);
+	err = call_query(procmap->fd, &answer);
 	if (err == -ENAMETOOLONG) {
 		without_name = true;
 		answer.vma_name_addr = 0;
 		answer.vma_name_size = 0;
 		answer.build_id_size = ask_build_id ?
 				       sizeof(mapping->build_id) : 0;
-		err = query(procmap->fd, &answer);
+		err = call_query(procmap->fd, &answer);
 	}
 	if (err)
 		return err;
-	if (!is_valid(&answer, addr))
+	if (!is_valid_answer(&answer, addr))
 		return -EPROTO;
 
 	mapping->start = answer.vma_start;
@@ -709,7 +709,7 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 }
 
 /* The address space is gone: tell an exit from an execve(2). */
-static int what_happened(const struct procmap *procmap)
+static int exit_or_exec_error(const struct procmap *procmap)
 {
 	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
 	int fd, is_gone, nr_threads = 0;
@@ -742,7 +742,7 @@ static int what_happened(const struct procmap *procmap)
 
 int lookup_error(const struct procmap *procmap, int err)
 {
-	return err == -ESRCH ? what_happened(procmap) : err;
+	return err == -ESRCH ? exit_or_exec_error(procmap) : err;
 }
 
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,

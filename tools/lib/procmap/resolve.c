@@ -41,7 +41,7 @@ struct question {
 /* Up to this number, insertion sort is faster than sorting by byte. */
 #define FEW		32
 
-static void sort_few(struct question *questions, size_t nr)
+static void sort_few_questions(struct question *questions, size_t nr)
 {
 	size_t i, j;
 
@@ -78,13 +78,13 @@ static void sort_by_byte(const struct question *from, struct question *to,
  * @questions has room for 2 * @nr. A comparison sort would cost several times
  * as much as the lookups. Returns the half of @questions that has the result.
  */
-static struct question *sort(struct question *questions, size_t nr,
-			     uint64_t differing, unsigned int shift)
+static struct question *sort_questions(struct question *questions, size_t nr,
+				       uint64_t differing, unsigned int shift)
 {
 	struct question *from = questions, *to = questions + nr, *other;
 
 	if (nr <= FEW) {
-		sort_few(questions, nr);
+		sort_few_questions(questions, nr);
 		return questions;
 	}
 	for (; shift < 64; shift += 8) {
@@ -99,7 +99,7 @@ static struct question *sort(struct question *questions, size_t nr,
 }
 
 /* Are the addresses sorted already? This ends at the first one that is not. */
-static bool rise(const uint64_t *addrs, size_t nr)
+static bool addresses_rise(const uint64_t *addrs, size_t nr)
 {
 	size_t i;
 
@@ -121,8 +121,8 @@ static const struct question *questions_on(const uint64_t *addrs, size_t nr_addr
 		questions[i] = (struct question) { addrs[i], i };
 		differing |= addrs[i] ^ addrs[0];
 	}
-	return rise(addrs, nr_addrs) ? questions :
-				       sort(questions, nr_addrs, differing, shift);
+	return addresses_rise(addrs, nr_addrs) ? questions :
+				       sort_questions(questions, nr_addrs, differing, shift);
 }
 
 /* Collect the mappings of the questions, which are in rising order. */
@@ -154,7 +154,7 @@ static int collect_found(struct procmap *procmap, const struct question *questio
 	return 0;
 }
 
-static void assign(struct resolution *new, const struct question *question, size_t nr)
+static void assign_mappings(struct resolution *new, const struct question *question, size_t nr)
 {
 	const struct question *const end = question + nr;
 	const struct procmap_mapping *const mappings = new->found.mappings;
@@ -169,8 +169,8 @@ static void assign(struct resolution *new, const struct question *question, size
 	}
 }
 
-static int resolve(struct procmap *procmap, const uint64_t *addrs, size_t nr_addrs,
-		   unsigned int flags, struct resolution *new)
+static int resolve_addresses(struct procmap *procmap, const uint64_t *addrs, size_t nr_addrs,
+			     unsigned int flags, struct resolution *new)
 {
 	const size_t size = 2 * sizeof(struct question);
 	const struct question *questions;
@@ -185,7 +185,7 @@ static int resolve(struct procmap *procmap, const uint64_t *addrs, size_t nr_add
 	err = collect_found(procmap, questions, nr_addrs, flags, &new->found);
 	if (!err) {
 		end_collection(&new->found);
-		assign(new, questions, nr_addrs);
+		assign_mappings(new, questions, nr_addrs);
 	}
 	free(memory);
 	return err;
@@ -206,7 +206,7 @@ int procmap_resolve(struct procmap *procmap, const uint64_t *addrs,
 		return -ENOMEM;
 	new->public.mappings = new->mappings;
 	new->public.nr_addrs = nr_addrs;
-	err = resolve(procmap, addrs, nr_addrs, flags, new);
+	err = resolve_addresses(procmap, addrs, nr_addrs, flags, new);
 	if (err)
 		procmap_free_resolved(&new->public);
 	else

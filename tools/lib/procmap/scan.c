@@ -94,7 +94,7 @@ static int reserve_data(struct scan *scan, uint32_t size)
 }
 
 /* Allocate for the largest batch, so that later ones need no more. */
-static int allocate(struct scan *scan)
+static int allocate_batch(struct scan *scan)
 {
 	if (!scan->vmas)
 		scan->vmas = calloc(BATCH_MAX, sizeof(*scan->vmas));
@@ -128,7 +128,7 @@ static int next_batch(struct procmap *procmap, unsigned int flags)
 	};
 	int nr, err;
 
-	err = allocate(scan);
+	err = allocate_batch(scan);
 	if (err)
 		return err;
 	grow_batch(scan);
@@ -229,7 +229,7 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 }
 
 /* The first mapping of the batch that ends above @addr, or NULL. */
-static const struct procmap_vma *at_hand(struct scan *scan, uint64_t addr)
+static const struct procmap_vma *find_in_batch(struct scan *scan, uint64_t addr)
 {
 	while (scan->next < scan->nr && scan->vmas[scan->next].end <= addr)
 		scan->next++;
@@ -284,7 +284,7 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	scan->passed = addr;
 	for (;;) {
 		if (at < scan->to) {
-			vma = at_hand(scan, at);
+			vma = find_in_batch(scan, at);
 			if (vma) {
 				scan->hits++;
 				return take_record(procmap, vma, at, mapping);

@@ -30,7 +30,7 @@ struct procmap_snapshot {
 _Static_assert(offsetof(struct procmap_mapping, end) == offsetof(struct range, end),
 	       "range");
 
-static void empty(struct procmap_snapshot *snapshot)
+static void empty_snapshot(struct procmap_snapshot *snapshot)
 {
 	free_collection(&snapshot->all);
 	free(snapshot->slots.below);
@@ -115,8 +115,8 @@ static bool is_equal(const struct procmap_mapping *a,
 	       (!(flags & PROCMAP_WANT_BUILD_ID) || same_build_id(a, b));
 }
 
-static int differs(void *context, const struct procmap_mapping *was,
-		   const struct procmap_mapping *is)
+static int stop_at_difference(void *context, const struct procmap_mapping *was,
+			      const struct procmap_mapping *is)
 {
 	(void)context;
 	(void)was;
@@ -125,11 +125,11 @@ static int differs(void *context, const struct procmap_mapping *was,
 }
 
 /* Without a change, what the caller has of the snapshot stays valid. */
-static int replace(struct procmap_snapshot *snapshot, struct procmap_snapshot *new)
+static int replace_snapshot(struct procmap_snapshot *snapshot, struct procmap_snapshot *new)
 {
 	const struct procmap_snapshot old = *snapshot;
 
-	if (!procmap_snapshot_compare(snapshot, new, differs, NULL)) {
+	if (!procmap_snapshot_compare(snapshot, new, stop_at_difference, NULL)) {
 		snapshot->procmap = new->procmap;
 		snapshot->programs = new->programs;
 		snapshot->generation = new->generation;
@@ -161,8 +161,8 @@ int procmap_snapshot_refresh(struct procmap_snapshot *snapshot,
 	new.flags = snapshot->flags;
 	ret = read_all(procmap, &new);
 	if (!ret)
-		ret = replace(snapshot, &new);
-	empty(&new);
+		ret = replace_snapshot(snapshot, &new);
+	empty_snapshot(&new);
 	return ret;
 }
 
@@ -234,6 +234,6 @@ void procmap_snapshot_free(struct procmap_snapshot *snapshot)
 {
 	if (!snapshot)
 		return;
-	empty(snapshot);
+	empty_snapshot(snapshot);
 	free(snapshot);
 }

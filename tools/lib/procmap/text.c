@@ -96,7 +96,7 @@ static ssize_t read_more(struct text *text)
  * The error for the end of the text. If the address space has gone, the text
  * ends early; a read from the start returns nothing then.
  */
-static int at_end(const struct text *text)
+static int end_error(const struct text *text)
 {
 	if (is_saved(text))
 		return -ENOENT;
@@ -128,7 +128,7 @@ static int take_line(struct text *text, struct line *line)
 		if (len < 0)
 			return len;
 		if (!len)
-			return there ? -EBADMSG : at_end(text);
+			return there ? -EBADMSG : end_error(text);
 	}
 }
 

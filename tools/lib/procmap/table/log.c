@@ -42,7 +42,7 @@ size_t facts_up_to(const struct process *process, uint64_t time)
 }
 
 /* Return whether all facts before those that were lost are void at a time. */
-static bool is_void(const struct process *process, uint64_t time)
+static bool is_void_at(const struct process *process, uint64_t time)
 {
 	return process->lost_from != UINT64_MAX && time >= process->lost_from;
 }
@@ -50,7 +50,7 @@ static bool is_void(const struct process *process, uint64_t time)
 /* The number of facts that are void at a time. */
 static size_t void_facts(const struct process *process, uint64_t time)
 {
-	return is_void(process, time) ? facts_up_to(process, process->lost_to) : 0;
+	return is_void_at(process, time) ? facts_up_to(process, process->lost_to) : 0;
 }
 
 /* The last of the first @nr facts that says something of mappings. */
@@ -90,7 +90,7 @@ static uint64_t known_from(const struct process *process, size_t reading)
 	const uint64_t time = process->facts[reading].time;
 
 	if (before->kind != BEGUN || before->program->parent ||
-	    (is_void(process, time) && before->time <= process->lost_to))
+	    (is_void_at(process, time) && before->time <= process->lost_to))
 		return time;
 	return before->time;
 }
@@ -100,7 +100,7 @@ static uint64_t changed_at(const struct process *process, size_t nr, uint64_t ti
 {
 	const uint64_t changed = last_change(process, nr)->time;
 
-	return is_void(process, time) && changed <= process->lost_to ?
+	return is_void_at(process, time) && changed <= process->lost_to ?
 	       process->lost_to + 1 : changed;
 }
 
@@ -110,7 +110,7 @@ static bool may_look_forward(const struct process *process, uint64_t time)
 	return process->lost_from == UINT64_MAX || time > process->lost_to;
 }
 
-static int paint(struct walk *walk, const struct piece *piece)
+static int walk_paint(struct walk *walk, const struct piece *piece)
 {
 	if (walk->nr == walk->size) {
 		const size_t more = walk->size * 2 + 64;
@@ -127,13 +127,13 @@ static int paint(struct walk *walk, const struct piece *piece)
 }
 
 /* Something is mapped. Returns 0; 1 if that is at the address; or -ENOMEM. */
-static int see(struct walk *walk, uint64_t start, uint64_t end, uint64_t from,
-	       struct record *record)
+static int walk_see(struct walk *walk, uint64_t start, uint64_t end, uint64_t from,
+		    struct record *record)
 {
 	if (record && walk->is_void && is_executable(record))
 		record = NULL;
 	if (!walk->is_question)
-		return paint(walk, &(struct piece) { start, end, from, record });
+		return walk_paint(walk, &(struct piece) { start, end, from, record });
 	if (walk->addr < start) {
 		walk->high = earlier(walk->high, start);
 		return 0;
@@ -165,8 +165,8 @@ static int see_view(struct walk *walk, const struct view *view, uint64_t from,
 	for (; i < end && !err; i++) {
 		const struct piece *const piece = &view->pieces[i];
 
-		err = see(walk, piece->start, piece->end, later(from, piece->from),
-			  piece->from <= time ? piece->record : NULL);
+		err = walk_see(walk, piece->start, piece->end, later(from, piece->from),
+			       piece->from <= time ? piece->record : NULL);
 	}
 	return err;
 }
@@ -203,8 +203,8 @@ static int walk_back(struct walk *walk, const struct process *process, uint64_t 
 
 		switch (fact->kind) {
 		case MAPPED:
-			err = see(walk, fact->record->start, fact->record->end,
-				  fact->time, fact->record);
+			err = walk_see(walk, fact->record->start, fact->record->end,
+				       fact->time, fact->record);
 			break;
 		case WAS_READ:
 		case CONDENSED:
@@ -239,7 +239,7 @@ static int walk_forward(struct walk *walk, const struct process *process, uint64
 
 		switch (fact->kind) {
 		case MAPPED:
-			err = see(walk, fact->record->start, fact->record->end, 0, NULL);
+			err = walk_see(walk, fact->record->start, fact->record->end, 0, NULL);
 			break;
 		case WAS_READ:
 			err = see_view(walk, fact->view, from, time);
@@ -428,7 +428,7 @@ static bool fits_view(const struct process *process, size_t at)
 {
 	const uint64_t time = process->facts[at].time;
 
-	if (is_void(process, UINT64_MAX) && time <= process->lost_to)
+	if (is_void_at(process, UINT64_MAX) && time <= process->lost_to)
 		return false;
 	for (; at < process->nr_facts; at++)
 		if (process->facts[at].kind > MAPPED && process->facts[at].kind < NAMED)
@@ -622,7 +622,7 @@ const char *find_comm(const struct process *process, uint64_t time)
  * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
  * nothing is known of that any more.
  */
-static void settle(struct procmap_table *table, struct program *program, struct view *view)
+static void settle_program(struct procmap_table *table, struct program *program, struct view *view)
 {
 	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
 	const char *const comm = find_comm(program->parent, program->time);
@@ -672,7 +672,7 @@ void settle_children(struct procmap_table *table, struct process *process,
 			view = view_at(table, process, program->time);
 			nr_of_view = nr;
 		}
-		settle(table, program, view);
+		settle_program(table, program, view);
 	}
 	put_view(table, view);
 }

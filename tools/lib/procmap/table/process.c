@@ -55,7 +55,7 @@ static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time
 	*forgotten_of(table, pid) = later(*forgotten_of(table, pid), time);
 }
 
-static void forget(struct procmap_table *table, struct process *process)
+static void forget_process(struct procmap_table *table, struct process *process)
 {
 	struct process **link = &table->processes[chain_of(process->pid)];
 	size_t i;
@@ -101,7 +101,7 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 	return process;
 }
 
-static bool is_full(const struct procmap_table *table)
+static bool table_is_full(const struct procmap_table *table)
 {
 	return table->stats.processes > table->options.max_processes ||
 	       table->stats.mappings > table->options.max_mappings ||
@@ -114,7 +114,7 @@ static int make_room(struct procmap_table *table, const struct process *kept)
 	struct process *victim;
 	bool was_kept = false;
 
-	while (is_full(table) && table->oldest) {
+	while (table_is_full(table) && table->oldest) {
 		victim = table->oldest;
 		if (victim->newer && (victim->is_used || victim == kept)) {
 			victim->is_used = false;
@@ -123,14 +123,14 @@ static int make_room(struct procmap_table *table, const struct process *kept)
 			continue;
 		}
 		was_kept |= victim == kept;
-		forget(table, victim);
+		forget_process(table, victim);
 		table->stats.evicted++;
 	}
 	return was_kept ? -ENOSPC : 0;
 }
 
 /* Forget those of one chain that exited long ago; of all, after as many calls. */
-static void sweep(struct procmap_table *table, const struct process *kept)
+static void sweep_chain(struct procmap_table *table, const struct process *kept)
 {
 	struct process *process = table->processes[table->sweep], *next;
 
@@ -138,7 +138,7 @@ static void sweep(struct procmap_table *table, const struct process *kept)
 		next = process->next;
 		if (process != kept && table->latest > process->exited_at &&
 		    table->latest - process->exited_at > table->options.keep_exited)
-			forget(table, process);
+			forget_process(table, process);
 	}
 	table->sweep = (table->sweep + 1) % CHAINS;
 }
@@ -308,8 +308,8 @@ static void drop_found(struct procmap_table *table)
 	table->found_record = NULL;
 }
 
-static void answer(struct procmap_table *table, struct record *record, uint64_t start,
-		   uint64_t end)
+static void put_answer(struct procmap_table *table, struct record *record, uint64_t start,
+		       uint64_t end)
 {
 	struct procmap_mapping *const mapping = &table->mapping;
 
@@ -341,7 +341,7 @@ static struct record *find_in_log(struct procmap_table *table,
 	walk_log(&walk, process, time, true);
 	if (!walk.record)
 		return NULL;
-	answer(table, walk.record, walk.low, walk.high);
+	put_answer(table, walk.record, walk.low, walk.high);
 	table->found.until = known_until(process, nr, addr, walk.record);
 	begun = last_begun(process, nr);
 	/* The parent may have had it before. */
@@ -367,7 +367,7 @@ static inline bool find_in_view(struct procmap_table *table,
 	piece = &process->view->pieces[at];
 	if (piece->start > addr || piece->from > time)
 		return false;
-	answer(table, piece->record, piece->start, piece->end);
+	put_answer(table, piece->record, piece->start, piece->end);
 	table->found.from = later(piece->from, process->begun);
 	table->found.until = process->exited_at;
 	table->found.process_user = &process->program->user;
@@ -457,7 +457,7 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 		*err = -ENOMEM;
 		return NULL;
 	}
-	sweep(table, process);
+	sweep_chain(table, process);
 	if (time >= process->horizon)
 		return process;
 	table->stats.dropped++;
@@ -692,6 +692,6 @@ void procmap_table_free(struct procmap_table *table)
 	table->is_going = true;
 	drop_found(table);
 	while (table->oldest)
-		forget(table, table->oldest);
+		forget_process(table, table->oldest);
 	free(table);
 }

@@ -67,8 +67,8 @@ struct body {
  * The fields that sample_id_all adds are the last of a record. Each has eight bytes, and
  * these are behind the time.
  */
-static bool split(const struct perf_event_attr *attr,
-		  const struct perf_event_header *header, struct body *body)
+static bool split_record(const struct perf_event_attr *attr,
+			 const struct perf_event_header *header, struct body *body)
 {
 	const uint64_t behind = attr->sample_type &
 				(PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
@@ -123,7 +123,7 @@ static int mmap_record(struct procmap_table *table, const struct perf_event_attr
 	struct mmap_head head;
 	struct body body;
 
-	if (!split(attr, record, &body) ||
+	if (!split_record(attr, record, &body) ||
 	    !read_fields(&body, &head, sizeof(head)) ||
 	    (record->type == PERF_RECORD_MMAP2 &&
 	     !read_fields(&body, &file, sizeof(file))))
@@ -162,7 +162,7 @@ static int comm_record(struct procmap_table *table, const struct perf_event_attr
 	struct head head;
 	int err = 0;
 
-	if (!split(attr, record, &body) || !read_fields(&body, &head, sizeof(head)))
+	if (!split_record(attr, record, &body) || !read_fields(&body, &head, sizeof(head)))
 		return -EINVAL;
 	comm = read_string(&body);
 	if (!comm)
@@ -180,7 +180,7 @@ static int task_record(struct procmap_table *table, const struct perf_event_attr
 	struct task task;
 	struct body body;
 
-	if (!split(attr, record, &body) || !read_fields(&body, &task, sizeof(task)))
+	if (!split_record(attr, record, &body) || !read_fields(&body, &task, sizeof(task)))
 		return -EINVAL;
 	if (!is_process(task.pid) || !is_process(task.tid))
 		return 0;
@@ -198,7 +198,7 @@ static int lost_record(struct procmap_table *table, const struct perf_event_attr
 {
 	struct body body;
 
-	if (!split(attr, record, &body))
+	if (!split_record(attr, record, &body))
 		return -EINVAL;
 	return procmap_table_lost(table, body.time);
 }

@@ -50,7 +50,7 @@ void user_is_gone(const struct procmap_table *table, void *user)
 
 /* Files */
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
@@ -60,12 +60,12 @@ static int compare_files(const void *one, const void *other)
 {
 	const struct procmap_mapping *const a = &((const struct file *)one)->mapping;
 	const struct procmap_mapping *const b = &((const struct file *)other)->mapping;
-	int order = compare(a->inode, b->inode);
+	int order = compare_numbers(a->inode, b->inode);
 
-	order = order ? order : compare(a->dev_major, b->dev_major);
-	order = order ? order : compare(a->dev_minor, b->dev_minor);
-	order = order ? order : compare(a->name_len, b->name_len);
-	order = order ? order : compare(a->build_id_size, b->build_id_size);
+	order = order ? order : compare_numbers(a->dev_major, b->dev_major);
+	order = order ? order : compare_numbers(a->dev_minor, b->dev_minor);
+	order = order ? order : compare_numbers(a->name_len, b->name_len);
+	order = order ? order : compare_numbers(a->build_id_size, b->build_id_size);
 	order = order ? order : memcmp(a->name, b->name, a->name_len);
 	return order ? order : memcmp(a->build_id, b->build_id, a->build_id_size);
 }
@@ -241,8 +241,8 @@ static bool is_flat(const struct piece *pieces, size_t nr)
  * in rising order. Returns the number of pieces: each of the first list can divide one of
  * the second.
  */
-static size_t merge(const struct piece *above, size_t nr_above,
-		    const struct piece *below, size_t nr_below, struct piece *to)
+static size_t merge_pieces(const struct piece *above, size_t nr_above,
+			   const struct piece *below, size_t nr_below, struct piece *to)
 {
 	struct piece *const begin = to;
 
@@ -286,7 +286,7 @@ size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
 	memcpy(spare + 2 * half, pieces + half, (nr - half) * sizeof(*pieces));
 	nr_above = flatten(spare, half, pieces);
 	nr_below = flatten(spare + 2 * half, nr - half, pieces);
-	return merge(spare, nr_above, spare + 2 * half, nr_below, pieces);
+	return merge_pieces(spare, nr_above, spare + 2 * half, nr_below, pieces);
 }
 
 /*
