@@ -6,7 +6,7 @@
  * The VMA is looked up, and its fields and a special name copied, while it is locked.
  * A path is formatted and a build ID read after that, with a reference on the file.
  * Copying to the caller may block for ever, on memory behind userfaultfd or FUSE: no
- * reference to the target is held there.
+ * reference to the target is owned there.
  */
 #include <linux/file.h>
 #include <linux/sched/signal.h>

@@ -5,7 +5,7 @@
  * A scan proceeds in chunks. The fields and special names of the VMAs of a chunk are
  * copied while they are locked. After that, paths are formatted and build IDs looked for
  * in resident pages, with references on the files. Copying to the caller may block for
- * ever, so no reference to the target is held there. Each chunk starts at the address
+ * ever, so no reference to the target is owned there. Each chunk starts at the address
  * where the one before it ended, with the mappings of that time.
  */
 #include <linux/file.h>
