@@ -30,6 +30,7 @@
 #include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/mmu_context.h>
 #include <linux/module.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
@@ -42,7 +43,6 @@
 
 #include <asm/debugreg.h>	/* It relies on those above. */
 #include <asm/ibt.h>
-#include <asm/mmu_context.h>
 #include <asm/prctl.h>
 #include <asm/segment.h>
 
