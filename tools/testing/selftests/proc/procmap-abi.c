@@ -1818,11 +1818,6 @@ TEST_F(neighbours, need_no_more_room_than_one_copy_each)
  * generation. Other kernels return no records as long as it is the same.
  */
 
-#ifndef PR_SET_VMA
-#define PR_SET_VMA		0x53564d41
-#define PR_SET_VMA_ANON_NAME	0
-#endif
-
 #define AREA_PAGES	8
 #define STACK_GROWTH	0x100000
 

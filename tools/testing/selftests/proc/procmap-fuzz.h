@@ -41,11 +41,6 @@ static const uint8_t program_id[20] = "procmap soak program";
 /* The argument by which an executed target knows itself. */
 #define BE_TARGET	"procmap-soak-target"
 
-#ifndef PR_SET_VMA
-#define PR_SET_VMA		0x53564d41
-#define PR_SET_VMA_ANON_NAME	0
-#endif
-
 /*
  * The target.
  */

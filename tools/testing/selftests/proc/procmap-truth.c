@@ -7,11 +7,6 @@
 
 #include "procmap-scan.h"
 
-#ifndef PR_SET_VMA
-#define PR_SET_VMA		0x53564d41
-#define PR_SET_VMA_ANON_NAME	0
-#endif
-
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 
 /* Children of the test: known mappings, also on an empty system. */
