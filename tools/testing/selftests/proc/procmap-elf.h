@@ -14,10 +14,6 @@
 /* The largest file that a test makes, and pages that the kernel may have. */
 #define IMAGE_MAX	(64 * page_size())
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#endif
-
 #define NOTES_MAX	8
 #define SEGMENTS_MAX	3
 
