@@ -10,7 +10,6 @@
 #include <sys/swap.h>
 #include <sys/syscall.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-elf.h"
 #include "procmap-race.h"
 #include "procmap-uffd.h"

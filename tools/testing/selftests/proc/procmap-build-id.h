@@ -5,8 +5,6 @@
 #ifndef PROCMAP_BUILD_ID_H
 #define PROCMAP_BUILD_ID_H
 
-#include "../kselftest_harness.h"
-#include "procmap-query.h"
 #include "procmap-scan.h"
 
 #define ID_MAX		20

@@ -8,7 +8,6 @@
 #include <gelf.h>
 #include <glob.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-elf.h"
 #include "procmap-soak.h"
 

@@ -8,7 +8,6 @@
 #include <elf.h>
 #include <sys/mman.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-build-id.h"
 
 /* The largest file that a test makes, and pages that the kernel may have. */

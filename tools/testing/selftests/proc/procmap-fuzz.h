@@ -13,7 +13,6 @@
 
 #include <sys/uio.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-race.h"
 #include "procmap-soak.h"
 

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 
-#include "procmap-query.h"
 #include "procmap-scan.h"
 
 #define ADDRESS_OF_VSYSCALL	0xffffffffff600000

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "../kselftest_harness.h"
 #include "procmap-query.h"
 
 /* The kernel places nothing there by itself, in 32 bits as in 64. */

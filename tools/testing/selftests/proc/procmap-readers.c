@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "procmap-query.h"
 #include "procmap-scan.h"
 
 #define NOBODY	65534

@@ -3,7 +3,6 @@
  * Test PROCMAP_QUERY and PROCMAP_SCAN with random arguments, see procmap-fuzz.h, on
  * a process that changes.
  */
-#include "../kselftest_harness.h"
 #include "procmap-fuzz.h"
 #include "procmap-scan.h"
 
