@@ -1620,14 +1620,10 @@ static bool map_page_of(unsigned int page, int fd, int flags)
 		    0) == addr;
 }
 
-/* An ELF file whose name has @name_size bytes. */
-static int make_named_elf(size_t name_size)
+static int make_named_elf(void)
 {
-	char name[250] = "";
-	int fd;
+	const int fd = memfd_create("name", MFD_CLOEXEC);
 
-	memset(name, 'n', name_size);
-	fd = memfd_create(name, MFD_CLOEXEC);
 	return write_elf(fd, build_id) ? fd : -1;
 }
 
@@ -1720,96 +1716,15 @@ TEST_F(files, of_one_name_keep_their_build_ids)
 	scan_pages(_metadata, 200);
 }
 
-#define NR_NEIGHBOURS	300
-
-FIXTURE(neighbours)
+/* More mappings in a row than a scan copies at once. */
+TEST_F(files, that_are_one_have_name_and_build_id)
 {
-};
-
-FIXTURE_VARIANT(neighbours)
-{
-	size_t name_size;
-};
-
-FIXTURE_VARIANT_ADD(neighbours, of_a_short_name) {
-	.name_size = 4,
-};
-
-/* "/memfd:" goes before it, and " (deleted)" follows. */
-FIXTURE_VARIANT_ADD(neighbours, of_a_name_of_256_bytes) {
-	.name_size = 256 - 7 - 10 - 1,
-};
-
-FIXTURE_VARIANT_ADD(neighbours, of_a_name_of_257_bytes) {
-	.name_size = 257 - 7 - 10 - 1,
-};
-
-FIXTURE_SETUP(neighbours)
-{
-	const int fd = make_named_elf(variant->name_size);
+	const int fd = make_named_elf();
 	unsigned int i;
 
-	set_pages(_metadata);
-	ASSERT_LE(0, fd);
-	for (i = 0; i < NR_NEIGHBOURS; i++)
+	for (i = 0; i < 300; i++)
 		ASSERT_TRUE(map_page_of(i, fd, 0));
-}
-
-FIXTURE_TEARDOWN(neighbours)
-{
-	close(target.fd);
-}
-
-TEST_F(neighbours, have_name_and_build_id)
-{
-	scan_pages(_metadata, NR_NEIGHBOURS);
-}
-
-/* Any other error after the first record ends the scan early instead. */
-TEST_F(neighbours, with_a_bad_page_behind_the_first_of_them_are_efault)
-{
-	static const uint32_t sizes[] = { 72, 80 };
-	unsigned int fits, i;
-
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		for (fits = 0; fits < NR_NEIGHBOURS; fits++) {
-			const size_t size = (fits + 1) * sizes[i] - 8;
-			uint8_t *const vec =
-				map_to_page_end(size, PROT_READ | PROT_WRITE);
-			struct procmap_scan_arg arg =
-				scan_arg(&room, SCENE_START, page_addr(NR_NEIGHBOURS),
-					 ALL);
-
-			/* The last bytes of one record cannot be written. */
-			arg.vec = (uintptr_t)vec;
-			arg.vma_size = sizes[i];
-			EXPECT_EQ(-EFAULT, procmap_scan(target.fd, &arg));
-			arg.vec_len = fits ?: 1;
-			EXPECT_EQ(fits ? (int)fits : -EFAULT,
-				  procmap_scan(target.fd, &arg));
-		}
-	}
-}
-
-/* The room that each of them needs by itself is enough, whether they share or not. */
-TEST_F(neighbours, need_no_more_room_than_one_copy_each)
-{
-	struct procmap_scan_arg arg = scan_arg(&room, SCENE_START,
-					       page_addr(NR_NEIGHBOURS), ALL);
-	uint32_t needed;
-
-	arg.data_size = 1;
-	ASSERT_EQ(-ENOSPC, procmap_scan(target.fd, &arg));
-	needed = arg.data_needed;
-	arg.data_size = needed;
-	ASSERT_LE(1, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(needed, arg.data_used);
-
-	arg.data_size = NR_NEIGHBOURS * needed;
-	arg.data = (uintptr_t)map_to_page_end(arg.data_size,
-					      PROT_READ | PROT_WRITE);
-	ASSERT_EQ(NR_NEIGHBOURS, procmap_scan(target.fd, &arg));
-	EXPECT_EQ(arg.end, arg.walk_end);
+	scan_pages(_metadata, 300);
 }
 
 /*
@@ -1917,7 +1832,7 @@ static int be_changing(int control, void *arg)
 	int err = 0;
 
 	/* So that reading allocates nothing for the first time. */
-	if (!area || !do_read_text(area) || !map_page_of(0, make_named_elf(4), 0))
+	if (!area || !do_read_text(area) || !map_page_of(0, make_named_elf(), 0))
 		return 1;
 	while (write(control, &err, sizeof(err)) == sizeof(err) && await(control))
 		err = change->make(area) ? 0 : -errno;
