@@ -79,92 +79,6 @@ static void expect_id_if_read(struct __test_metadata *const _metadata,
 }
 
 /*
- * The shape of the file. Its place does not matter here.
- */
-
-FIXTURE(shape)
-{
-	struct subject subject;
-	struct elf elf;
-};
-
-FIXTURE_VARIANT(shape)
-{
-	enum way way;
-};
-
-FIXTURE_VARIANT_ADD(shape, query) {
-	.way = QUERY,
-};
-
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(shape, scan) {
-	.way = SCAN,
-};
-#endif
-
-FIXTURE_SETUP(shape)
-{
-	open_subject(_metadata, &self->subject, variant->way, TMPFS);
-	self->elf = plain_elf;
-}
-
-FIXTURE_TEARDOWN(shape)
-{
-}
-
-TEST_F(shape, every_size_from_1_to_20_is_returned)
-{
-	uint8_t size;
-
-	for (size = 1; size <= ID_MAX; size++) {
-		self->elf.segments[0].notes[0].size = size;
-		self->elf.segments[0].notes[0].seed = size;
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, size, size);
-	}
-}
-
-/* The first note is no build ID; one behind it is found all the same. */
-TEST_F(shape, wrong_owner_is_passed_over)
-{
-	static const char *const owners[] = {
-		"", "G", "GN", "GNX", "gnu", "GNUx", "XGNU", "GNU\n", "Go",
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(owners); i++) {
-		self->elf.segments[0].notes[0].owner = owners[i];
-		self->elf.segments[0].notes[1].owner = NULL;
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_none(_metadata, &self->subject);
-		self->elf.segments[0].notes[1] = (struct note)BUILD_ID(3, 8);
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, 3, 8);
-	}
-}
-
-/* The segment that has it is the first, or a later one. */
-TEST_F(shape, note_past_the_end_of_the_file_hides_no_id_in_another_segment)
-{
-	struct image *const image = &self->subject.image;
-	const struct segment notes = self->elf.segments[0];
-	const struct segment cut = { .type = PT_NOTE, .notes = { ABI_TAG } };
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
-		self->elf.segments[i] = cut;
-		self->elf.segments[!i] = notes;
-		make_image(image, &self->elf);
-		elf_put(image, image->notes[i], N_DESCSZ, 1u << 20);
-		elf_put(image, ehdr_size(image) + i * phdr_size(image), P_FILESZ,
-			1u << 21);
-		ASSERT_TRUE(write_subject(&self->subject));
-		expect_id(_metadata, &self->subject, 1, 20);
-	}
-}
-
-/*
  * Files and memory that can be mapped and have no build ID. The scan does not say
  * that it could be read, either.
  */
@@ -358,6 +272,26 @@ TEST_F(place, bytes_past_the_end_of_the_file_do_not_count)
 		memcpy(addr + end, self->subject.image.bytes + end,
 		       self->subject.image.size - end);
 		expect_none(_metadata, &self->subject);
+	}
+}
+
+/* The segment that has it is the first, or a later one. */
+TEST_F(place, note_past_the_end_of_the_file_hides_no_id_in_another_segment)
+{
+	struct image *const image = &self->subject.image;
+	const struct segment notes = self->elf.segments[0];
+	const struct segment cut = { .type = PT_NOTE, .notes = { ABI_TAG } };
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		self->elf.segments[i] = cut;
+		self->elf.segments[!i] = notes;
+		make_image(image, &self->elf);
+		elf_put(image, image->notes[i], N_DESCSZ, 1u << 20);
+		elf_put(image, ehdr_size(image) + i * phdr_size(image), P_FILESZ,
+			1u << 21);
+		ASSERT_TRUE(write_subject(&self->subject));
+		expect_id(_metadata, &self->subject, 1, 20);
 	}
 }
 

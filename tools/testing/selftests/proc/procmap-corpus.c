@@ -672,7 +672,7 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 							 made, n);
 		const struct model model = model_of(&subject->image);
 		bool evicted = false;
-		uint8_t id[ID_MAX];
+		uint8_t id[ID_MAX] = {};
 		int expected, size;
 
 		ASSERT_TRUE(write_subject(subject));
@@ -681,7 +681,7 @@ TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
 		expected = expected_size(subject, &model, evicted);
 		size = get_build_id(subject->way, subject->maps, subject->addr, id);
 		ASSERT_TRUE(size == expected &&
-			    (size < 0 || !memcmp(id, model.id, size))) {
+			    (size < 0 || !memcmp(id, model.id, sizeof(id)))) {
 			TH_LOG("file %lu, from %s: %d instead of %d bytes; pages %u, notes %u",
 			       n, base->name, size, expected, model.pages,
 			       model.notes);
