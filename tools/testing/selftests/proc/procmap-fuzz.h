@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Random callers of an ioctl: threads with arguments near every boundary, on files
- * that others close meanwhile, with buffers that others unmap, about a process
- * that never stays the same.
+ * that another one closes meanwhile, about a process that never stays the same.
  *
  * Some rules hold all the time: an error is one that the arguments can have; only the
  * bytes that are reported are written; and a mapping is one that the process can have
@@ -10,8 +9,6 @@
  */
 #ifndef PROCMAP_FUZZ_H
 #define PROCMAP_FUZZ_H
-
-#include <sys/uio.h>
 
 #include "procmap-race.h"
 #include "procmap-soak.h"
@@ -232,24 +229,7 @@ static inline const char *wrong_mapping(const struct found *found,
 struct zone {
 	char *rw;
 	char *ro;
-	char *vanishing;	/* pages that come and go */
 };
-
-/*
- * The first of those pages; the kernel places nothing else there. Each caller has its
- * own, and a gap behind them: with the structure of another one, it would write to
- * that one's buffers.
- */
-#define VANISHING_PAGE	1024
-#define VANISHING_PAGES	16
-
-static inline unsigned int vanishing_page_of(unsigned int caller)
-{
-	return VANISHING_PAGE + caller * 2 * VANISHING_PAGES;
-}
-
-/* More mappings of this process than an ioctl looks at in one hold of a lock. */
-#define MANY		400
 
 /**
  * struct buffer - memory for one argument
@@ -257,17 +237,15 @@ static inline unsigned int vanishing_page_of(unsigned int caller)
  * @bytes: the same bytes, or NULL if they are not known.
  * @readable: bytes that can be read from @addr on.
  * @room: bytes that can be written.
- * @vanishes: other threads unmap it, so none of this is sure.
  */
 struct buffer {
 	uint64_t addr;
 	uint8_t *bytes;
 	size_t readable;
 	size_t room;
-	bool vanishes;
 };
 
-static inline bool make_zone(struct zone *zone, unsigned int caller)
+static inline bool make_zone(struct zone *zone)
 {
 	const int fd = memfd_create("zone", MFD_CLOEXEC);
 	const size_t size = ZONE_SIZE + page_size();
@@ -280,7 +258,6 @@ static inline bool make_zone(struct zone *zone, unsigned int caller)
 	       !mprotect(zone->rw + ZONE_SIZE, page_size(), PROT_NONE) &&
 	       !mprotect(zone->ro + ZONE_SIZE, page_size(), PROT_NONE);
 	close(fd);
-	zone->vanishing = page_at(vanishing_page_of(caller));
 	return made;
 }
 
@@ -301,7 +278,7 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 					size_t align, uint64_t *seed)
 {
 	struct buffer buffer = {};
-	size_t at = rand_below(ZONE_SIZE, seed);
+	size_t at;
 
 	if (size > ZONE_SIZE)
 		size = ZONE_SIZE;
@@ -310,18 +287,11 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 		buffer.addr = wild_address(seed);
 		return buffer;
 	case 1:
-	case 2:
-		buffer.addr = (uintptr_t)zone->vanishing +
-			      at % (VANISHING_PAGES * page_size());
-		buffer.addr -= buffer.addr % align;
-		buffer.vanishes = true;
-		return buffer;
-	case 3:
 		at = ZONE_SIZE - rand_below(size + 1, seed);
 		break;
+	case 2:
+	case 3:
 	case 4:
-	case 5:
-	case 6:
 		at = ZONE_SIZE - size;
 		break;
 	default:
@@ -507,8 +477,6 @@ static inline void put_argument(struct argument *argument,
 				size_t known, uint64_t *seed)
 {
 	struct buffer *const buffer = &argument->buffer;
-	struct iovec from = { argument->bytes, sizeof(argument->bytes) };
-	struct iovec to;
 	size_t size;
 
 	memset(argument->bytes, 0, sizeof(argument->bytes));
@@ -529,12 +497,6 @@ static inline void put_argument(struct argument *argument,
 	if (buffer->bytes)
 		memcpy(buffer->bytes, argument->bytes,
 		       min_u64(size, buffer->readable));
-	if (!buffer->vanishes)
-		return;
-	/* That does not fault, if it is not there. */
-	from.iov_len = size;
-	to = (struct iovec) { (void *)(uintptr_t)buffer->addr, size };
-	process_vm_writev(getpid(), &from, 1, &to, 1, 0);
 }
 
 /*
@@ -577,7 +539,7 @@ static inline bool is_argument_left_alone(const struct argument *argument,
 }
 
 /*
- * The callers, and who disturbs them.
+ * The callers, and the thread that disturbs them.
  */
 
 /**
@@ -611,8 +573,7 @@ struct caller {
  * @fds: the files that are shared.
  * @target: the process that changes.
  * @callers: the callers.
- * @closer: the thread that opens, passes and closes files.
- * @spoiler: the thread that unmaps buffers and interrupts callers.
+ * @closer: the thread that opens and closes files, and interrupts callers.
  */
 struct chaos {
 	struct soak soak;
@@ -623,7 +584,6 @@ struct chaos {
 	pid_t target;
 	struct caller callers[NR_CALLERS];
 	pthread_t closer;
-	pthread_t spoiler;
 };
 
 /* A file to call the ioctl on. Sets @steady if nobody else closes it. */
@@ -643,20 +603,6 @@ static inline void start_target(struct chaos *chaos, uint64_t *seed)
 		be_target(next_random(seed));
 	next_random(seed);
 	chaos->target = pid;
-}
-
-/* Pass a file to this process itself. */
-static inline int pass_file(int fd)
-{
-	int ends[2], passed = -1;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return -1;
-	if (send_fd(ends[0], fd))
-		passed = recv_fd(ends[1]);
-	close(ends[0]);
-	close(ends[1]);
-	return passed;
 }
 
 static inline int open_proc_path(const char *format, pid_t pid)
@@ -683,9 +629,6 @@ static inline int another_file(const struct chaos *chaos, uint64_t *seed)
 	case 4:
 		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	case 5:
-	case 6:
-		return pass_file(fd);
-	case 7:
 		return open_proc_path("/proc/%d/task/%d/maps", chaos->target);
 	default:
 		return open_proc_path("/proc/%d/maps", chaos->target);
@@ -706,51 +649,14 @@ static inline void *close_files(void *arg)
 					      fd));
 		if (waitpid(chaos->target, NULL, WNOHANG) == chaos->target)
 			start_target(chaos, &seed);
+		if (!rand_below(16, &seed))
+			pthread_kill(chaos->callers[rand_below(NR_CALLERS,
+							       &seed)].thread,
+				     SIGUSR1);
 		usleep(rand_below(1000, &seed));
 	}
 	kill(chaos->target, SIGKILL);
 	waitpid(chaos->target, NULL, 0);
-	return NULL;
-}
-
-static inline void disturb_once(uint64_t *seed)
-{
-	char *const page = page_at(vanishing_page_of(rand_below(NR_CALLERS, seed)) +
-				   rand_below(VANISHING_PAGES, seed));
-	static const int prots[] = { PROT_NONE, PROT_READ,
-				     PROT_READ | PROT_WRITE };
-
-	switch (rand_below(8, seed)) {
-	case 0:
-		munmap(page, page_size());
-		break;
-	case 1:
-		madvise(page, page_size(), MADV_DONTNEED);
-		break;
-	case 2:
-	case 3:
-		mprotect(page, page_size(), prots[rand_below(3, seed)]);
-		break;
-	default:
-		mmap(page, page_size(), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		break;
-	}
-}
-
-static inline void *disturb_callers(void *arg)
-{
-	struct chaos *const chaos = arg;
-	uint64_t seed = soak_seed(&chaos->soak, NR_CALLERS + 1);
-
-	while (!chaos->stop) {
-		disturb_once(&seed);
-		if (!rand_below(64, &seed))
-			pthread_kill(chaos->callers[rand_below(NR_CALLERS,
-							       &seed)].thread,
-				     SIGUSR1);
-		usleep(rand_below(200, &seed));
-	}
 	return NULL;
 }
 
@@ -776,20 +682,6 @@ static inline void *call_at_random(void *arg)
 	return NULL;
 }
 
-static inline bool map_many(void)
-{
-	char *const at = mmap(NULL, MANY * page_size(), PROT_READ,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned int i;
-
-	if (at == MAP_FAILED)
-		return false;
-	for (i = 0; i < MANY; i += 2)
-		if (mprotect(at + i * page_size(), page_size(), PROT_NONE))
-			return false;
-	return true;
-}
-
 static inline void start_callers(struct __test_metadata *const _metadata,
 				 struct chaos *chaos)
 {
@@ -803,7 +695,7 @@ static inline void start_callers(struct __test_metadata *const _metadata,
 		caller->maps = open_maps(0);
 		ASSERT_LE(0, caller->maps);
 		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
-			ASSERT_TRUE(make_zone(&caller->zones[j], i));
+			ASSERT_TRUE(make_zone(&caller->zones[j]));
 		ASSERT_EQ(0, pthread_create(&caller->thread, NULL,
 					    call_at_random, caller));
 	}
@@ -847,12 +739,9 @@ static inline void run_chaos(struct __test_metadata *const _metadata,
 	for (i = 0; i < NR_FILES; i++)
 		chaos->fds[i] = open_maps(0);
 	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
-	ASSERT_TRUE(map_many());
 	/* The callers have to be there before they can be interrupted. */
 	start_callers(_metadata, chaos);
 	ASSERT_EQ(0, pthread_create(&chaos->closer, NULL, close_files, chaos));
-	ASSERT_EQ(0, pthread_create(&chaos->spoiler, NULL, disturb_callers, chaos));
-	ASSERT_EQ(0, pthread_join(chaos->spoiler, NULL));
 	ASSERT_EQ(0, pthread_join(chaos->closer, NULL));
 	join_callers(_metadata, chaos);
 }

@@ -119,9 +119,6 @@ static unsigned int outcomes_of_query(const struct attempt *attempt)
 	const struct argument *const argument = &attempt->argument;
 	unsigned int set;
 
-	if (argument->buffer.vanishes)
-		return SET(FINE) | SET(TOO_BIG) | SET(INVALID) | SET(FAULT) |
-		       SET(GONE) | SET(NOTHING) | SET(NAME_LONG);
 	set = outcomes_of_argument(argument, QUERY_SIZE_MIN, sizeof(*query));
 	if (set)
 		return set;
@@ -300,9 +297,6 @@ static unsigned int outcomes_of_scan(const struct attempt *attempt)
 	const struct argument *const argument = &attempt->argument;
 	unsigned int set;
 
-	if (argument->buffer.vanishes)
-		return SET(FINE) | SET(TOO_BIG) | SET(INVALID) | SET(FAULT) |
-		       SET(GONE) | SET(NO_SPACE) | SET(INTERRUPTED);
 	set = outcomes_of_argument(argument, ARG_SIZE_MIN, sizeof(*arg));
 	if (set)
 		return set;
@@ -430,13 +424,10 @@ static const char *wrong_outcome(struct caller *caller,
 	if (!((unsteady | command->outcomes_of(attempt)) &
 	      SET(attempt->outcome)))
 		return "the outcome";
-	if (!argument->buffer.vanishes)
-		command->used(attempt, used);
+	command->used(attempt, used);
 	if (!is_argument_left_alone(argument, &caller->zones[ARGUMENT],
 				    used[ARGUMENT]))
 		return "what is around the structure";
-	if (argument->buffer.vanishes)
-		return "";
 	if (!is_left_alone(&caller->zones[1], &attempt->buffers[1],
 			   attempt->sizes[1], used[1]) ||
 	    !is_left_alone(&caller->zones[2], &attempt->buffers[2],
