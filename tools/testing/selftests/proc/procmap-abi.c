@@ -136,8 +136,7 @@ static_assert(PROCMAP_SCAN_CHANGED == 0x01, "");
 #endif /* HAVE_PROCMAP_SCAN */
 
 /*
- * The scene: a process with known mappings, and the readers that are allowed to look
- * at them.
+ * The scene: known mappings of the process that looks at them.
  */
 
 #define R	PROCMAP_QUERY_VMA_READABLE
@@ -295,18 +294,6 @@ static bool map_scene(void)
 	/* Where no page has been touched, one would have to be read for a build ID. */
 	memset((void *)(uintptr_t)start_of(SHARED_RW), 0, 1);
 	return true;
-}
-
-/* Map the scene and send the maps file, opened by the target itself. */
-static int be_target(int control, void *arg)
-{
-	const int fd = open_maps(0);
-
-	(void)arg;
-	if (!map_scene() || fd < 0 || !send_fd(control, fd))
-		return 1;
-	await(control);
-	return 0;
 }
 
 static int send_maps(int control, void *arg)
@@ -611,28 +598,18 @@ static const struct maps_line *text_line_of(enum mapping mapping)
 	return line_at(&target.text, start_of(mapping));
 }
 
-enum reader { SELF, OTHER_PROCESS, PASSED_FD };
-
 static void set_scene(struct __test_metadata *const _metadata,
-		      const struct abi *abi, enum reader reader)
+		      const struct abi *abi)
 {
 	make_buffers(_metadata, abi);
-	if (reader == SELF) {
-		ASSERT_TRUE(map_scene());
-	} else {
-		ASSERT_TRUE(start_child(&target.child, be_target, NULL));
-		target.fd = recv_fd(target.child.control);
-		ASSERT_LE(0, target.fd);
-	}
-	if (reader != PASSED_FD)
-		target.fd = open_maps(target.child.pid);
+	ASSERT_TRUE(map_scene());
+	target.fd = open_maps(0);
 	ASSERT_LE(0, target.fd);
 	ASSERT_EQ(0, read_maps(target.fd, &target.text));
 }
 
 static void leave_scene(void)
 {
-	stop_child(&target.child);
 	free_maps(&target.text);
 	close(target.fd);
 }
@@ -648,21 +625,16 @@ FIXTURE(process)
 FIXTURE_VARIANT(process)
 {
 	const struct abi *abi;
-	enum reader reader;
 };
 
-FIXTURE_VARIANT_ADD(process, query_of_itself) { &query_abi, SELF };
-FIXTURE_VARIANT_ADD(process, query_of_another) { &query_abi, OTHER_PROCESS };
-FIXTURE_VARIANT_ADD(process, query_by_passed_fd) { &query_abi, PASSED_FD };
+FIXTURE_VARIANT_ADD(process, query) { &query_abi };
 #ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(process, scan_of_itself) { &scan_abi, SELF };
-FIXTURE_VARIANT_ADD(process, scan_of_another) { &scan_abi, OTHER_PROCESS };
-FIXTURE_VARIANT_ADD(process, scan_by_passed_fd) { &scan_abi, PASSED_FD };
+FIXTURE_VARIANT_ADD(process, scan) { &scan_abi };
 #endif
 
 FIXTURE_SETUP(process)
 {
-	set_scene(_metadata, variant->abi, variant->reader);
+	set_scene(_metadata, variant->abi);
 }
 
 FIXTURE_TEARDOWN(process)
@@ -1088,8 +1060,7 @@ TEST_F(process, call_on_another_file_is_enotty)
 	int fd;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "/proc/%d/%s",
-			 target.child.pid ?: getpid(), names[i]);
+		snprintf(path, sizeof(path), "/proc/self/%s", names[i]);
 		fd = open(path, O_RDONLY);
 		ASSERT_LE(0, fd);
 		EXPECT_EQ(-1, ioctl(fd, variant->abi->command, &arg));
@@ -1280,7 +1251,7 @@ FIXTURE_VARIANT_ADD(call, scan) {
 
 FIXTURE_SETUP(call)
 {
-	set_scene(_metadata, variant->abi, OTHER_PROCESS);
+	set_scene(_metadata, variant->abi);
 }
 
 FIXTURE_TEARDOWN(call)
@@ -1329,7 +1300,7 @@ FIXTURE(query)
 
 FIXTURE_SETUP(query)
 {
-	set_scene(_metadata, &query_abi, SELF);
+	set_scene(_metadata, &query_abi);
 }
 
 FIXTURE_TEARDOWN(query)
@@ -1367,18 +1338,9 @@ FIXTURE(scan)
 {
 };
 
-FIXTURE_VARIANT(scan)
-{
-	enum reader reader;
-};
-
-FIXTURE_VARIANT_ADD(scan, of_itself) { SELF };
-FIXTURE_VARIANT_ADD(scan, of_another) { OTHER_PROCESS };
-FIXTURE_VARIANT_ADD(scan, by_passed_fd) { PASSED_FD };
-
 FIXTURE_SETUP(scan)
 {
-	set_scene(_metadata, &scan_abi, variant->reader);
+	set_scene(_metadata, &scan_abi);
 	ASSERT_EQ(0, read_truth(target.fd, &truth));
 	truth.is_resident = true;
 }
