@@ -229,36 +229,6 @@ static uint64_t end_of(enum mapping mapping)
 	return start_of(mapping) + MAPPING_PAGES * page_size();
 }
 
-static bool map_page(uintptr_t addr)
-{
-	return mmap((void *)addr, page_size(), PROT_READ,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		    0) == (void *)addr;
-}
-
-/* The last page that a process can map. */
-static uintptr_t last_page;
-
-/* Find it by bisection, before the tests start. */
-static void __attribute__((constructor)) find_last_page(void)
-{
-	uintptr_t good = SCENE_START / page_size();
-	uintptr_t bad = UINTPTR_MAX / page_size();
-
-	while (bad - good > 1) {
-		const uintptr_t middle = good + (bad - good) / 2;
-		const bool mapped = map_page(middle * page_size());
-
-		if (mapped)
-			munmap((void *)(middle * page_size()), page_size());
-		if (mapped || errno == EEXIST)
-			good = middle;
-		else
-			bad = middle;
-	}
-	last_page = good * page_size();
-}
-
 /* Make and open the files of the scene. */
 static bool open_files(int fds[NR_BACKINGS])
 {
@@ -278,7 +248,7 @@ static bool map_scene(void)
 	int fds[NR_BACKINGS];
 	unsigned int i;
 
-	if (!open_files(fds) || (!map_page(last_page) && errno != EEXIST))
+	if (!open_files(fds))
 		return false;
 	for (i = 0; i < NR_MAPPINGS; i++) {
 		void *const addr = (void *)(uintptr_t)start_of(i);
@@ -418,7 +388,7 @@ struct span {
  * @in_outs: bytes that are inputs, and then outputs.
  * @buffers: its buffers.
  * @ask: make an argument for the mapping at @addr that passes filters of
- *	PROCMAP_QUERY; with NEXT, for the first one from there on.
+ *	PROCMAP_QUERY.
  * @answer: convert such an argument, after the call, to the answer of a query: the
  *	range, the name and the build ID.
  */
@@ -483,10 +453,9 @@ static struct truth truth;
 
 static union argument scan_argument(uint64_t addr, uint64_t filters, uint64_t want)
 {
-	const uint64_t past = addr == NO_END ? addr : addr + 1;
 	union argument arg = {
-		.scan = scan_arg(&room, addr & -(uint64_t)page_size(),
-				 filters & NEXT ? NO_END : past, want),
+		.scan = scan_arg(&room, addr & -(uint64_t)page_size(), addr + 1,
+				 want),
 	};
 
 	/* R, W, X and S are the same here. */
@@ -745,7 +714,7 @@ TEST_F(process, file_position_stays)
 	EXPECT_EQ(0, memcmp(before, after, sizeof(before)));
 }
 
-/* Filters, and the next mapping. */
+/* The address, and filters. */
 
 TEST_F(process, all_filters_that_are_given_must_hold)
 {
@@ -766,33 +735,6 @@ TEST_F(process, all_filters_that_are_given_must_hold)
 			}
 		}
 	}
-}
-
-/* The boundaries. */
-
-TEST_F(process, last_page_is_covered_to_its_last_byte)
-{
-	const uint64_t end = last_page + page_size();
-	struct procmap_query answer;
-
-	ASSERT_EQ(0, find_by_abi(variant->abi, end - 1, 0, 0, &answer));
-	EXPECT_EQ(end, answer.vma_end);
-	EXPECT_EQ(line_at(&target.text, last_page)->start,
-		  answer.vma_start);
-}
-
-TEST_F(process, nothing_is_above_the_last_page)
-{
-	const uint64_t addrs[] = {
-		last_page + page_size(), 1ull << 63, -4096ull, -2ull, -1ull,
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
-		EXPECT_EQ(-ENOENT, find_start(variant->abi, addrs[i], 0));
-		EXPECT_EQ(-ENOENT, find_start(variant->abi, addrs[i], NEXT));
-	}
-	EXPECT_EQ(-ENOENT, find_start(variant->abi, last_page, NEXT | F));
 }
 
 /* A kernel that cuts the address to 32 bits would find FILE_R. */
