@@ -191,32 +191,6 @@ TEST(readers_of_one_file_seek_in_it)
 	stop_child(&child);
 }
 
-/* Of processes whose mappings change, one of many attempts has to be right. */
-TEST(text_of_every_process_is_the_same)
-{
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	unsigned int nr = 0, tries;
-	pid_t pid;
-
-	ASSERT_TRUE(!!proc);
-	while ((entry = readdir(proc))) {
-		pid = atoi(entry->d_name);
-		if (pid <= 0 || pid == getpid() || read_truth(pid) < 0)
-			continue;
-		for (tries = 0; tries < 200 && !is_true(pid, "maps", 4096); tries++)
-			if (kill(pid, 0))
-				break;
-		EXPECT_GT(200u, tries) {
-			TH_LOG("process %d", pid);
-		}
-		nr++;
-	}
-	closedir(proc);
-	EXPECT_LE(1u, nr);
-	TH_LOG("%u processes", nr);
-}
-
 /* Does a read of both files, at a place, end in the same way? Both without a line. */
 static bool end_alike(const int fds[2], off_t at)
 {
