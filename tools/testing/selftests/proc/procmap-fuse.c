@@ -238,11 +238,6 @@ FIXTURE_VARIANT_ADD(fuse, scan) {
 	.way = SCAN,
 };
 
-FIXTURE_VARIANT_ADD(fuse, scan_direct_io) {
-	.way = SCAN,
-	.open_flags = FOPEN_DIRECT_IO,
-};
-
 FIXTURE_VARIANT_ADD(fuse, scan_below_ecryptfs) {
 	.way = SCAN,
 	.mount_upper = mount_ecryptfs,
