@@ -1504,7 +1504,7 @@ TEST_F(files, that_are_one_have_name_and_build_id)
 #define AREA_PAGES	8
 #define STACK_GROWTH	0x100000
 
-/* System calls of the target that change its mappings, on private memory. */
+/* Calls of the target that change its mappings, on private memory. */
 
 static bool do_mmap(char *area)
 {
@@ -1534,16 +1534,6 @@ static bool do_brk(char *area)
 	return sbrk(page_size()) != (void *)-1;
 }
 
-static bool do_mlock(char *area)
-{
-	return !mlock(area + page_size(), page_size());
-}
-
-static bool do_madvise(char *area)
-{
-	return !madvise(area + page_size(), page_size(), MADV_DONTFORK);
-}
-
 static bool do_name(char *area)
 {
 	return !prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, area, page_size(), "name");
@@ -1557,29 +1547,11 @@ static bool do_grow_stack(char *area)
 	return read_file("/proc/self/comm", frame, sizeof(frame));
 }
 
-/* System calls and a page fault that do not. */
+/* Those that change none. */
 
 static bool do_nothing(char *area)
 {
 	return area;
-}
-
-static bool do_read_text(char *area)
-{
-	char text[256];
-
-	(void)area;
-	return read_file("/proc/self/maps", text, sizeof(text));
-}
-
-static bool do_query(char *area)
-{
-	struct procmap_query query;
-	const int fd = open_maps(0);
-	const int err = query_fields(fd, (uintptr_t)area, 0, &query);
-
-	close(fd);
-	return !err;
 }
 
 static bool do_write_to_a_page(char *area)
@@ -1599,8 +1571,7 @@ static int be_changing(int control, void *arg)
 	char *const area = map_room(AREA_PAGES * page_size());
 	int err = 0;
 
-	/* So that reading allocates nothing for the first time. */
-	if (!area || !do_read_text(area) || !map_page_of(0, make_named_elf(), 0))
+	if (!area || !map_page_of(0, make_named_elf(), 0))
 		return 1;
 	while (write(control, &err, sizeof(err)) == sizeof(err) && await(control))
 		err = change->make(area) ? 0 : -errno;
@@ -1696,13 +1667,9 @@ FIXTURE_VARIANT_ADD(generation, munmap) { do_munmap, true };
 FIXTURE_VARIANT_ADD(generation, mprotect) { do_mprotect, true };
 FIXTURE_VARIANT_ADD(generation, mremap) { do_mremap, true };
 FIXTURE_VARIANT_ADD(generation, brk) { do_brk, true };
-FIXTURE_VARIANT_ADD(generation, mlock) { do_mlock, true };
-FIXTURE_VARIANT_ADD(generation, madvise) { do_madvise, true };
 FIXTURE_VARIANT_ADD(generation, name) { do_name, true };
 FIXTURE_VARIANT_ADD(generation, grow_stack) { do_grow_stack, true };
 FIXTURE_VARIANT_ADD(generation, nothing) { do_nothing, false };
-FIXTURE_VARIANT_ADD(generation, read_text) { do_read_text, false };
-FIXTURE_VARIANT_ADD(generation, query) { do_query, false };
 FIXTURE_VARIANT_ADD(generation, write_to_a_page) { do_write_to_a_page, false };
 
 FIXTURE_SETUP(generation)
