@@ -238,25 +238,6 @@ TEST_F(place, private_changes_do_not_count)
 	expect_id_at(_metadata, &self->subject, addr, 1, 20);
 }
 
-/* The ID is the last in the file, so that each byte that is missing counts. */
-TEST_F(place, truncated_file_has_none)
-{
-	const size_t offsets[] = { 0, page_size() - 16 };
-	off_t size;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
-		self->elf.segments[0].offset = offsets[i];
-		ASSERT_TRUE(make_file(&self->subject, &self->elf));
-		expect_id(_metadata, &self->subject, 1, 20);
-		for (size = self->subject.image.size - 1;
-		     size >= (off_t)offsets[i]; size--) {
-			ASSERT_EQ(0, ftruncate(self->subject.fd, size));
-			expect_none(_metadata, &self->subject);
-		}
-	}
-}
-
 /* Through a shared mapping, bytes can get behind the end of the file. */
 TEST_F(place, bytes_past_the_end_of_the_file_do_not_count)
 {
