@@ -79,7 +79,7 @@ static void expect_id_if_read(struct __test_metadata *const _metadata,
 }
 
 /*
- * Files and memory that can be mapped and have no build ID. The scan does not say
+ * Files that can be mapped and have no build ID. The scan does not say
  * that it could be read, either.
  */
 
@@ -123,11 +123,6 @@ static void expect_none_in(struct __test_metadata *const _metadata,
 	expect_id_at(_metadata, subject, addr, 0, 0);
 	memcpy(addr, subject->image.bytes, subject->image.size);
 	expect_id_at(_metadata, subject, addr, 0, 0);
-}
-
-TEST_F(no_build_id, anonymous_memory)
-{
-	expect_none_in(_metadata, &self->subject, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 /* A block device has a page cache of its own. */
@@ -570,11 +565,6 @@ FIXTURE_VARIANT(file_system)
 	const char *make;	/* the command that makes it in SCRATCH_IMAGE */
 	bool is_full;		/* it is made with the files in TREE */
 	bool is_below_overlay;
-};
-
-FIXTURE_VARIANT_ADD(file_system, ext4) {
-	.type = "ext4",
-	.make = "mkfs.ext4 -q -O ^has_journal " SCRATCH_IMAGE " 2M",
 };
 
 FIXTURE_VARIANT_ADD(file_system, overlay) {
