@@ -10,8 +10,6 @@
 
 #include "procmap-scan.h"
 
-#define ADDRESS_OF_VSYSCALL	0xffffffffff600000
-
 #define DELETED		" (deleted)"
 
 static const uint8_t build_id[20] = "that of each file";
@@ -144,17 +142,6 @@ TEST(vdso)
 	if (!addr)
 		SKIP(return, "this process has no [vdso]");
 	expect_name(_metadata, (void *)addr, "[vdso]");
-}
-
-TEST(vsyscall_page_is_no_mapping)
-{
-	const int fd = open_maps(0);
-	struct procmap_query query;
-
-	EXPECT_EQ(-ENOENT, query_fields(fd, ADDRESS_OF_VSYSCALL, 0, &query));
-	EXPECT_EQ(-ENOENT, query_fields(fd, ADDRESS_OF_VSYSCALL,
-					PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
-					&query));
 }
 
 TEST(shared_anonymous_memory_is_a_file)
@@ -475,15 +462,6 @@ TEST_F(path, fits_its_buffer_to_the_byte)
 					    &query, name, size - 1));
 	EXPECT_EQ(-ENAMETOOLONG, query_name(fd, (uintptr_t)self->addr, 0,
 					    &query, name, 1));
-}
-
-TEST_F(path, does_not_matter_when_no_name_is_wanted)
-{
-	const int fd = open_maps(0);
-	struct procmap_query query;
-
-	EXPECT_EQ(0, query_fields(fd, (uintptr_t)self->addr, 0, &query));
-	EXPECT_EQ((uintptr_t)self->addr, query.vma_start);
 }
 
 #ifdef HAVE_PROCMAP_SCAN
