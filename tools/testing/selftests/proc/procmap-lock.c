@@ -47,8 +47,6 @@ static int search_by_scan(int fd, enum search search)
 	if (!room.vec && !make_room(&room, nr_many() + 1000, 0))
 		return -ENOMEM;
 	arg = scan_arg(&room, 0, NO_END, 0);
-	if (search == NO_MAPPING)
-		arg.filter = PROCMAP_VMA_WRITABLE | PROCMAP_VMA_EXECUTABLE;
 	if (search == OWN_CODE) {
 		arg.start = (uintptr_t)search_by_scan & -page_size();
 		arg.end = arg.start + page_size();
@@ -330,7 +328,6 @@ FIXTURE_VARIANT(large)
 FIXTURE_VARIANT_ADD(large, query) { search_by_query, NO_MAPPING };
 #ifdef HAVE_PROCMAP_SCAN
 FIXTURE_VARIANT_ADD(large, scan) { search_by_scan, ALL_MAPPINGS };
-FIXTURE_VARIANT_ADD(large, scan_in_vain) { search_by_scan, NO_MAPPING };
 #endif
 
 static int be_large(int control, void *arg)
