@@ -452,7 +452,7 @@ static void move_notes(struct image *image, const struct base *base,
 		return;
 	from = elf_get(image, phdr, P_OFFSET);
 	size = elf_get(image, phdr, P_FILESZ);
-	if (from > REAL_SIZE || size > REAL_SIZE)
+	if (from > REAL_SIZE || size > REAL_SIZE || size > page_size())
 		return;
 	to = (1 + rand_below(8, seed)) * page_size() -
 	     rand_below(size / align + 1, seed) * align;
