@@ -1,12 +1,11 @@
 #!/bin/bash
 # stock: Debian's newest kernel of the base, with the live module. "make check-all" has
-# 60,000 VMAs, all programs in 32 bits, and profile's load of 300 rounds.
+# 60,000 VMAs and all programs in 32 bits.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-export PROCMAP_TEST_MAPPINGS=6000 PROCMAP_TEST_ROUNDS=100
+export PROCMAP_TEST_MAPPINGS=6000
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
 stock_kernel "$(newest_release)" "${tests[@]}" \
-	lib64/procmap-test procmap/procfs_query_test.py \
-	examples/profile_test.py
+	lib64/procmap-test procmap/procfs_query_test.py
 done_testing

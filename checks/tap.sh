@@ -459,8 +459,6 @@ stock_kernel() {
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	check "image of $release" "$ROOT/scripts/stock" "$release"
 	check "procmap_hold for $release" hold_module "$(headers_of "$release")" "$release"
-	# Emulated, few samples a second can be unwound.
-	export PROCMAP_TEST_FREQUENCY=99 PROCMAP_TEST_SPIN=30000
 	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
 		-M "$BUILD/hold/$release/procmap_hold.ko" \
 		-a 'secretmem.enable=1 vsyscall=xonly' -- "$@"
