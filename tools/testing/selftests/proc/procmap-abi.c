@@ -1393,15 +1393,14 @@ static uint64_t page_addr(unsigned int page)
 	return SCENE_START + page * page_size();
 }
 
-static bool map_page_of(unsigned int page, int fd, int flags)
+static bool map_page_of(unsigned int page, int fd)
 {
 	/* Neighbours differ, or the kernel would merge them. */
 	const int prot = page % 2 ? PROT_READ : PROT_READ | PROT_EXEC;
 	void *const addr = (void *)(uintptr_t)page_addr(page);
 
 	return mmap(addr, page_size(), prot,
-		    MAP_PRIVATE | MAP_FIXED_NOREPLACE | flags, fd,
-		    0) == addr;
+		    MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) == addr;
 }
 
 static int make_named_elf(void)
@@ -1462,7 +1461,7 @@ TEST_F(files, that_have_two_paths_keep_them)
 	fds[1] = open(second, O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, fds[1]);
 	for (i = 0; i < 300; i++)
-		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2], 0));
+		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2]));
 	scan_pages(_metadata, 300);
 	EXPECT_EQ(0, unlink(first));
 	EXPECT_EQ(0, unlink(second));
@@ -1479,7 +1478,7 @@ TEST_F(files, of_one_name_keep_their_build_ids)
 		memset(id, i, sizeof(id));
 		fd = memfd_create("same", MFD_CLOEXEC);
 		ASSERT_TRUE(write_elf(fd, id));
-		ASSERT_TRUE(map_page_of(i, fd, 0));
+		ASSERT_TRUE(map_page_of(i, fd));
 	}
 	scan_pages(_metadata, 200);
 }
@@ -1491,7 +1490,7 @@ TEST_F(files, that_are_one_have_name_and_build_id)
 	unsigned int i;
 
 	for (i = 0; i < 300; i++)
-		ASSERT_TRUE(map_page_of(i, fd, 0));
+		ASSERT_TRUE(map_page_of(i, fd));
 	scan_pages(_metadata, 300);
 }
 
@@ -1571,7 +1570,7 @@ static int be_changing(int control, void *arg)
 	char *const area = map_room(AREA_PAGES * page_size());
 	int err = 0;
 
-	if (!area || !map_page_of(0, make_named_elf(), 0))
+	if (!area || !map_page_of(0, make_named_elf()))
 		return 1;
 	while (write(control, &err, sizeof(err)) == sizeof(err) && await(control))
 		err = change->make(area) ? 0 : -errno;
