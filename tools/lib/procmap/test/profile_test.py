@@ -3,8 +3,7 @@
 """Compare the stacks of the example "profile" with what a load has logged of itself.
 
 Usage: profile_test.py [PROFILE]; without PROFILE it is the program beside this file, or
-beside the link by which it was run. The results are TAP. On slow machines, set
-PROCMAP_TEST_ROUNDS, the number of rounds that the load plays.
+beside the link by which it was run. The results are TAP.
 """
 
 import collections
@@ -21,7 +20,7 @@ import unittest
 from subprocess import DEVNULL, PIPE
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-ROUNDS = int(os.environ.get("PROCMAP_TEST_ROUNDS", "300"))
+ROUNDS = 300    # of the load
 FREQUENCY = 499
 SPIN = 5000     # us that the load spins in a round
 FLAGS = ["-D_GNU_SOURCE", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread",
