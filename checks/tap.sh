@@ -470,7 +470,7 @@ lifetimes() {
 	check "procmap_rival for $3" rival_module "$3"
 	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
 		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
-		guest "lifetimes-$1-$3" -s -m 1G -t 3600 -k "$2" "${@:5}" -- \
+		guest "lifetimes-$1-$3" -s -m 1G -t $((900 + 10 * $4)) -k "$2" "${@:5}" -- \
 		"live/procmap-query-live-$1"
 }
 
