@@ -352,7 +352,7 @@ most_tests_pass() {
 }
 
 lib_under_valgrind() {
-	PROCMAP_TEST_MAPPINGS=2000 most_tests_pass valgrind -q --error-exitcode=99 \
+	most_tests_pass valgrind -q --error-exitcode=99 \
 		--leak-check=full \
 		--errors-for-leak-kinds=definite,indirect,possible \
 		"$programs/lib64/procmap-test"

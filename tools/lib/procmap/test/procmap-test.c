@@ -444,12 +444,6 @@ static int expected_method(enum procmap_method method)
 	       has_method(PROCMAP_BY_QUERY) ? PROCMAP_BY_QUERY : PROCMAP_BY_TEXT;
 }
 
-TEST_F(scene, method_of_the_handle)
-{
-	EXPECT_EQ(expected_method(variant->method),
-		  procmap_get_method(self->procmap));
-}
-
 /* By default, what no query is needed for is read from the text. */
 TEST_F(scene, walk_is_by_the_method_of_the_handle)
 {
@@ -464,7 +458,7 @@ TEST_F(scene, walk_is_by_the_method_of_the_handle)
 	uint64_t cursor = 0;
 
 	/* It may try whether there is a scan. */
-	procmap_get_method(self->procmap);
+	EXPECT_EQ(by, procmap_get_method(self->procmap));
 	calls.queries = 0;
 	calls.scans = 0;
 	calls.preads = 0;
@@ -802,23 +796,6 @@ TEST_F(scene, resolving_asks_for_each_mapping_once)
 	procmap_free_resolved(resolved);
 }
 
-TEST_F(scene, process_that_is_gone)
-{
-	const uint64_t addr = self->maps.lines[0].start;
-	const struct procmap_resolved *resolved;
-	const struct procmap_mapping *found;
-	uint64_t cursor = 0;
-
-	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
-	stop_child(&self->child);
-	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, addr, 0, &found));
-	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, UINT64_MAX, 0, &found));
-	cursor = 0;
-	EXPECT_EQ(-ESRCH, procmap_next(self->procmap, &cursor, 0, &found));
-	EXPECT_EQ(0, cursor);
-	EXPECT_EQ(-ESRCH, procmap_resolve(self->procmap, &addr, 1, 0, &resolved));
-}
-
 TEST_F(scene, bad_arguments_are_refused)
 {
 	struct procmap *const procmap = self->procmap;
@@ -860,6 +837,7 @@ static int use_all(pid_t pid, enum procmap_method method, const uint64_t *addrs,
 {
 	const struct procmap_resolved *resolved;
 	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
 	struct procmap *procmap;
 	uint64_t cursor = 0;
 	int err;
@@ -872,8 +850,12 @@ static int use_all(pid_t pid, enum procmap_method method, const uint64_t *addrs,
 		err = procmap_next(procmap, &cursor, 0, &found);
 	if (err == -ENOENT)
 		err = procmap_resolve(procmap, addrs, nr, 0, &resolved);
-	if (!err)
+	if (!err) {
 		procmap_free_resolved(resolved);
+		err = procmap_snapshot_take(procmap, 0, &snapshot);
+	}
+	if (!err)
+		procmap_snapshot_free(snapshot);
 	procmap_close(procmap);
 	return err;
 }
@@ -894,24 +876,8 @@ TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
 			ASSERT_EQ(-ENOMEM, err);
 	} while (err && ++failures < 100);
 	EXPECT_EQ(0, err);
-	EXPECT_LE(3, failures);
+	EXPECT_LE(7, failures);
 	free(addrs);
-}
-
-/* Let this process open @nr files and no more. */
-static bool limit_files(unsigned int nr, struct rlimit *before)
-{
-	unsigned int nr_free = 0;
-	struct rlimit limit;
-	int fd;
-
-	if (getrlimit(RLIMIT_NOFILE, before))
-		return false;
-	for (fd = 0; nr_free <= nr; fd++)
-		nr_free += fcntl(fd, F_GETFD) < 0;
-	limit = *before;
-	limit.rlim_cur = fd - 1;
-	return !setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /*
@@ -923,15 +889,14 @@ TEST_F(scene, opening_without_a_free_descriptor)
 	const int needed = 2;
 	const int before = count_fds();
 	struct procmap *procmap;
-	struct rlimit limit;
 	int nr, err;
 
 	for (nr = 0; nr <= needed; nr++) {
 		procmap = NULL;
-		ASSERT_TRUE(limit_files(nr, &limit));
+		calls.opens = nr;
 		err = procmap_open_pid(self->child.pid, BY(variant->method), &procmap);
-		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-		EXPECT_EQ(nr < needed ? -EMFILE : 0, err);
+		calls.opens = -1;
+		EXPECT_EQ(nr < needed ? -ENFILE : 0, err);
 		EXPECT_EQ(nr == needed, !!procmap);
 		procmap_close(procmap);
 		EXPECT_EQ(before, count_fds());
@@ -945,23 +910,16 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	const int before = count_fds();
 	const struct procmap_mapping *found;
-	struct rlimit limit;
-	int nr, fd, err;
+	int nr, fd;
 
 	ASSERT_TRUE(!!line);
 	for (nr = 0; nr < 2; nr++) {
-		ASSERT_TRUE(limit_files(nr, &limit));
-		err = procmap_find(self->procmap, line->start,
-				   PROCMAP_WANT_BUILD_ID, &found);
-		fd = open_file(self->procmap, found);
-		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-		ASSERT_EQ(0, err);
+		calls.opens = nr;
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start,
+					  PROCMAP_WANT_BUILD_ID, &found));
 		EXPECT_TRUE(is_as_line(found, line));
-		EXPECT_EQ(by_text ? -EMFILE : 20, found->build_id_size);
-		EXPECT_EQ(-EMFILE, fd);
+		EXPECT_EQ(by_text ? -ENFILE : 20, found->build_id_size);
 		EXPECT_EQ(before, count_fds());
-	}
-	for (nr = 0; nr < 2; nr++) {
 		calls.opens = nr;
 		fd = open_file(self->procmap, found);
 		calls.opens = -1;
@@ -1008,46 +966,53 @@ TEST_F(scene, interrupted_calls_are_repeated)
 	procmap_close(procmap);
 }
 
-static void *use_a_handle(void *arg)
+/* Return whether a walk from the cursor on is over the lines from index @i on. */
+static bool walks_over(struct procmap *procmap, uint64_t cursor,
+		       const struct maps *maps, size_t i)
 {
-	const struct maps *const maps = arg;
 	const struct procmap_mapping *found;
-	struct procmap *procmap;
-	uint64_t cursor = 0;
-	size_t i;
 
-	/* The parent of this test's process: the threads' own maps change. */
-	if (procmap_open_pid((pid_t)maps->lines[0].inode, NULL,
-			     &procmap))
-		return "open";
-	for (i = 1; i < maps->nr; i++)
+	for (; i < maps->nr; i++)
 		if (procmap_next(procmap, &cursor, 0, &found) ||
 		    !is_as_line(found, &maps->lines[i]))
-			return "next";
+			return false;
+	return procmap_next(procmap, &cursor, 0, &found) == -ENOENT;
+}
+
+struct thread {
+	pthread_t id;
+	pid_t pid;
+	const struct maps *maps;
+	bool is_right;
+};
+
+static void *use_a_handle(void *arg)
+{
+	struct thread *const thread = arg;
+	struct procmap *procmap;
+
+	if (!procmap_open_pid(thread->pid, NULL, &procmap))
+		thread->is_right = walks_over(procmap, 0, thread->maps, 0);
 	procmap_close(procmap);
 	return NULL;
 }
 
 TEST_F(scene, threads_use_handles_of_their_own)
 {
-	const struct maps_line pid = { .inode = self->child.pid };
-	struct maps maps = { .nr = self->maps.nr + 1 };
-	pthread_t threads[4];
-	void *wrong;
+	struct thread threads[4];
 	int i;
 
-	maps.lines = calloc(maps.nr, sizeof(*maps.lines));
-	maps.lines[0] = pid;
-	memcpy(maps.lines + 1, self->maps.lines,
-	       self->maps.nr * sizeof(*maps.lines));
-	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, use_a_handle,
-					    &maps));
 	for (i = 0; i < 4; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &wrong));
-		EXPECT_EQ(NULL, wrong);
+		threads[i] = (struct thread) {
+			.pid = self->child.pid, .maps = &self->maps,
+		};
+		ASSERT_EQ(0, pthread_create(&threads[i].id, NULL, use_a_handle,
+					    &threads[i]));
 	}
-	free(maps.lines);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i].id, NULL));
+		EXPECT_TRUE(threads[i].is_right);
+	}
 }
 
 /*
@@ -1198,37 +1163,6 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 		}
 		procmap_free_resolved(resolved);
 	}
-}
-
-TEST_F_TIMEOUT(change, sixty_thousand_mappings, SLOW)
-{
-	const size_t nr_pages = nr_many();
-	const struct procmap_mapping *found;
-	const struct procmap_resolved *resolved;
-	uint64_t cursor, *addrs;
-	char *area;
-	size_t i;
-
-	addrs = calloc(nr_pages, sizeof(*addrs));
-	area = mmap(NULL, nr_pages * PAGE, PROT_READ,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	ASSERT_TRUE(area != MAP_FAILED);
-	ASSERT_TRUE(split(area, nr_pages));
-	cursor = (uintptr_t)area;
-	for (i = 0; i < nr_pages; i++) {
-		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
-		ASSERT_EQ((uintptr_t)area + i * PAGE, found->start);
-		ASSERT_EQ(found->start + PAGE, found->end);
-		ASSERT_EQ(i % 2 ? PROCMAP_READABLE : 0, found->flags);
-		addrs[nr_pages - 1 - i] = found->start + 1;
-	}
-	ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr_pages, 0,
-				     &resolved));
-	for (i = 0; i < nr_pages; i++)
-		ASSERT_EQ(addrs[i] - 1, resolved->mappings[i]->start);
-	procmap_free_resolved(resolved);
-	free(addrs);
-	munmap(area, nr_pages * PAGE);
 }
 
 struct long_path {
@@ -1493,36 +1427,13 @@ TEST(refused_ioctl_means_the_text)
 	calls.scan_errno = 0;
 }
 
-FIXTURE(answer)
-{
-	struct procmap *procmap;
-};
-
-FIXTURE_VARIANT(answer)
-{
-	enum procmap_method method;
-};
-
-FIXTURE_VARIANT_ADD(answer, query) { .method = PROCMAP_BY_QUERY };
-FIXTURE_VARIANT_ADD(answer, scan) { .method = PROCMAP_BY_SCAN };
-
-FIXTURE_SETUP(answer)
-{
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
-	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
-}
-
-FIXTURE_TEARDOWN(answer)
-{
-	procmap_close(self->procmap);
-}
-
-TEST_F(answer, that_is_none_is_refused)
+TEST_F(change, answer_that_is_none_is_refused)
 {
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0;
 
+	if (variant->method == PROCMAP_BY_TEXT)
+		return;
 	calls.answered_end = 4096;
 	EXPECT_EQ(-EPROTO, procmap_find(self->procmap, (uintptr_t)&calls, 0, &found));
 	EXPECT_EQ(-EPROTO, procmap_next(self->procmap, &cursor, 0, &found));

@@ -56,19 +56,6 @@ TEST_F_TIMEOUT(scene, snapshot_is_as_the_text, SLOW)
 	}
 }
 
-TEST_F(scene, snapshot_stays_when_all_else_is_gone)
-{
-	struct procmap_snapshot *snapshot;
-
-	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
-	stop_child(&self->child);
-	EXPECT_EQ(-ESRCH, procmap_snapshot_refresh(snapshot, self->procmap));
-	procmap_close(self->procmap);
-	self->procmap = NULL;
-	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
-	procmap_snapshot_free(snapshot);
-}
-
 /* It is not confused by a walk that has begun, nor does it move its end. */
 TEST_F(scene, snapshot_in_the_middle_of_a_walk)
 {
@@ -82,10 +69,7 @@ TEST_F(scene, snapshot_in_the_middle_of_a_walk)
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
 	procmap_snapshot_free(snapshot);
-	for (; i < self->maps.nr; i++) {
-		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
-		EXPECT_TRUE(is_as_line(found, &self->maps.lines[i]));
-	}
+	EXPECT_TRUE(walks_over(self->procmap, cursor, &self->maps, i));
 }
 
 TEST_F(scene, snapshot_has_what_is_wanted)
@@ -122,22 +106,12 @@ TEST_F(scene, snapshot_has_what_is_wanted)
 	free(page_sizes);
 }
 
-TEST_F_TIMEOUT(scene, snapshot_without_memory, SLOW)
+/* A snapshot that cannot be brought up to date stays as it was. */
+TEST_F(scene, snapshot_without_memory)
 {
-	struct procmap_snapshot *snapshot, *changed;
-	int err, failures = 0;
+	struct procmap_snapshot *changed;
+	int failures;
 
-	do {
-		calls.allocations = failures;
-		err = procmap_snapshot_take(self->procmap, 0, &snapshot);
-		calls.allocations = -1;
-		if (err)
-			ASSERT_EQ(-ENOMEM, err);
-	} while (err && ++failures < 100);
-	ASSERT_EQ(0, err);
-	EXPECT_LE(4, failures);
-
-	/* A snapshot that cannot be brought up to date stays as it was. */
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
 					   &changed));
 	for (failures = 0; failures < 3; failures++) {
@@ -146,42 +120,7 @@ TEST_F_TIMEOUT(scene, snapshot_without_memory, SLOW)
 		calls.allocations = -1;
 		EXPECT_EQ(self->maps.nr, procmap_snapshot_count(changed));
 	}
-	procmap_snapshot_free(snapshot);
 	procmap_snapshot_free(changed);
-}
-
-/* Of each size up to three levels of the tree, from a text. */
-TEST(snapshot_of_any_size)
-{
-	struct procmap_snapshot *snapshot;
-	struct procmap *procmap;
-	char text[80 * 64];
-	size_t size = 0;
-	uint64_t addr;
-	int nr, i;
-
-	for (nr = 1; nr < 80; nr++) {
-		/* Between two mappings, there is a gap of one page. */
-		size += sprintf(text + size, "%zx-%zx r--p 00000000 00:00 0 \n",
-				2 * nr * PAGE, (2 * nr + 1) * PAGE);
-		ASSERT_EQ(0, procmap_open_text(text, size, NULL, &procmap));
-		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
-		procmap_close(procmap);
-		ASSERT_EQ((size_t)nr, procmap_snapshot_count(snapshot));
-		EXPECT_EQ(0, procmap_snapshot_is_consistent(snapshot));
-		for (i = 0; i < 2 * nr + 4; i++)
-			for (addr = i * PAGE; addr < i * PAGE + PAGE;
-			     addr += PAGE - 1) {
-				const struct procmap_mapping *const found =
-					procmap_snapshot_find(snapshot, addr);
-				const bool has = i % 2 == 0 && i && i <= 2 * nr;
-
-				ASSERT_EQ(has, !!found);
-				if (found)
-					ASSERT_EQ(i * PAGE, found->start);
-			}
-		procmap_snapshot_free(snapshot);
-	}
 }
 
 /* The mappings that a call has returned as changed, by their starts. */
@@ -326,15 +265,6 @@ TEST(snapshot_of_all_addresses)
 	}
 }
 
-TEST(snapshot_that_is_none)
-{
-	EXPECT_EQ(0, procmap_snapshot_is_consistent(NULL));
-	EXPECT_EQ(0, procmap_snapshot_count(NULL));
-	EXPECT_EQ(NULL, procmap_snapshot_at(NULL, 0));
-	EXPECT_EQ(NULL, procmap_snapshot_find(NULL, 0));
-	procmap_snapshot_free(NULL);
-}
-
 /* No mapping passes the filter. */
 TEST(snapshot_of_nothing)
 {
@@ -345,6 +275,7 @@ TEST(snapshot_of_nothing)
 	struct changes changes = { .nr_max = -1 };
 
 	ASSERT_TRUE(some && none);
+	EXPECT_EQ(0, procmap_snapshot_is_consistent(some));
 	EXPECT_EQ(0, procmap_snapshot_count(none));
 	EXPECT_EQ(NULL, procmap_snapshot_at(none, 0));
 	EXPECT_EQ(NULL, procmap_snapshot_find(none, 0));
@@ -357,6 +288,12 @@ TEST(snapshot_of_nothing)
 	EXPECT_EQ(0x1000, changes.starts[0].is);
 	procmap_snapshot_free(some);
 	procmap_snapshot_free(none);
+
+	/* Nor is there a snapshot. */
+	EXPECT_EQ(0, procmap_snapshot_is_consistent(NULL));
+	EXPECT_EQ(0, procmap_snapshot_count(NULL));
+	EXPECT_EQ(NULL, procmap_snapshot_at(NULL, 0));
+	EXPECT_EQ(NULL, procmap_snapshot_find(NULL, 0));
 	procmap_snapshot_free(NULL);
 }
 
@@ -547,38 +484,24 @@ TEST_F(changing, each_change_is_noticed)
 	}
 }
 
-/* A file is unlinked: no mapping changes, so no generation. */
-TEST_F(changing, unlinked_file_is_noticed)
+/* No mapping changes, so no generation. */
+TEST_F(scene, unlinked_file_is_noticed)
 {
-	char path[] = "/tmp/procmap-test-XXXXXX";
+	const struct maps_line *const line = line_named(&self->maps, "plain");
+	const struct procmap_mapping *mapping;
 	struct procmap_snapshot *snapshot;
-	const int fd = mkostemp(path, O_CLOEXEC);
-	struct procmap *procmap;
-	struct child child;
-	size_t nr_deleted = 0, i;
+	char path[64];
 
-	ASSERT_EQ(0, ftruncate(fd, PAGE));
-	ASSERT_TRUE(mmap(self->area, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
-			 0) == self->area);
-	close(fd);
-	ASSERT_TRUE(start_child(&child, keep_still, NULL));
-	ASSERT_TRUE(await(child.control));
-	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
-	ASSERT_EQ(0, procmap_snapshot_take(procmap, PROCMAP_WANT_DELETED, &snapshot));
-	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, procmap));
+	snprintf(path, sizeof(path), "%s/plain", self->dir);
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
+					   &snapshot));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
 	ASSERT_EQ(0, unlink(path));
-	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, procmap));
-	for (i = 0; i < procmap_snapshot_count(snapshot); i++) {
-		const struct procmap_mapping *const mapping =
-			procmap_snapshot_at(snapshot, i);
-
-		nr_deleted += strstr(mapping->name, path) &&
-			      (mapping->flags & PROCMAP_DELETED);
-	}
-	EXPECT_EQ(1, nr_deleted);
+	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
+	mapping = procmap_snapshot_find(snapshot, line->start);
+	ASSERT_TRUE(!!mapping);
+	EXPECT_TRUE(mapping->flags & PROCMAP_DELETED);
 	procmap_snapshot_free(snapshot);
-	procmap_close(procmap);
-	stop_child(&child);
 }
 
 TEST_F(changing, snapshot_bad_arguments_are_refused)
@@ -606,6 +529,7 @@ TEST_F(changing, snapshot_bad_arguments_are_refused)
 TEST_F(process, snapshot_of_another_program)
 {
 	struct procmap_snapshot *snapshot;
+	struct maps maps;
 
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	ASSERT_EQ(0, procmap_reopen(self->procmap));
@@ -615,7 +539,16 @@ TEST_F(process, snapshot_of_another_program)
 	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
 	ASSERT_EQ(0, procmap_reopen(self->procmap));
 	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
-	EXPECT_TRUE(is_as_text_of(snapshot, self->child.pid));
+	ASSERT_TRUE(read_maps_of(self->child.pid, &maps));
+	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));
 	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+
+	/* It stays when all else is gone. */
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_snapshot_refresh(snapshot, self->procmap));
+	procmap_close(self->procmap);
+	self->procmap = NULL;
+	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));
+	free_maps(&maps);
 	procmap_snapshot_free(snapshot);
 }
