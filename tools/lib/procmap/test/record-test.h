@@ -3,7 +3,6 @@
  * Part of procmap-test: tables that get the records of perf_event_open(2).
  */
 #include <linux/perf_event.h>
-#include <sys/socket.h>
 
 /* The fields of a record are written to here. */
 #define RECORD_MAX	512
@@ -301,9 +300,7 @@ TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
 	struct perf_event_attr attr = attr_of(ALL_IDS);
 	struct packed_record records[6];
 	struct procmap_table *table;
-	unsigned int seed = 1;
 	size_t i, j, full;
-	int err;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	pack_mmap2(&records[0], &mapped, 1, 0);
@@ -340,47 +337,23 @@ TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
 	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
 	attr = attr_of(PERF_SAMPLE_TID);
 	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
-
-	/* At random, with some fields that are likely. */
-	for (i = 0; i < 200000; i++) {
-		struct packed_record *const record = &records[0];
-
-		for (j = 0; j < 160; j++)
-			((char *)record)[j] = world_random(&seed, 3) ?
-					      world_random(&seed, 3) :
-					      world_random(&seed, 256);
-		record->header.type = world_random(&seed, 20);
-		record->header.size = world_random(&seed, 160);
-		attr = attr_of(PERF_SAMPLE_TIME | (world_random(&seed, 0x10000) << 1));
-		attr.build_id = world_random(&seed, 2);
-		err = pass_on(table, &attr, record);
-		ASSERT_TRUE(!err || err == -EINVAL);
-	}
-	EXPECT_LT(1000u, procmap_table_get_stats(table)->events);
 	procmap_table_free(table);
 }
 
 #define RING_PAGES	64
-#define CPUS_MAX	256
 
 /**
- * struct ring - the rings of a process, one for each CPU
- * @nr: number of CPUs.
- * @fds: their events.
- * @pages: their rings.
- * @attr: the attributes of the events.
- * @table: gets what is in the rings.
- * @ends: the test's end of the stream of each of two processes.
- * @pids: the processes.
+ * struct ring - the ring of a process
+ * @page: the ring.
+ * @attr: the attributes of the event.
+ * @table: gets what is in the ring.
+ * @child: the process, which has executed cat(1).
  */
 FIXTURE(ring) {
-	int nr;
-	int fds[CPUS_MAX];
-	struct perf_event_mmap_page *pages[CPUS_MAX];
+	struct perf_event_mmap_page *page;
 	struct perf_event_attr attr;
 	struct procmap_table *table;
-	int ends[2];
-	pid_t pids[2];
+	struct child child;
 };
 
 FIXTURE_VARIANT(ring) {
@@ -404,28 +377,6 @@ FIXTURE_VARIANT_ADD(ring, build_id) {
 	.build_id = true,
 };
 
-/* Become cat(1), whose input and output are the stream. Its process ID is the first line. */
-static void echo_by_cat(int stream)
-{
-	dprintf(stream, "%d\n", getpid());
-	dup2(stream, 0);
-	dup2(stream, 1);
-	execlp("cat", "cat", NULL);
-	_exit(127);
-}
-
-/* Get a line from a stream, which is that of a process that has started. */
-static long line_from(int stream)
-{
-	char line[32] = "";
-	size_t len = 0;
-
-	while (len < sizeof(line) - 1 && read(stream, line + len, 1) == 1 &&
-	       line[len] != '\n')
-		len++;
-	return atol(line);
-}
-
 FIXTURE_SETUP(ring)
 {
 	const struct procmap_table_options options = {
@@ -433,8 +384,7 @@ FIXTURE_SETUP(ring)
 		.flags = PROCMAP_TABLE_EVENTS_ONLY,
 		.window = UINT64_MAX,
 	};
-	int streams[2][2], begin[2], i;
-	char byte;
+	int fd;
 
 	self->attr = attr_of(variant->sample_type);
 	self->attr.type = PERF_TYPE_SOFTWARE;
@@ -446,54 +396,27 @@ FIXTURE_SETUP(ring)
 	self->attr.comm = 1;
 	self->attr.comm_exec = 1;
 	self->attr.task = 1;
-	self->attr.inherit = 1;
 	self->attr.use_clockid = 1;
 	self->attr.clockid = CLOCK_MONOTONIC;
 	self->attr.exclude_kernel = 1;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &self->table));
-	ASSERT_EQ(0, pipe(begin));
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-					streams[i]));
-		self->ends[i] = streams[i][0];
-	}
-	self->pids[0] = fork();
-	ASSERT_LE(0, self->pids[0]);
-	if (!self->pids[0]) {
-		if (read(begin[0], &byte, 1) != 1)
-			_exit(1);
-		echo_by_cat(streams[!fork()][1]);
-	}
-	for (i = 0; i < sysconf(_SC_NPROCESSORS_CONF) && i < CPUS_MAX; i++) {
-		const int fd = syscall(SYS_perf_event_open, &self->attr, self->pids[0], i,
-				       -1, PERF_FLAG_FD_CLOEXEC);
-
-		if (fd < 0 && errno == ENODEV)
-			continue;
-		if (fd < 0) {
-			kill(self->pids[0], SIGKILL);
-			SKIP_SETUP("no permission to open events");
-		}
-		self->pages[self->nr] = mmap(NULL, (1 + RING_PAGES) * getpagesize(),
-					     PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		ASSERT_NE(MAP_FAILED, self->pages[self->nr]);
-		self->fds[self->nr++] = fd;
-	}
-	ASSERT_EQ(1, write(begin[1], "", 1));
-	for (i = 0; i < 2; i++) {
-		EXPECT_LT(0, self->pids[i] = line_from(self->ends[i]));
-		/* It answers when all of it is mapped. */
-		ASSERT_EQ(3, write(self->ends[i], "42\n", 3));
-		ASSERT_EQ(42, line_from(self->ends[i]));
-		close(streams[i][1]);
-	}
-	close(begin[0]);
-	close(begin[1]);
+	ASSERT_TRUE(start_child(&self->child, become_cat, NULL));
+	ASSERT_TRUE(await(self->child.control));
+	fd = syscall(SYS_perf_event_open, &self->attr, self->child.pid, -1, -1,
+		     PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		SKIP_SETUP("no permission to open events");
+	self->page = mmap(NULL, (1 + RING_PAGES) * getpagesize(), PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	close(fd);
+	ASSERT_TRUE(execute(&self->child));
 }
 
 FIXTURE_TEARDOWN(ring)
 {
+	stop_child(&self->child);
 	procmap_table_free(self->table);
 }
 
@@ -518,67 +441,53 @@ static bool drain(struct procmap_table *table, const struct perf_event_attr *att
 
 TEST_F_TIMEOUT(ring, has_what_the_text_has, SLOW)
 {
+	const pid_t pid = self->child.pid;
 	const struct procmap_table_mapping *found;
 	const struct procmap_mapping *mapping;
 	struct procmap *procmap;
 	char comm[PROCMAP_COMM_SIZE];
-	int nr, i, j, status, executable, build_ids = 0;
-	uint64_t cursor, addr = 0;
+	int nr = 0, executable = 0, build_ids = 0;
+	uint64_t cursor = 0, addr = 0;
 
-	for (j = 0; j < self->nr; j++)
-		EXPECT_TRUE(drain(self->table, &self->attr, self->pages[j]));
-	for (i = 0; i < 2; i++) {
-		nr = 0;
-		executable = 0;
-		ASSERT_EQ(0, procmap_open_pid(self->pids[i], BY(PROCMAP_BY_TEXT),
-					      &procmap));
-		for (cursor = 0; !procmap_next(procmap, &cursor, PROCMAP_FILE_BACKED |
-					       PROCMAP_WANT_BUILD_ID, &mapping);) {
-			ASSERT_EQ(0, procmap_table_find(self->table, self->pids[i],
-							UINT64_MAX, mapping->start,
-							&found));
-			EXPECT_EQ(mapping->offset - mapping->start,
-				  found->mapping->offset - found->mapping->start);
-			/* Of a stacked file system, an event has the file below. */
-			EXPECT_STREQ(strrchr(mapping->name, '/'),
-				     strrchr(found->mapping->name, '/'));
-			EXPECT_EQ(mapping->flags & PROCMAP_EXECUTABLE,
-				  found->mapping->flags & PROCMAP_EXECUTABLE);
-			if (found->mapping->build_id_size) {
-				build_ids++;
-				EXPECT_EQ(mapping->build_id_size,
-					  found->mapping->build_id_size);
-				EXPECT_EQ(0, memcmp(mapping->build_id,
-						    found->mapping->build_id,
-						    mapping->build_id_size));
-			}
-			EXPECT_EQ(variant->mmap2 && !found->mapping->build_id_size,
-				  found->mapping->inode > 0);
-			nr++;
-			if (!(mapping->flags & PROCMAP_EXECUTABLE))
-				continue;
-			executable++;
-			addr = i ? addr : mapping->start;
+	EXPECT_TRUE(drain(self->table, &self->attr, self->page));
+	ASSERT_EQ(0, procmap_open_pid(pid, BY(PROCMAP_BY_TEXT), &procmap));
+	while (!procmap_next(procmap, &cursor, PROCMAP_FILE_BACKED | PROCMAP_WANT_BUILD_ID,
+			     &mapping)) {
+		ASSERT_EQ(0, procmap_table_find(self->table, pid, UINT64_MAX,
+						mapping->start, &found));
+		EXPECT_EQ(mapping->offset - mapping->start,
+			  found->mapping->offset - found->mapping->start);
+		/* Of a stacked file system, an event has the file below. */
+		EXPECT_STREQ(strrchr(mapping->name, '/'),
+			     strrchr(found->mapping->name, '/'));
+		EXPECT_EQ(mapping->flags & PROCMAP_EXECUTABLE,
+			  found->mapping->flags & PROCMAP_EXECUTABLE);
+		if (found->mapping->build_id_size) {
+			build_ids++;
+			EXPECT_EQ(mapping->build_id_size,
+				  found->mapping->build_id_size);
+			EXPECT_EQ(0, memcmp(mapping->build_id, found->mapping->build_id,
+					    mapping->build_id_size));
 		}
-		procmap_close(procmap);
-		EXPECT_LT(2, nr);
-		EXPECT_LT(0, executable);
-		EXPECT_EQ(0, procmap_table_get_comm(self->table, self->pids[i], UINT64_MAX,
-						    comm));
-		EXPECT_STREQ("cat", comm);
+		EXPECT_EQ(variant->mmap2 && !found->mapping->build_id_size,
+			  found->mapping->inode > 0);
+		nr++;
+		if (!(mapping->flags & PROCMAP_EXECUTABLE))
+			continue;
+		executable++;
+		addr = mapping->start;
 	}
+	procmap_close(procmap);
+	EXPECT_LT(2, nr);
+	EXPECT_LT(0, executable);
 	EXPECT_EQ(variant->build_id, build_ids > 0);
+	EXPECT_EQ(0, procmap_table_get_comm(self->table, pid, UINT64_MAX, comm));
+	EXPECT_STREQ("cat", comm);
 
-	/* At the end of its input, each exits; the first is a child of this process. */
-	ASSERT_EQ(0, procmap_table_find(self->table, self->pids[0], UINT64_MAX, addr, &found));
+	ASSERT_EQ(0, procmap_table_find(self->table, pid, UINT64_MAX, addr, &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
-	for (i = 1; i >= 0; i--) {
-		shutdown(self->ends[i], SHUT_WR);
-		ASSERT_EQ(0, read(self->ends[i], comm, 1));
-	}
-	ASSERT_EQ(self->pids[0], waitpid(self->pids[0], &status, 0));
-	for (j = 0; j < self->nr; j++)
-		EXPECT_TRUE(drain(self->table, &self->attr, self->pages[j]));
-	ASSERT_EQ(0, procmap_table_find(self->table, self->pids[0], UINT64_MAX, addr, &found));
+	stop_child(&self->child);
+	EXPECT_TRUE(drain(self->table, &self->attr, self->page));
+	ASSERT_EQ(0, procmap_table_find(self->table, pid, UINT64_MAX, addr, &found));
 	EXPECT_GT(UINT64_MAX, found->until);
 }
