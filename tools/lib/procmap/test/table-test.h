@@ -460,6 +460,16 @@ static int report_mapped(struct procmap_table *table, uint64_t time, int pid, in
 	return world_report(table, &event);
 }
 
+/* Return the inode of what is mapped at a page, or an error. */
+static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int page)
+{
+	const struct procmap_table_mapping *found;
+	int err;
+
+	err = procmap_table_find(table, pid, time, world_addr(page), &found);
+	return err ? err : (int)found->mapping->inode;
+}
+
 TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 {
 	struct world world = {};
@@ -531,7 +541,7 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	ASSERT_EQ(0, procmap_table_comm(table, 1, 1, 100, "a long name of 30 characters!!"));
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 110));
 	ASSERT_EQ(0, procmap_table_fork(table, 1, 1, 2, 120));
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 121, world_addr(1), &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 121, 1));
 	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 1, 121, comm));
 	/* A sample may be later than the exit. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 115, world_addr(1), &found));
@@ -590,8 +600,7 @@ TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
 	mappings_before = procmap_table_get_stats(table)->mappings;
 	for (i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, procmap_table_fork(table, i + 2, i + 2, 1, 20000 + i));
-		ASSERT_EQ(0, procmap_table_find(table, i + 2, 30000, world_addr(i), &found));
-		ASSERT_EQ(i + 1u, found->mapping->inode);
+		ASSERT_EQ(i + 1, inode_at(table, i + 2, 30000, i));
 	}
 	EXPECT_EQ(mappings_before, procmap_table_get_stats(table)->mappings);
 	EXPECT_GT(1000u * 1000, procmap_table_get_stats(table)->bytes - bytes_before);
@@ -599,12 +608,9 @@ TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
 	/* Mappings that the parent and one child then make are their own. */
 	ASSERT_EQ(0, report_mapped(table, 40000, 0, 5, 20000));
 	ASSERT_EQ(0, report_mapped(table, 40000, 7, 5, 20001));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 40001, world_addr(5), &found));
-	EXPECT_EQ(20000u, found->mapping->inode);
-	ASSERT_EQ(0, procmap_table_find(table, 8, 40001, world_addr(5), &found));
-	EXPECT_EQ(20001u, found->mapping->inode);
-	ASSERT_EQ(0, procmap_table_find(table, 9, 40001, world_addr(5), &found));
-	EXPECT_EQ(6u, found->mapping->inode);
+	EXPECT_EQ(20000, inode_at(table, 1, 40001, 5));
+	EXPECT_EQ(20001, inode_at(table, 8, 40001, 5));
+	EXPECT_EQ(6, inode_at(table, 9, 40001, 5));
 	procmap_table_free(table);
 }
 
@@ -613,7 +619,6 @@ TEST_F_TIMEOUT(table, keeps_its_limits, SLOW)
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_stats *stats;
-	const struct procmap_table_mapping *found;
 	struct procmap_table *table;
 	int i, kind;
 
@@ -628,9 +633,7 @@ TEST_F_TIMEOUT(table, keeps_its_limits, SLOW)
 			const int pid = i % 100;
 
 			ASSERT_EQ(0, report_mapped(table, 100 + i, pid, i % 200, i + 1));
-			ASSERT_EQ(0, procmap_table_find(table, 1 + pid, 100 + i,
-							world_addr(i % 200), &found));
-			ASSERT_EQ(i + 1u, found->mapping->inode);
+			ASSERT_EQ(i + 1, inode_at(table, 1 + pid, 100 + i, i % 200));
 			if (i % 7 == 0)
 				ASSERT_EQ(0, procmap_table_fork(table, 200 + i % 150,
 								200 + i % 150,
@@ -762,10 +765,9 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(0u, found->from);
 	EXPECT_EQ(1u, stats->readings);
 	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now,
-						      world_addr(5), &found));
+		EXPECT_EQ(-ENOENT, inode_at(table, 1, world.now, 5));
 	EXPECT_EQ(2u, stats->readings);
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, world.now, world_addr(5), &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, world.now, 5));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(0u, stats->failed);
 	/* The addresses asked for are known without it, and the answer is the same. */
@@ -776,8 +778,7 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(2u, stats->hits);
 
 	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ESRCH, procmap_table_find(table, 2, world.now,
-						     world_addr(5), &found));
+		EXPECT_EQ(-ESRCH, inode_at(table, 2, world.now, 5));
 	EXPECT_EQ(4u, stats->readings);
 	EXPECT_EQ(1u, stats->failed);
 	world.pages[1][5] = (struct world_page) { .id = 6 };
@@ -786,10 +787,9 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 
 	/* One that has exited is not read, nor another program than that of the time. */
 	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, world.now));
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 3, world.now, world_addr(5), &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 3, world.now, 5));
 	ASSERT_EQ(0, procmap_table_exec(table, 4, world.now));
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 4, world.now - 1, world_addr(5),
-					      &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 4, world.now - 1, 5));
 	EXPECT_EQ(5u, stats->readings);
 	procmap_table_free(table);
 }
@@ -810,11 +810,9 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
 	world.pages[0][3].id = 5;
 	world.now = 1010;
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1010, world_addr(3), &found));
-	EXPECT_EQ(4u, found->mapping->inode);
+	EXPECT_EQ(4, inode_at(table, 1, 1010, 3));
 	ASSERT_EQ(0, procmap_table_lost(table, 1009));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1010, world_addr(3), &found));
-	EXPECT_EQ(5u, found->mapping->inode);
+	EXPECT_EQ(5, inode_at(table, 1, 1010, 3));
 	EXPECT_EQ(2u, stats->readings);
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
 	EXPECT_EQ(2u, stats->readings);
@@ -848,18 +846,16 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 	ASSERT_EQ(0, report_mapped(table, 100, 4, 3, 7));
 	world.pages[4][5] = world.pages[0][5];
 	ASSERT_EQ(0, procmap_table_find(table, 5, 150, world_addr(5), &found));
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 200, world_addr(3), &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 5, 200, 3));
 	EXPECT_EQ(3u, procmap_table_get_stats(table)->readings);
 
 	/* A child of that time, which nobody has read, and what was found only later. */
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 300));
 	world.pages[0][3] = (struct world_page) { .id = 9, .first = 3 };
 	world.now = 400;
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 400, world_addr(6), &found));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 350, world_addr(3), &found));
-	EXPECT_EQ(9u, found->mapping->inode);
-	ASSERT_EQ(0, procmap_table_find(table, 2, 350, world_addr(3), &found));
-	EXPECT_EQ(9u, found->mapping->inode);
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 400, 6));
+	EXPECT_EQ(9, inode_at(table, 1, 350, 3));
+	EXPECT_EQ(9, inode_at(table, 2, 350, 3));
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 410));
 	ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 410, "x"));
 	EXPECT_EQ(4u, procmap_table_get_stats(table)->processes);
@@ -877,7 +873,6 @@ TEST_F_TIMEOUT(table, drops_what_comes_too_late, SLOW)
 {
 	struct world world = {};
 	struct procmap_table_options options = world_options(&world);
-	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
 	struct procmap_table *table;
 	int i;
@@ -889,23 +884,13 @@ TEST_F_TIMEOUT(table, drops_what_comes_too_late, SLOW)
 		ASSERT_EQ(0, report_mapped(table, 1000 + i, 0, i % 8, i + 1));
 	ASSERT_EQ(0, report_mapped(table, 1301, 0, 3, 5000));
 	EXPECT_EQ(0u, stats->dropped);
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1302, world_addr(3), &found));
-	EXPECT_EQ(5000u, found->mapping->inode);
+	EXPECT_EQ(5000, inode_at(table, 1, 1302, 3));
 	ASSERT_EQ(0, report_mapped(table, 1100, 0, 9, 5001));
 	EXPECT_EQ(1u, stats->dropped);
 	EXPECT_EQ(401u, stats->events);
-	EXPECT_EQ(-ENOENT, procmap_table_find(table, 1, 1400, world_addr(9), &found));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1400, 9));
 	EXPECT_GT(250u, stats->mappings);
 	procmap_table_free(table);
-}
-
-static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int page)
-{
-	const struct procmap_table_mapping *found;
-	int err;
-
-	err = procmap_table_find(table, pid, time, world_addr(page), &found);
-	return err ? err : (int)found->mapping->inode;
 }
 
 /* An event that comes late reaches all that stand on it, however many forks later. */
