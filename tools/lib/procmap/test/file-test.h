@@ -410,7 +410,7 @@ static int wait_in_chroot(int control, void *dir)
 {
 	if (chroot(dir))
 		return 1;
-	return keep_still(control, NULL);
+	return obey(control, NULL);
 }
 
 /* Its names in maps are relative to the root of the reader. */

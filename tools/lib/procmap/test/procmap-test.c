@@ -283,21 +283,95 @@ static int elf_address(struct procmap *procmap, const struct procmap_mapping *ma
 	return err;
 }
 
-static int keep_still(int control, void *arg)
+/* What a child is told to do; cat(1) then echoes what it gets. */
+enum order {
+	END,
+	EXECUTE_CAT,
+	EXIT_MAIN_THREAD,
+	MAP,
+	UNMAP,
+	PROTECT,
+	UNPROTECT,
+};
+
+static void *thread_that_stays(void *arg)
 {
-	(void)arg;
+	const int control = (intptr_t)arg;
+
 	notify(control);
 	await(control);
+	_exit(0);
+}
+
+/* @area: pages to change, or NULL. */
+static int obey(int control, void *area)
+{
+	pthread_t thread;
+	char order;
+
+	notify(control);
+	while (read(control, &order, 1) == 1 && order != END) {
+		switch (order) {
+		case EXECUTE_CAT:
+			if (dup2(control, 0) < 0 || dup2(control, 1) < 0)
+				return 1;
+			execlp("cat", "cat", NULL);
+			return 1;
+		case EXIT_MAIN_THREAD:
+			if (pthread_create(&thread, NULL, thread_that_stays,
+					   (void *)(intptr_t)control))
+				return 1;
+			syscall(SYS_exit, 0);
+			return 1;
+		case MAP:
+			mmap(area + PAGE, PAGE, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			break;
+		case UNMAP:
+			munmap(area + PAGE, PAGE);
+			break;
+		case PROTECT:
+			mprotect(area + 3 * PAGE, PAGE, PROT_READ | PROT_EXEC);
+			break;
+		case UNPROTECT:
+			mprotect(area + 3 * PAGE, PAGE, PROT_NONE);
+			break;
+		}
+		notify(control);
+	}
 	return 0;
 }
 
+static bool tell(const struct child *child, enum order order)
+{
+	const char byte = order;
+
+	return write(child->control, &byte, 1) == 1;
+}
+
+static bool execute(const struct child *child)
+{
+	return tell(child, EXECUTE_CAT) && notify(child->control) &&
+	       await(child->control);
+}
+
+static bool read_maps_of(pid_t pid, struct maps *maps)
+{
+	const int fd = open_maps(pid);
+	const int err = read_maps(fd, maps);
+
+	close(fd);
+	return !err;
+}
+
 /*
- * A process that holds still, a copy of this one, with mappings of every kind;
+ * A process that does what it is told, a copy of this one, with mappings of every kind;
  * and its lines.
  */
 FIXTURE(scene)
 {
 	char dir[32];
+	char *area;
 	struct child child;
 	struct maps maps;
 	struct procmap *procmap;
@@ -389,19 +463,21 @@ static bool has_method(enum procmap_method method)
 
 FIXTURE_SETUP(scene)
 {
-	int maps;
-
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
 	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
 	ASSERT_TRUE(!!mkdtemp(self->dir));
 	ASSERT_TRUE(make_mappings(self->dir));
-	ASSERT_TRUE(start_child(&self->child, keep_still, NULL));
+	/* One page, and three, that no other mapping is next to. */
+	self->area = mmap(NULL, 6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+	ASSERT_EQ(0, munmap(self->area + PAGE, PAGE));
+	ASSERT_EQ(0, munmap(self->area + 5 * PAGE, PAGE));
+	ASSERT_TRUE(start_child(&self->child, obey, self->area));
 	ASSERT_TRUE(await(self->child.control));
-	maps = open_maps(self->child.pid);
-	ASSERT_EQ(0, read_maps(maps, &self->maps));
+	ASSERT_TRUE(read_maps_of(self->child.pid, &self->maps));
 	ASSERT_LT(40u, self->maps.nr);
-	close(maps);
 	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 				      &self->procmap));
 }
@@ -524,25 +600,6 @@ TEST_F_TIMEOUT(scene, walks_over_all_that_pass_the_filters, SLOW)
 		}
 		ASSERT_EQ(-ENOENT, procmap_next(self->procmap, &cursor, flags,
 						&found));
-	}
-}
-
-TEST_F(scene, walk_can_begin_anywhere)
-{
-	const struct maps_line *const line = line_named(&self->maps, "plain");
-	const struct procmap_mapping *found;
-	uint64_t cursor;
-
-	ASSERT_TRUE(!!line);
-	for (cursor = line->end; cursor >= line->start; cursor -= PAGE / 2) {
-		uint64_t at = cursor;
-
-		ASSERT_EQ(0, procmap_next(self->procmap, &at, 0, &found));
-		if (cursor == line->end)
-			continue;
-		EXPECT_EQ(cursor, found->start);
-		EXPECT_EQ(line->end, found->end);
-		EXPECT_EQ(line->offset + (cursor - line->start), found->offset);
 	}
 }
 
@@ -966,17 +1023,25 @@ TEST_F(scene, interrupted_calls_are_repeated)
 	procmap_close(procmap);
 }
 
-/* Return whether a walk from the cursor on is over the lines from index @i on. */
+/*
+ * Return whether a walk from the cursor on is over the lines from index @i on. All files
+ * are still there, except shared memory, which the text shows as deleted.
+ */
 static bool walks_over(struct procmap *procmap, uint64_t cursor,
-		       const struct maps *maps, size_t i)
+		       const struct maps *maps, size_t i, unsigned int flags)
 {
 	const struct procmap_mapping *found;
 
-	for (; i < maps->nr; i++)
-		if (procmap_next(procmap, &cursor, 0, &found) ||
-		    !is_as_line(found, &maps->lines[i]))
+	for (; i < maps->nr; i++) {
+		struct maps_line line = maps->lines[i];
+
+		if (flags && strstr(line.name, " (deleted)"))
+			line.flags |= PROCMAP_DELETED;
+		if (procmap_next(procmap, &cursor, flags, &found) ||
+		    !is_as_line(found, &line))
 			return false;
-	return procmap_next(procmap, &cursor, 0, &found) == -ENOENT;
+	}
+	return procmap_next(procmap, &cursor, flags, &found) == -ENOENT;
 }
 
 struct thread {
@@ -992,7 +1057,7 @@ static void *use_a_handle(void *arg)
 	struct procmap *procmap;
 
 	if (!procmap_open_pid(thread->pid, NULL, &procmap))
-		thread->is_right = walks_over(procmap, 0, thread->maps, 0);
+		thread->is_right = walks_over(procmap, 0, thread->maps, 0, 0);
 	procmap_close(procmap);
 	return NULL;
 }

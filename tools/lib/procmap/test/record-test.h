@@ -401,7 +401,7 @@ FIXTURE_SETUP(ring)
 	self->attr.exclude_kernel = 1;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &self->table));
-	ASSERT_TRUE(start_child(&self->child, become_cat, NULL));
+	ASSERT_TRUE(start_child(&self->child, obey, NULL));
 	ASSERT_TRUE(await(self->child.control));
 	fd = syscall(SYS_perf_event_open, &self->attr, self->child.pid, -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);

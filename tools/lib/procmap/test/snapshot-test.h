@@ -69,7 +69,7 @@ TEST_F(scene, snapshot_in_the_middle_of_a_walk)
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
 	procmap_snapshot_free(snapshot);
-	EXPECT_TRUE(walks_over(self->procmap, cursor, &self->maps, i));
+	EXPECT_TRUE(walks_over(self->procmap, cursor, &self->maps, i, 0));
 }
 
 TEST_F(scene, snapshot_has_what_is_wanted)
@@ -297,93 +297,6 @@ TEST(snapshot_of_nothing)
 	procmap_snapshot_free(NULL);
 }
 
-/* The steps that the parent lets the child take with its mappings. */
-enum step {
-	MAP,
-	UNMAP,
-	PROTECT,
-	UNPROTECT,
-};
-
-static int change_on_demand(int control, void *arg)
-{
-	char *const area = arg;
-	char step;
-
-	notify(control);
-	while (read(control, &step, 1) == 1) {
-		switch (step) {
-		case MAP:
-			mmap(area + PAGE, PAGE, PROT_READ,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-			break;
-		case UNMAP:
-			munmap(area + PAGE, PAGE);
-			break;
-		case PROTECT:
-			mprotect(area + 3 * PAGE, PAGE, PROT_READ | PROT_EXEC);
-			break;
-		case UNPROTECT:
-			mprotect(area + 3 * PAGE, PAGE, PROT_NONE);
-			break;
-		}
-		notify(control);
-	}
-	return 0;
-}
-
-static bool change(const struct child *child, enum step step)
-{
-	const char byte = step;
-
-	return write(child->control, &byte, 1) == 1 && await(child->control);
-}
-
-/*
- * A process that changes its mappings when it is asked to.
- */
-FIXTURE(changing)
-{
-	char *area;
-	struct child child;
-	struct procmap *procmap;
-	struct procmap_snapshot *snapshot;
-};
-
-FIXTURE_VARIANT(changing)
-{
-	enum procmap_method method;
-};
-
-FIXTURE_VARIANT_ADD(changing, any) { .method = PROCMAP_ANY_METHOD };
-FIXTURE_VARIANT_ADD(changing, query) { .method = PROCMAP_BY_QUERY };
-FIXTURE_VARIANT_ADD(changing, scan) { .method = PROCMAP_BY_SCAN };
-FIXTURE_VARIANT_ADD(changing, text) { .method = PROCMAP_BY_TEXT };
-
-FIXTURE_SETUP(changing)
-{
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
-	/* One page, and three, that no other mapping is next to. */
-	self->area = mmap(NULL, 6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-	ASSERT_TRUE(self->area != MAP_FAILED);
-	ASSERT_EQ(0, munmap(self->area + PAGE, PAGE));
-	ASSERT_EQ(0, munmap(self->area + 5 * PAGE, PAGE));
-	ASSERT_TRUE(start_child(&self->child, change_on_demand, self->area));
-	ASSERT_TRUE(await(self->child.control));
-	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
-				      &self->procmap));
-	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &self->snapshot));
-}
-
-FIXTURE_TEARDOWN(changing)
-{
-	procmap_snapshot_free(self->snapshot);
-	procmap_close(self->procmap);
-	stop_child(&self->child);
-}
-
 static bool is_as_text_of(const struct procmap_snapshot *snapshot, pid_t pid)
 {
 	struct maps maps;
@@ -418,53 +331,58 @@ static uint64_t generation_of(pid_t pid)
 	return generation;
 }
 
-TEST_F(changing, unchanged_snapshot_stays_in_place)
+TEST_F(scene, unchanged_snapshot_stays_in_place)
 {
 	const bool by_scan = expected_method(variant->method) == PROCMAP_BY_SCAN;
 	const bool has_generation = by_scan && generation_of(self->child.pid);
-	const size_t nr = procmap_snapshot_count(self->snapshot);
-	const struct procmap_mapping *const first =
-		procmap_snapshot_at(self->snapshot, 0);
-	const struct procmap_mapping *const last =
-		procmap_snapshot_at(self->snapshot, nr - 1);
-	const char *const name = last->name;
+	const struct procmap_mapping *first, *last;
+	struct procmap_snapshot *snapshot;
+	const char *name;
+	size_t nr;
 	int i;
 
-	EXPECT_EQ(has_generation, procmap_snapshot_is_consistent(self->snapshot));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	nr = procmap_snapshot_count(snapshot);
+	first = procmap_snapshot_at(snapshot, 0);
+	last = procmap_snapshot_at(snapshot, nr - 1);
+	name = last->name;
+	EXPECT_EQ(has_generation, procmap_snapshot_is_consistent(snapshot));
 	for (i = 0; i < 3; i++) {
 		calls.scans = 0;
 		calls.allocated = 0;
-		ASSERT_EQ(0, procmap_snapshot_refresh(self->snapshot, self->procmap));
-		EXPECT_EQ(first, procmap_snapshot_at(self->snapshot, 0));
-		EXPECT_EQ(last, procmap_snapshot_at(self->snapshot, nr - 1));
+		ASSERT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+		EXPECT_EQ(first, procmap_snapshot_at(snapshot, 0));
+		EXPECT_EQ(last, procmap_snapshot_at(snapshot, nr - 1));
 		EXPECT_EQ(name, last->name);
-		EXPECT_EQ(NULL, procmap_snapshot_at(self->snapshot, nr));
+		EXPECT_EQ(NULL, procmap_snapshot_at(snapshot, nr));
 		if (has_generation) {
 			EXPECT_EQ(1, calls.scans);
 			EXPECT_EQ(0, calls.allocated);
 		}
 	}
-	EXPECT_TRUE(is_as_text_of(self->snapshot, self->child.pid));
+	EXPECT_TRUE(is_as_text_of(snapshot, self->child.pid));
+	procmap_snapshot_free(snapshot);
 }
 
-TEST_F(changing, each_change_is_noticed)
+TEST_F(scene, each_change_is_noticed)
 {
-	static const enum step steps[] = { MAP, PROTECT, UNMAP, UNPROTECT };
+	static const enum order steps[] = { MAP, PROTECT, UNMAP, UNPROTECT };
 	const uint64_t page = (uintptr_t)self->area + PAGE;
-	struct procmap_snapshot *before;
+	struct procmap_snapshot *snapshot, *before;
 	struct changes changes;
 	size_t i;
 
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &before));
-		ASSERT_TRUE(change(&self->child, steps[i]));
-		ASSERT_EQ(1, procmap_snapshot_refresh(self->snapshot, self->procmap));
-		EXPECT_TRUE(is_as_text_of(self->snapshot, self->child.pid));
-		EXPECT_EQ(0, procmap_snapshot_refresh(self->snapshot, self->procmap));
-		EXPECT_EQ(i < 2, !!procmap_snapshot_find(self->snapshot, page));
+		ASSERT_TRUE(tell(&self->child, steps[i]) && await(self->child.control));
+		ASSERT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
+		EXPECT_TRUE(is_as_text_of(snapshot, self->child.pid));
+		EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+		EXPECT_EQ(i < 2, !!procmap_snapshot_find(snapshot, page));
 
 		changes = (struct changes) { .nr_max = -1 };
-		ASSERT_EQ(0, procmap_snapshot_compare(before, self->snapshot, note,
+		ASSERT_EQ(0, procmap_snapshot_compare(before, snapshot, note,
 						      &changes));
 		if (steps[i] == MAP || steps[i] == UNMAP) {
 			EXPECT_EQ(1, changes.nr);
@@ -482,6 +400,7 @@ TEST_F(changing, each_change_is_noticed)
 		}
 		procmap_snapshot_free(before);
 	}
+	procmap_snapshot_free(snapshot);
 }
 
 /* No mapping changes, so no generation. */
@@ -504,29 +423,31 @@ TEST_F(scene, unlinked_file_is_noticed)
 	procmap_snapshot_free(snapshot);
 }
 
-TEST_F(changing, snapshot_bad_arguments_are_refused)
+TEST_F(scene, snapshot_bad_arguments_are_refused)
 {
-	struct procmap_snapshot *snapshot;
+	struct procmap_snapshot *snapshot, *other;
 
-	EXPECT_EQ(-EINVAL, procmap_snapshot_take(NULL, 0, &snapshot));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_take(NULL, 0, &other));
 	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap, 0, NULL));
 	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap,
 						 PROCMAP_COVERING_OR_NEXT,
-						 &snapshot));
+						 &other));
 	EXPECT_EQ(-EINVAL, procmap_snapshot_take(self->procmap, PROCMAP_DELETED,
-						 &snapshot));
+						 &other));
 	EXPECT_EQ(-EINVAL, procmap_snapshot_refresh(NULL, self->procmap));
-	EXPECT_EQ(-EINVAL, procmap_snapshot_refresh(self->snapshot, NULL));
-	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(NULL, self->snapshot, note,
+	EXPECT_EQ(-EINVAL, procmap_snapshot_refresh(snapshot, NULL));
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(NULL, snapshot, note,
 						    NULL));
-	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(self->snapshot, NULL, note,
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(snapshot, NULL, note,
 						    NULL));
-	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(self->snapshot, self->snapshot,
+	EXPECT_EQ(-EINVAL, procmap_snapshot_compare(snapshot, snapshot,
 						    NULL, NULL));
+	procmap_snapshot_free(snapshot);
 }
 
 /* An exec is an error until the handle is reopened, and a change then. */
-TEST_F(process, snapshot_of_another_program)
+TEST_F(scene, snapshot_of_another_program)
 {
 	struct procmap_snapshot *snapshot;
 	struct maps maps;
