@@ -95,6 +95,11 @@ lib_exports_what_it_declares() {
 	for archive in "$tmp"/lib-{gcc,clang}-{64,32}/libprocmap.a; do
 		nm -g --defined-only "$archive" | sed -nE 's/^[0-9a-f]+ . //p' | sort |
 			diff "$tmp/declared" -
+		# Nor has it any state that threads could share.
+		size -A "$archive" | awk '
+			$1 == ".text" { code += $2 }
+			$1 ~ /^\.t?(data|bss)$/ { variables += $2 }
+			END { exit !code || variables }'
 	done
 }
 

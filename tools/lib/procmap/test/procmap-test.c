@@ -1044,42 +1044,6 @@ static bool walks_over(struct procmap *procmap, uint64_t cursor,
 	return procmap_next(procmap, &cursor, flags, &found) == -ENOENT;
 }
 
-struct thread {
-	pthread_t id;
-	pid_t pid;
-	const struct maps *maps;
-	bool is_right;
-};
-
-static void *use_a_handle(void *arg)
-{
-	struct thread *const thread = arg;
-	struct procmap *procmap;
-
-	if (!procmap_open_pid(thread->pid, NULL, &procmap))
-		thread->is_right = walks_over(procmap, 0, thread->maps, 0, 0);
-	procmap_close(procmap);
-	return NULL;
-}
-
-TEST_F(scene, threads_use_handles_of_their_own)
-{
-	struct thread threads[4];
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		threads[i] = (struct thread) {
-			.pid = self->child.pid, .maps = &self->maps,
-		};
-		ASSERT_EQ(0, pthread_create(&threads[i].id, NULL, use_a_handle,
-					    &threads[i]));
-	}
-	for (i = 0; i < 4; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i].id, NULL));
-		EXPECT_TRUE(threads[i].is_right);
-	}
-}
-
 /*
  * Walks over a process that changes: this one.
  */
