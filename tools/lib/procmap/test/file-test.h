@@ -221,6 +221,10 @@ TEST_F(files, what_has_no_such_name)
 	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, "no such name",
 					     PROCMAP_EXACT, &cursor, 0, &found));
 	EXPECT_NE(0, cursor);
+	cursor = 0;
+	ASSERT_EQ(0, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0,
+				       &found));
+	EXPECT_STREQ("", found->name);
 	EXPECT_EQ(-EINVAL, procmap_find_name(NULL, "", PROCMAP_EXACT, &cursor, 0,
 					     &found));
 	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, NULL, PROCMAP_EXACT,
@@ -234,30 +238,6 @@ TEST_F(files, what_has_no_such_name)
 	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT,
 					     &cursor, PROCMAP_COVERING_OR_NEXT,
 					     &found));
-}
-
-/* Each name in the text of a process with mappings of every kind. */
-TEST_F(scene, finds_each_name_of_the_text)
-{
-	const struct procmap_mapping *found;
-	size_t i, j;
-
-	for (i = 0; i < self->maps.nr; i++) {
-		const char *const name = self->maps.lines[i].name;
-		uint64_t cursor = 0;
-
-		for (j = 0; j < self->maps.nr; j++) {
-			if (strcmp(self->maps.lines[j].name, name))
-				continue;
-			ASSERT_EQ(0, procmap_find_name(self->procmap, name,
-						       PROCMAP_EXACT, &cursor, 0,
-						       &found));
-			EXPECT_TRUE(is_as_line(found, &self->maps.lines[j]));
-		}
-		EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, name,
-						     PROCMAP_EXACT, &cursor, 0,
-						     &found));
-	}
 }
 
 /*
