@@ -90,17 +90,14 @@ class Child:
 class Lookup(unittest.TestCase):
     """Single mappings, and walks over them."""
 
-    def test_walk_is_the_text(self):
+    def test_answers_are_those_of_the_text(self):
         with Child() as pid:
+            lines = list(truth(pid))
             for method in methods():
                 with self.subTest(method), Procmap(pid, method) as maps:
-                    self.assertEqual([fields(m) for m in maps], list(truth(pid)))
-
-    def test_find(self):
-        with Child() as pid:
-            for method in methods():
-                with self.subTest(method), Procmap(pid, method) as maps:
-                    for line in truth(pid):
+                    self.assertIn(method, (Method.ANY, maps.method))
+                    self.assertEqual([fields(m) for m in maps], lines)
+                    for line in lines:
                         self.assertEqual(fields(maps.find(line[1] - 1)), line)
                     self.assertIsNone(maps.find(8))
 
@@ -215,12 +212,6 @@ class Handles(unittest.TestCase):
             Procmap.from_text(b"no maps file\n")
         self.assertEqual(caught.exception.errno, errno.EBADMSG)
 
-    def test_method(self):
-        for method in methods():
-            if method != Method.ANY:
-                with Procmap(method=method) as maps:
-                    self.assertEqual(maps.method, method)
-
     def test_errors_are_of_their_class(self):
         with self.assertRaises(ProcessLookupError):
             Procmap(0x7FFFFFFF)
@@ -295,6 +286,10 @@ class Handles(unittest.TestCase):
 
     def test_closed(self):
         maps = Procmap()
+        with maps.snapshot() as snapshot:
+            pass
+        with self.assertRaises(ValueError):
+            snapshot.find(0)
         walk = iter(maps)
         next(walk)
         maps.close()
@@ -365,6 +360,9 @@ class Snapshots(unittest.TestCase):
             lines = list(truth(pid))
         self.assertEqual([fields(m) for m in snapshot], lines)
         self.assertEqual(len(snapshot), len(lines))
+        for line in lines:
+            self.assertEqual(fields(snapshot.find(line[0])), line)
+        self.assertIsNone(snapshot.find(8))
         self.assertEqual(fields(snapshot[-1]), lines[-1])
         for index in len(lines), -len(lines) - 1, 2**64, -2**64:
             with self.assertRaises(IndexError):
@@ -383,12 +381,6 @@ class Snapshots(unittest.TestCase):
         with self.assertRaises(TypeError):
             snapshot[1.0]
         self.assertIn(snapshot.is_consistent, (False, True))
-
-    def test_find(self):
-        with Child() as pid, Procmap(pid) as maps, maps.snapshot() as snapshot:
-            for line in truth(pid):
-                self.assertEqual(fields(snapshot.find(line[0])), line)
-            self.assertIsNone(snapshot.find(8))
 
     def test_compare(self):
         with open(sys.executable, "rb") as file, Procmap() as maps:
@@ -412,12 +404,6 @@ class Snapshots(unittest.TestCase):
                         with self.assertRaises(error):
                             before.compare(after)
                     copy.assert_called_once()
-
-    def test_closed(self):
-        with Procmap() as maps, maps.snapshot() as snapshot:
-            pass
-        with self.assertRaises(ValueError):
-            snapshot.find(0)
 
 
 if __name__ == "__main__":
