@@ -37,12 +37,9 @@ FIXTURE_SETUP(files)
 
 FIXTURE_TEARDOWN(files)
 {
-	char command[64];
-
 	calls.opens = -1;
 	procmap_close(self->procmap);
-	snprintf(command, sizeof(command), "rm -r %s", self->dir);
-	EXPECT_EQ(0, system(command));
+	EXPECT_TRUE(remove_directory(self->dir));
 }
 
 /* Return whether the text has a mapping of this name at @start. */
@@ -87,48 +84,41 @@ TEST_F(files, by_path)
 	char *const gone = map_file(self->dir, "gone", NULL);
 	char *const newline = map_file(self->dir, "new\nline", NULL);
 	char *const literal = map_file(self->dir, "there (deleted)", NULL);
-	char path[64];
+	const char *path = in(self->dir, "gone");
 
-	snprintf(path, sizeof(path), "%s/gone", self->dir);
 	ASSERT_EQ(0, unlink(path));
 	EXPECT_FOUND(gone, path);
 	EXPECT_FOUND(NULL, self->dir);
-	snprintf(path, sizeof(path), "%s/gone (deleted)", self->dir);
+	path = in(self->dir, "gone (deleted)");
 	ASSERT_TRUE(text_has_name(gone, path));
 	EXPECT_FOUND(gone, path);
-	snprintf(path, sizeof(path), "%s/plain", self->dir);
-	EXPECT_FOUND(plain, path);
+	EXPECT_FOUND(plain, in(self->dir, "plain"));
 	EXPECT_FOUND(NULL, "plain");
-	snprintf(path, sizeof(path), "%s/plain*", self->dir);
-	EXPECT_FOUND(NULL, path);
-	EXPECT_GLOBBED(plain, path);
+	EXPECT_FOUND(NULL, in(self->dir, "plain*"));
+	EXPECT_GLOBBED(plain, in(self->dir, "plain*"));
 	EXPECT_GLOBBED(plain, "*procmap-test-*/pl[a-b]in");
 	EXPECT_GLOBBED(plain, "/*plain");
 	EXPECT_GLOBBED(NULL, "plain");
 	EXPECT_GLOBBED(gone, "*/gone");
 	EXPECT_GLOBBED(gone, "*/gone (deleted)");
 	EXPECT_GLOBBED(NULL, "*/gone (deleted) (deleted)");
-	snprintf(path, sizeof(path), "%s/new\\012line", self->dir);
-	EXPECT_FOUND(newline, path);
+	EXPECT_FOUND(newline, in(self->dir, "new\\012line"));
 	EXPECT_GLOBBED(newline, "*/new\\\\012line");
-	snprintf(path, sizeof(path), "%s/there (deleted)", self->dir);
-	EXPECT_FOUND(literal, path);
-	snprintf(path, sizeof(path), "%s/there", self->dir);
-	EXPECT_FOUND(literal, path);
+	EXPECT_FOUND(literal, in(self->dir, "there (deleted)"));
+	EXPECT_FOUND(literal, in(self->dir, "there"));
 }
 
 /* In the order of the addresses, from the cursor on, and only those that pass. */
 TEST_F(files, all_of_a_name)
 {
 	const struct procmap_mapping *found;
-	char path[64];
+	const char *const path = in(self->dir, "plain");
 	uint64_t cursor, pages;
 	char *map;
 	int fd, i;
 
 	ASSERT_TRUE(map_file(self->dir, "plain", &fd) != MAP_FAILED);
 	munmap(only_one(self->procmap, "*/plain", PROCMAP_GLOB), PAGE);
-	snprintf(path, sizeof(path), "%s/plain", self->dir);
 	map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
 	ASSERT_TRUE(map != MAP_FAILED);
 	ASSERT_TRUE(split(map, 8));
@@ -252,7 +242,6 @@ struct fate {
 
 static bool make_fates(const char *dir, struct fate *fates)
 {
-	char path[64], other[64];
 	size_t i;
 
 	/* Names that the text does not show as deleted come first. */
@@ -266,20 +255,12 @@ static bool make_fates(const char *dir, struct fate *fates)
 	for (i = 0; i < NR_FATES; i++)
 		if (fates[i].map == MAP_FAILED)
 			return false;
-	snprintf(path, sizeof(path), "%s/unlinked", dir);
-	if (unlink(path))
-		return false;
-	snprintf(path, sizeof(path), "%s/moved", dir);
-	snprintf(other, sizeof(other), "%s/to here", dir);
-	if (rename(path, other))
-		return false;
-	snprintf(path, sizeof(path), "%s/another", dir);
-	snprintf(other, sizeof(other), "%s/replaced", dir);
-	if (map_file(dir, "another", NULL) == MAP_FAILED || rename(path, other))
+	if (unlink(in(dir, "unlinked")) || rename(in(dir, "moved"), in(dir, "to here")) ||
+	    map_file(dir, "another", NULL) == MAP_FAILED ||
+	    rename(in(dir, "another"), in(dir, "replaced")))
 		return false;
 	/* The text shows the path of a file, but not of the mapped one. */
-	snprintf(path, sizeof(path), "%s/confusing", dir);
-	return !unlink(path) &&
+	return !unlink(in(dir, "confusing")) &&
 	       map_file(dir, "confusing (deleted)", NULL) != MAP_FAILED;
 }
 
@@ -334,15 +315,15 @@ TEST_F(files, that_have_two_names)
 {
 	char *const area = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 				-1, 0);
-	char path[2][64];
+	const char *path[2];
 	int i, deleted;
 
 	for (deleted = 0; deleted < 2; deleted++) {
 		struct fate fates[2];
 
 		ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
-		snprintf(path[0], sizeof(path[0]), "%s/one", self->dir);
-		snprintf(path[1], sizeof(path[1]), "%s/two", self->dir);
+		path[0] = in(self->dir, "one");
+		path[1] = in(self->dir, "two");
 		ASSERT_EQ(0, link(path[0], path[1]));
 		for (i = 0; i < 2; i++) {
 			const int fd = open(path[i], O_RDONLY | O_CLOEXEC);
@@ -365,7 +346,7 @@ TEST_F(files, that_are_not_mapped_any_more)
 	char *const map = map_file(self->dir, "one", NULL);
 	const struct procmap_mapping *found;
 	struct procmap_mapping old;
-	char name[64], path[64];
+	char name[64];
 	struct stat one, opened;
 	int fd;
 
@@ -375,14 +356,13 @@ TEST_F(files, that_are_not_mapped_any_more)
 	ASSERT_TRUE(map_file(self->dir, "two", &fd) != MAP_FAILED);
 	ASSERT_TRUE(mmap(map, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == map);
 	close(fd);
-	snprintf(path, sizeof(path), "%s/one", self->dir);
-	ASSERT_EQ(0, stat(path, &one));
+	ASSERT_EQ(0, stat(in(self->dir, "one"), &one));
 	fd = open_file(self->procmap, &old);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, fstat(fd, &opened));
 	EXPECT_EQ(one.st_ino, opened.st_ino);
 	close(fd);
-	ASSERT_EQ(0, unlink(path));
+	ASSERT_EQ(0, unlink(in(self->dir, "one")));
 	EXPECT_EQ(-ENOENT, open_file(self->procmap, &old));
 }
 
@@ -516,8 +496,7 @@ TEST_F(files, build_ids_in_a_run)
 			ASSERT_EQ(0, procmap_next(self->procmap, &cursor,
 						  PROCMAP_WANT_BUILD_ID, &found));
 			ASSERT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
-			ASSERT_EQ(20, found->build_id_size);
-			EXPECT_EQ(0, memcmp(test_id, found->build_id, 20));
+			ASSERT_TRUE(has_test_id(found));
 		}
 		/* It takes two of one file to know that this is a run. */
 		if (by_method == PROCMAP_BY_SCAN)
@@ -554,7 +533,6 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 	const uint8_t other_id[20] = "another build ID of.";
 	char dir[] = "/tmp/procmap-test-XXXXXX";
 	struct procmap *procmap;
-	char path[64];
 	uint8_t id[20];
 	void *map;
 	int is_gone;
@@ -562,16 +540,14 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 	if (!has_method(PROCMAP_BY_SCAN))
 		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
 	ASSERT_TRUE(!!mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/other", dir);
-	calls.replacement = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	calls.replacement = open(in(dir, "other"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ASSERT_TRUE(write_elf(calls.replacement, other_id));
 	calls.hide_ids = true;
-	snprintf(path, sizeof(path), "%s/plain", dir);
 	for (is_gone = 0; is_gone < 2; is_gone++) {
 		map = map_file(dir, "plain", NULL);
 		ASSERT_TRUE(map != MAP_FAILED);
 		if (is_gone)
-			ASSERT_EQ(0, unlink(path));
+			ASSERT_EQ(0, unlink(in(dir, "plain")));
 		ASSERT_EQ(0, procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap));
 		calls.replaced = map;
 		if (is_gone) {
@@ -586,8 +562,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 		EXPECT_EQ(0, memcmp(other_id, id, 20));
 		procmap_close(procmap);
 	}
-	snprintf(path, sizeof(path), "rm -r %s", dir);
-	EXPECT_EQ(0, system(path));
+	EXPECT_TRUE(remove_directory(dir));
 }
 
 /* A file that is damaged behind its build ID, and one whose header has a wrong size. */
@@ -621,21 +596,18 @@ TEST_F(files, other_wishes_in_a_run)
 	char *const area = map_run(self->dir, 1);
 	const struct procmap_mapping *found;
 	uint64_t cursor = (uintptr_t)area;
-	char path[64];
 	size_t i;
 
 	ASSERT_TRUE(!!area);
 	if (geteuid())
 		SKIP(return, "only root can look at a deleted file");
-	snprintf(path, sizeof(path), "%s/one", self->dir);
-	ASSERT_EQ(0, unlink(path));
+	ASSERT_EQ(0, unlink(in(self->dir, "one")));
 	for (i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
 		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, wanted[i], &found));
 		EXPECT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
 		EXPECT_EQ(wanted[i] & PROCMAP_WANT_BUILD_ID ? 20 : 0,
 			  found->build_id_size);
-		if (found->build_id_size)
-			EXPECT_EQ(0, memcmp(test_id, found->build_id, 20));
+		EXPECT_EQ(!!found->build_id_size, has_test_id(found));
 		EXPECT_EQ(wanted[i] & PROCMAP_WANT_DELETED ? PROCMAP_DELETED : 0,
 			  found->flags & PROCMAP_DELETED);
 	}
@@ -684,21 +656,6 @@ TEST_F(files, build_id_of_the_vdso)
 	EXPECT_EQ(0, found->build_id_size);
 }
 
-/* A saved text may be of another process: its vdso is not looked for. */
-TEST(vdso_of_a_saved_text)
-{
-	static const char text[] = "7000-8000 r-xp 00000000 00:00 0  [vdso]\n";
-	const struct procmap_mapping *found;
-	struct procmap *procmap;
-
-	ASSERT_EQ(0, procmap_open_text(text, strlen(text), NULL, &procmap));
-	ASSERT_EQ(0, procmap_find(procmap, 0x7000, PROCMAP_WANT_BUILD_ID |
-				  PROCMAP_WANT_DELETED, &found));
-	EXPECT_EQ(0, found->build_id_size);
-	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_EXECUTABLE, found->flags);
-	procmap_close(procmap);
-}
-
 struct loads {
 	ElfW(Ehdr) ehdr;
 	ElfW(Phdr) phdrs[4];
@@ -728,12 +685,10 @@ static void *map_loads(const char *dir, uint16_t machine_type)
 			  .p_filesz = 0, .p_memsz = 0x1000 },
 		},
 	};
-	char path[64];
 	void *map;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/loads", dir);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = open(in(dir, "loads"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (write(fd, &loads, sizeof(loads)) != sizeof(loads) ||
 	    ftruncate(fd, 8 * PAGE))
 		return MAP_FAILED;
@@ -775,7 +730,6 @@ TEST_F(files, address_by_the_segments)
 TEST_F(files, without_addresses)
 {
 	const struct procmap_mapping *found;
-	char path[64];
 	uint64_t address;
 	int fd, before;
 	void *map;
@@ -786,8 +740,7 @@ TEST_F(files, without_addresses)
 	before = count_fds();
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 					&address));
-	snprintf(path, sizeof(path), "%s/loads", self->dir);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(in(self->dir, "loads"), O_RDWR | O_CLOEXEC);
 	ASSERT_EQ(4, pwrite(fd, "\n#! ", 4, 0));
 	EXPECT_EQ(-ENOEXEC, elf_address(self->procmap, found, 0x1000,
 					&address));
@@ -872,7 +825,6 @@ TEST_F(files, without_a_process)
 	const struct procmap_mapping *found;
 	struct procmap_mapping by_id = { .name = NULL };
 	struct procmap_snapshot *snapshot;
-	char path[64], below[64];
 	struct procmap_file *file;
 
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
@@ -896,9 +848,7 @@ TEST_F(files, without_a_process)
 	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
 
 	/* Below the root of a container, which has another file at the path. */
-	snprintf(path, sizeof(path), "%s/one", self->dir);
-	snprintf(below, sizeof(below), "%s/two", self->dir);
-	ASSERT_EQ(0, rename(path, below));
+	ASSERT_EQ(0, rename(in(self->dir, "one"), in(self->dir, "two")));
 	ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
 	EXPECT_EQ(-ESTALE, id_size_of(found, NULL));
 	by_id = *found;

@@ -95,8 +95,7 @@ TEST_F(scene, snapshot_has_what_is_wanted)
 		if (!strstr(mapping->name, "/procmap-test-"))
 			continue;
 		nr++;
-		EXPECT_EQ(20, mapping->build_id_size);
-		EXPECT_EQ(0, memcmp(test_id, mapping->build_id, 20));
+		EXPECT_TRUE(has_test_id(mapping));
 		EXPECT_EQ(!!strstr(mapping->name, "/gone"),
 			  !!(mapping->flags & PROCMAP_DELETED));
 	}
@@ -409,13 +408,11 @@ TEST_F(scene, unlinked_file_is_noticed)
 	const struct maps_line *const line = line_named(&self->maps, "plain");
 	const struct procmap_mapping *mapping;
 	struct procmap_snapshot *snapshot;
-	char path[64];
 
-	snprintf(path, sizeof(path), "%s/plain", self->dir);
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
 					   &snapshot));
 	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
-	ASSERT_EQ(0, unlink(path));
+	ASSERT_EQ(0, unlink(in(self->dir, "plain")));
 	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
 	mapping = procmap_snapshot_find(snapshot, line->start);
 	ASSERT_TRUE(!!mapping);
