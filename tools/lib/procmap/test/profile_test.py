@@ -20,12 +20,15 @@ import unittest
 from subprocess import DEVNULL, PIPE
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "procmap", "test"))
+
+from procfs_query_test import TapResult, run_tests  # noqa: E402	found in the path above
+
 ROUNDS = 300    # of the load
 FREQUENCY = 499
 SPIN = 5000     # us that the load spins in a round
 FLAGS = ["-D_GNU_SOURCE", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread",
          "-Wl,--build-id"]
-LIMIT = 600
 
 
 def stacks_of(output):
@@ -59,7 +62,7 @@ class ProfileTest(unittest.TestCase):
         return load
 
     def setUp(self):
-        signal.alarm(LIMIT)
+        signal.alarm(600)
         self.log = f"{self.tmp}/{self.id()}.log"
         self.addCleanup(signal.alarm, 0)
         self.addCleanup(self.remove_maps)
@@ -255,48 +258,13 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("run as root", result.stderr)
 
 
-class TapResult(unittest.TestResult):
-    """Prints the results as TAP, each after its diagnostics."""
-
-    def report(self, verdict, test, remark=""):
-        name = test.id().rpartition(".test_")[2]
-        print(f"{verdict} {self.testsRun} {name}{remark}", flush=True)
-
-    def addSuccess(self, test):
-        self.report("ok", test)
-
-    def addSkip(self, test, reason):
-        self.report("ok", test, f" # SKIP {reason}")
-
-    def addFailure(self, test, err):
-        super().addFailure(test, err)
-        print("# " + self.failures[-1][1].replace("\n", "\n# "))
-        self.report("not ok", test)
-
-    def addError(self, test, err):
-        super().addError(test, err)
-        print("# " + self.errors[-1][1].replace("\n", "\n# "))
-        self.report("not ok", test)
-
-
-def hang(*_):
-    raise TimeoutError(f"no end after {LIMIT} s")
-
-
 def main():
-    os.environ["LC_ALL"] = "C"
-    signal.signal(signal.SIGALRM, hang)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     tried = subprocess.run([PROFILE, "true"], stdout=DEVNULL, stderr=PIPE, text=True,
                            check=False)
     if tried.returncode and "perf_event_open" in tried.stderr:
         print("1..0 # SKIP no permission to open perf events")
         return 0
-    names = [name for name in vars(ProfileTest) if name.startswith("test_")]
-    print(f"TAP version 13\n1..{len(names)}", flush=True)
-    result = TapResult()
-    unittest.TestSuite(map(ProfileTest, names)).run(result)
-    return 0 if result.wasSuccessful() else 1
+    return run_tests(ProfileTest, PROFILE, TapResult)
 
 
 if __name__ == "__main__":
