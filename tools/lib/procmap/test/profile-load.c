@@ -306,17 +306,15 @@ static const struct kind {
 int main(int argc, char **argv)
 {
 	const struct kind *kind = NULL;
-	int rounds, round, end;
-	pid_t child;
+	int round, end;
 	char byte;
 
 	if (argc < 5)
 		errx(2, "usage: LOG DIRECTORY ROUNDS MICROSECONDS [KIND [FIRST]]");
 	arguments = argv;
-	rounds = atoi(argv[3]);
 	spell_ns = strtoull(argv[4], NULL, 10) * 1000;
 	round = argc > 6 ? atoi(argv[6]) : 0;
-	end = round + rounds;
+	end = round + atoi(argv[3]);
 	for (int i = 0; argc > 5 && i < NR_KINDS; i++)
 		if (!strcmp(kinds[i].name, argv[5]))
 			kind = kinds + i;
@@ -329,16 +327,8 @@ int main(int argc, char **argv)
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		;
 
-	/* Two processes share the work. */
-	child = rounds > 1 ? start_child() : -1;
-	if (child > 0)
-		end -= rounds / 2;
-	else if (!child)
-		round = end - rounds / 2;
 	for (; round < end; round++)
 		(kind ? kind : kinds + round % NR_KINDS)->play(round);
-	if (child > 0)
-		await(child);
 	return 0;
 }
 
