@@ -992,6 +992,15 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	EXPECT_GE(6u, procmap_table_get_stats(table)->mappings);
 	EXPECT_EQ(-ESRCH, inode_at(table, 2, 1000, 0));
 	procmap_table_free(table);
+
+	/* Nor does an event count that is forgotten at once. */
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	for (i = 0; i < 7; i++)
+		ASSERT_EQ(0, report_mapped(table, 100 + i, 0, i, i + 1));
+	EXPECT_EQ(6u, procmap_table_get_stats(table)->events);
+	EXPECT_EQ(1u, procmap_table_get_stats(table)->dropped);
+	procmap_table_free(table);
 }
 
 TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
