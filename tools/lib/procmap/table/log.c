@@ -41,18 +41,6 @@ size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
-/* Return whether all facts before those that were lost are void at a time. */
-static bool is_void_at(const struct process *process, uint64_t time)
-{
-	return process->lost_from != UINT64_MAX && time >= process->lost_from;
-}
-
-/* The number of facts that are void at a time. */
-static size_t void_facts(const struct process *process, uint64_t time)
-{
-	return is_void_at(process, time) ? facts_up_to(process, process->lost_to) : 0;
-}
-
 /* The last of the first @nr facts that says something of mappings. */
 static const struct fact *last_change(const struct process *process, size_t nr)
 {
@@ -87,27 +75,10 @@ static size_t index_of(const struct program *program)
 static uint64_t known_from(const struct process *process, size_t reading)
 {
 	const struct fact *const before = last_change(process, reading);
-	const uint64_t time = process->facts[reading].time;
 
-	if (before->kind != BEGUN || before->program->parent ||
-	    (is_void_at(process, time) && before->time <= process->lost_to))
-		return time;
+	if (before->kind != BEGUN || before->program->parent)
+		return process->facts[reading].time;
 	return before->time;
-}
-
-/* When mappings changed last, or may have changed, of the first @nr facts. */
-static uint64_t changed_at(const struct process *process, size_t nr, uint64_t time)
-{
-	const uint64_t changed = last_change(process, nr)->time;
-
-	return is_void_at(process, time) && changed <= process->lost_to ?
-	       process->lost_to + 1 : changed;
-}
-
-/* May what was read later have been there? Not if what was lost is in between. */
-static bool may_look_forward(const struct process *process, uint64_t time)
-{
-	return process->lost_from == UINT64_MAX || time > process->lost_to;
 }
 
 static int walk_paint(struct walk *walk, const struct piece *piece)
@@ -192,13 +163,12 @@ static struct program *inherited(const struct fact *begun, const struct program 
 static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
 		     struct program **program)
 {
-	const size_t first = void_facts(process, time);
 	const struct program *const next = *program;
 	size_t nr = facts_up_to(process, time);
 	int err = 0;
 
 	*program = NULL;
-	while (nr-- > first && !err) {
+	while (nr-- && !err) {
 		const struct fact *const fact = &process->facts[nr];
 
 		switch (fact->kind) {
@@ -229,10 +199,10 @@ static int walk_back(struct walk *walk, const struct process *process, uint64_t 
 static int walk_forward(struct walk *walk, const struct process *process, uint64_t time)
 {
 	size_t nr = facts_up_to(process, time);
-	const uint64_t from = nr ? changed_at(process, nr, time) : 0;
+	const uint64_t from = nr ? last_change(process, nr)->time : 0;
 	int err = 0;
 
-	if (!nr || !may_look_forward(process, time))
+	if (!nr)
 		return 0;
 	for (; nr < process->nr_facts && !err; nr++) {
 		const struct fact *const fact = &process->facts[nr];
@@ -373,7 +343,7 @@ static struct process *origin_of(struct process *process, uint64_t time)
 
 	do {
 		last = last_change(process, process->nr_facts);
-		if (last->time > time || process->lost_from != UINT64_MAX)
+		if (last->time > time)
 			return NULL;
 		program = last->kind == BEGUN ? inherited(last, program) : NULL;
 		if (program) {
@@ -426,10 +396,6 @@ static struct view *view_at(struct procmap_table *table, struct process *process
 /* May a mapping be put into the view? Only if those that are later are mappings, too. */
 static bool fits_view(const struct process *process, size_t at)
 {
-	const uint64_t time = process->facts[at].time;
-
-	if (is_void_at(process, UINT64_MAX) && time <= process->lost_to)
-		return false;
 	for (; at < process->nr_facts; at++)
 		if (process->facts[at].kind > MAPPED && process->facts[at].kind < NAMED)
 			return false;
@@ -599,10 +565,10 @@ static bool is_over(const struct procmap_table *table, const struct program *pro
 /* The name of a process at a time, which may be that of a parent; NULL if unknown. */
 const char *find_comm(const struct process *process, uint64_t time)
 {
-	size_t nr = facts_up_to(process, time), first = void_facts(process, time);
+	size_t nr = facts_up_to(process, time);
 	const struct program *program = NULL;
 
-	while (nr-- > first) {
+	while (nr--) {
 		const struct fact *const fact = &process->facts[nr];
 
 		if (fact->kind == NAMED)
@@ -612,7 +578,6 @@ const char *find_comm(const struct process *process, uint64_t time)
 			time = program->time;
 			process = program->parent;
 			nr = facts_up_to(process, time);
-			first = void_facts(process, time);
 		}
 	}
 	return NULL;
@@ -622,7 +587,8 @@ const char *find_comm(const struct process *process, uint64_t time)
  * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
  * nothing is known of that any more.
  */
-static void settle_program(struct procmap_table *table, struct program *program, struct view *view)
+void settle_program(struct procmap_table *table, struct program *program,
+		    struct view *view)
 {
 	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
 	const char *const comm = find_comm(program->parent, program->time);
@@ -636,11 +602,13 @@ static void settle_program(struct procmap_table *table, struct program *program,
 	leave_parent(table, program);
 	if (view && !insert_fact(table, child, at + 1, &condensed)) {
 		view->refs++;
-		child->settled_at = later(child->settled_at, condensed.time);
-		table->settled_at = later(table->settled_at, condensed.time);
-	} else if (child->program == program) {
-		drop_view(table, child);
-		child->was_read = OF_EVENTS;
+	} else {
+		if (child->program == program) {
+			drop_view(table, child);
+			child->was_read = OF_EVENTS;
+		}
+		if (child->children)
+			table->changes++;
 	}
 	if (comm)
 		insert_fact(table, child, at + 1, &named);
@@ -667,7 +635,7 @@ void settle_children(struct procmap_table *table, struct process *process,
 			put_view(table, view);
 			view = NULL;
 		}
-		if (!view && !table->is_going && !is_over(table, program) &&
+		if (!view && !is_over(table, program) &&
 		    table->stats.bytes <= table->options.max_bytes) {
 			view = view_at(table, process, program->time);
 			nr_of_view = nr;
@@ -675,39 +643,6 @@ void settle_children(struct procmap_table *table, struct process *process,
 		settle_program(table, program, view);
 	}
 	put_view(table, view);
-}
-
-/* Something of a time was lost: what was known before is void from then on. */
-void lose(struct procmap_table *table, struct process *process, uint64_t time)
-{
-	process->lost_to = process->lost_from == UINT64_MAX ? time :
-			   later(process->lost_to, time);
-	process->lost_from = earlier(process->lost_from, time);
-	if (process->children)
-		table->changes++;
-	drop_view(table, process);
-	process->was_read = OF_EVENTS;
-}
-
-/*
- * An event of a time has come late. It may be about what processes inherited from others
- * that were forgotten since: that is void, as nobody knows.
- */
-void lose_settled(struct procmap_table *table, uint64_t time)
-{
-	struct process *process;
-
-	if (time > table->settled_at)
-		return;
-	table->settled_at = 0;
-	for (process = table->newest; process; process = process->older) {
-		if (process->settled_at && process->settled_at >= time) {
-			lose(table, process, process->settled_at);
-			process->settled_at = 0;
-		}
-		if (table->settled_at < process->settled_at)
-			table->settled_at = process->settled_at;
-	}
 }
 
 /* Returns NULL without memory. */
@@ -787,8 +722,6 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
 	process->nr_facts -= nr - kept;
 	process->horizon = time;
-	if (time > process->lost_to)
-		process->lost_from = UINT64_MAX;
 }
 
 /* Condense what is older than the window, when as many facts came as that has pieces. */

@@ -52,6 +52,7 @@ static uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
 /* What comes for this process, of this time or before, is not all that there was. */
 static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
 {
+	time += time < UINT64_MAX;
 	*forgotten_of(table, pid) = later(*forgotten_of(table, pid), time);
 }
 
@@ -60,10 +61,9 @@ static void forget_process(struct procmap_table *table, struct process *process)
 	struct process **link = &table->processes[chain_of(process->pid)];
 	size_t i;
 
-	note_forgotten(table, process->pid,
-		       later(process->facts[process->nr_facts - 1].time,
-			     process->lost_to));
-	settle_children(table, process, UINT64_MAX);
+	note_forgotten(table, process->pid, process->facts[process->nr_facts - 1].time);
+	while (process->children)
+		settle_program(table, process->children, NULL);
 	while (*link != process)
 		link = &(*link)->next;
 	*link = process->next;
@@ -87,9 +87,8 @@ static struct process *get_process(struct procmap_table *table, pid_t pid)
 	if (!process)
 		return NULL;
 	process->pid = pid;
-	process->lost_to = *forgotten_of(table, pid);
-	process->lost_from = process->lost_to ? 0 : UINT64_MAX;
-	if (begin(table, process, NULL, 0)) {
+	process->horizon = *forgotten_of(table, pid);
+	if (begin(table, process, NULL, process->horizon)) {
 		release(table, process, sizeof(*process));
 		return NULL;
 	}
@@ -129,16 +128,23 @@ static int make_room(struct procmap_table *table, const struct process *kept)
 	return was_kept ? -ENOSPC : 0;
 }
 
-/* Forget those of one chain that exited long ago; of all, after as many calls. */
+/*
+ * Forget those of one chain that exited long ago, and of which nothing was forked since; of
+ * all, after as many calls. Their children keep what they have from them.
+ */
 static void sweep_chain(struct procmap_table *table, const struct process *kept)
 {
 	struct process *process = table->processes[table->sweep], *next;
 
 	for (; process; process = next) {
+		const uint64_t last = later(process->exited_at, process->last_child);
+
 		next = process->next;
-		if (process != kept && table->latest > process->exited_at &&
-		    table->latest - process->exited_at > table->options.keep_exited)
-			forget_process(table, process);
+		if (process == kept || table->latest <= last ||
+		    table->latest - last <= table->options.keep_exited)
+			continue;
+		settle_children(table, process, UINT64_MAX);
+		forget_process(table, process);
 	}
 	table->sweep = (table->sweep + 1) % CHAINS;
 }
@@ -228,8 +234,6 @@ static int read_process(struct procmap_table *table, struct process *process,
 
 	/* What is read is this program, whatever the clock says. */
 	was_read.time = later(was_read.time, later(process->begun, process->horizon));
-	if (process->lost_from != UINT64_MAX && was_read.time <= process->lost_to)
-		was_read.time = process->lost_to + (process->lost_to < UINT64_MAX);
 	table->stats.readings++;
 	process->has_been_read = true;
 	process->read_at = was_read.time;
@@ -445,12 +449,15 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 					uint64_t time, int *err)
 {
-	struct process *process;
+	struct process *process = find_process(table, pid);
 
 	*err = 0;
 	drop_found(table);
 	table->latest = later(table->latest, time);
-	lose_settled(table, time);
+	if (time < (process ? process->horizon : *forgotten_of(table, pid))) {
+		table->stats.dropped++;
+		return NULL;
+	}
 	process = get_process(table, pid);
 	if (!process) {
 		note_forgotten(table, pid, time);
@@ -458,19 +465,17 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 		return NULL;
 	}
 	sweep_chain(table, process);
-	if (time >= process->horizon)
-		return process;
-	table->stats.dropped++;
-	return NULL;
+	return process;
 }
 
-/* The event has been added, or that failed. */
+/* The event has been added, or that failed: what is known without it may be wrong. */
 static int end_event(struct procmap_table *table, struct process *process, uint64_t time,
 		     int err)
 {
 	if (err) {
-		lose(table, process, time);
-		make_room(table, process);
+		note_forgotten(table, process->pid, time);
+		forget_process(table, process);
+		make_room(table, NULL);
 		return err;
 	}
 	condense(table, process);
@@ -689,7 +694,6 @@ void procmap_table_free(struct procmap_table *table)
 {
 	if (!table)
 		return;
-	table->is_going = true;
 	drop_found(table);
 	while (table->oldest)
 		forget_process(table, table->oldest);

@@ -164,13 +164,7 @@ struct fact {
  * @facts_size: facts that there is room for.
  * @facts: the log. Owned. The first fact is BEGUN.
  * @condense_at: number of facts up to which the log is not condensed.
- * @horizon: facts before this time have been condensed.
- * @lost_from: at this time and later,
- * @lost_to: facts up to this time are void, as others of the time between were lost, for
- *	want of memory or with all that was known. None was lost if the first is
- *	UINT64_MAX.
- * @settled_at: the time of the last program for which it has a copy of what a parent
- *	had that was then forgotten, or 0. Late events may void it.
+ * @horizon: facts before this time have been condensed, or were forgotten.
  * @children: the programs of which this process is the parent.
  * @last_child: the latest time of one that there was.
  * @nr_parents: number of programs in the log that have a parent.
@@ -196,9 +190,6 @@ struct process {
 	struct fact *facts;
 	size_t condense_at;
 	uint64_t horizon;
-	uint64_t lost_from;
-	uint64_t lost_to;
-	uint64_t settled_at;
 	struct program *children;
 	uint64_t last_child;
 	size_t nr_parents;
@@ -223,15 +214,13 @@ struct process {
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
  * @nr_programs: number of programs that there were.
- * @settled_at: the latest one of all processes.
- * @forgotten: the latest time of what was known of processes that were forgotten, by
- *	their ID: what comes for that time is not all.
+ * @forgotten: by their ID, the time behind all that was known of processes that were
+ *	forgotten: what comes for an earlier time is not all.
  * @sweep: the chain in which processes are looked for next that exited long ago.
  * @processes: the processes, in chains by their ID. Owned.
  * @files: the files, for tsearch(3). Owned.
  * @newest: the newest process in the list of all.
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
- * @is_going: the table is being freed.
  * @found: what procmap_table_find() returned.
  * @mapping: the mapping of @found.
  * @found_record: the record of that, or NULL. Owned.
@@ -243,14 +232,12 @@ struct procmap_table {
 	uint64_t lost_at;
 	uint64_t changes;
 	uint64_t nr_programs;
-	uint64_t settled_at;
 	uint64_t forgotten[FORGOTTEN];
 	size_t sweep;
 	struct process *processes[CHAINS];
 	void *files;
 	struct process *newest;
 	struct process *oldest;
-	bool is_going;
 	struct procmap_table_mapping found;
 	struct procmap_mapping mapping;
 	struct record *found_record;
@@ -355,10 +342,10 @@ hidden int begin(struct procmap_table *table, struct process *process, struct pr
 hidden int add_fact(struct procmap_table *table, struct process *process,
 		    const struct fact *fact);
 hidden const char *find_comm(const struct process *process, uint64_t time);
+hidden void settle_program(struct procmap_table *table, struct program *program,
+			   struct view *view);
 hidden void settle_children(struct procmap_table *table, struct process *process,
 			    uint64_t time);
-hidden void lose(struct procmap_table *table, struct process *process, uint64_t time);
-hidden void lose_settled(struct procmap_table *table, uint64_t time);
 hidden void condense(struct procmap_table *table, struct process *process);
 hidden uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 			    const struct record *record);
