@@ -543,23 +543,14 @@ static uint64_t oldest_time(const struct procmap_table *table)
 
 /*
  * Return whether the child has begun another program before the window, and has no child
- * itself that has the mappings of before.
+ * itself that may have the mappings of before.
  */
 static bool is_over(const struct procmap_table *table, const struct program *program)
 {
-	const struct process *const process = program->process;
-	const uint64_t oldest = oldest_time(table);
-	const struct program *child = process->children;
-	size_t at = index_of(program);
+	const struct process *const child = program->process;
 
-	do {
-		at++;
-		if (at == process->nr_facts || process->facts[at].time > oldest)
-			return false;
-	} while (process->facts[at].kind != BEGUN);
-	while (child && child->time >= process->facts[at].time)
-		child = child->next;
-	return !child;
+	return child->program != program && child->begun <= oldest_time(table) &&
+	       !child->children;
 }
 
 /* The name of a process at a time, which may be that of a parent; NULL if unknown. */
