@@ -374,15 +374,17 @@ static void print_frames(void)
 	free(name);
 }
 
+/* If nothing has the name, it is the ID. */
 static void print_sample(void)
 {
-	char comm[32];
+	char comm[PROCMAP_COMM_SIZE], path[32];
 	FILE *file;
 	int i;
 
 	if (procmap_table_get_comm(table, sample->pid, sample->time, comm)) {
-		snprintf(comm, sizeof(comm), "/proc/%d/comm", sample->pid);
-		file = fopen(comm, "re");
+		snprintf(path, sizeof(path), "/proc/%d/comm", sample->pid);
+		snprintf(comm, sizeof(comm), "%d", sample->pid);
+		file = fopen(path, "re");
 		if (file) {
 			fscanf(file, "%15[^\n]", comm);
 			fclose(file);

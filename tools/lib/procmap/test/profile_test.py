@@ -158,9 +158,27 @@ class ProfileTest(unittest.TestCase):
         profile = self.start()
         time.sleep(0.5)
         subprocess.check_call(self.argv(), stdin=DEVNULL)
+        forked = {self.fork_for(0.01) for _ in range(50)}
         time.sleep(0.5)
         profile.send_signal(signal.SIGINT)
-        self.check(self.finish(profile, -signal.SIGINT)[0])
+        out = self.finish(profile, -signal.SIGINT)[0]
+        self.check(out)
+        # No event has said their name.
+        named = {stack[0] for stack in stacks_of(out)}
+        self.assertTrue(named & {str(pid) for pid in forked}, named)
+        self.assertFalse([name for name in named if "/proc" in name])
+
+    @staticmethod
+    def fork_for(duration):
+        """The ID of a child that has been busy so long, in s."""
+        pid = os.fork()
+        if not pid:
+            end = time.process_time() + duration
+            while time.process_time() < end:
+                pass
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return pid
 
     def run_while_stopped(self, kind, rounds=4, spells=4):
         """The samples of a load that has exited before profile has seen any."""
