@@ -71,9 +71,7 @@ struct procmap_table_mapping {
 
 /* The work that a table has done, and its contents. */
 struct procmap_table_stats {
-	uint64_t questions;	/* addresses that were looked up */
-	uint64_t hits;		/* answered from what was known */
-	uint64_t misses;	/* not mapped */
+	uint64_t hits;		/* questions that were answered without reading */
 	uint64_t readings;	/* of processes */
 	uint64_t failed;	/* readings, as of a process that has exited */
 	uint64_t events;	/* that were used */

@@ -417,6 +417,8 @@ static size_t read_ring(struct perf_event_mmap_page *ring, char *records)
 static void read_rings(void)
 {
 	const struct perf_event_header *record;
+	const struct procmap_table_stats *const stats = procmap_table_get_stats(table);
+	const uint64_t dropped = stats->dropped;
 	const struct round last = this;
 	uint64_t lost = 0;
 	size_t i;
@@ -437,6 +439,7 @@ static void read_rings(void)
 			print_sample();
 	}
 	free(last.records);
+	lost += stats->dropped - dropped;
 	if (lost)
 		warnx("%lu samples or events were lost", lost);
 }

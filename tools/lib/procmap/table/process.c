@@ -427,17 +427,14 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 
 	if (!table || pid <= 0 || !mapping)
 		return -EINVAL;
-	table->stats.questions++;
 	process = find_process(table, pid);
 	if (process && find_in_view(table, process, time, addr)) {
 		process->is_used = true;
 		table->stats.hits++;
 	} else {
 		err = find_slowly(table, pid, time, addr);
-		if (err) {
-			table->stats.misses++;
+		if (err)
 			return err;
-		}
 	}
 	*mapping = &table->found;
 	return 0;
