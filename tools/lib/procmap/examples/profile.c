@@ -4,6 +4,11 @@
  * print the stack of each sample: folded, as tools for flame graphs read it. Only for
  * x86-64.
  *
+ *	profile [-F HERTZ] [-d DEBUG_FILES] [COMMAND [ARG...]]
+ *
+ * It samples 99 times per second of CPU time, and reads debug files only below a directory
+ * that is given, such as /usr/lib/debug.
+ *
  *	cc profile.c $(pkg-config --cflags --libs libprocmap) -ldw -lelf -lstdc++
  *
  * A table keeps what was mapped when. libdw (0.188 or later) reads a file once, for all
@@ -12,7 +17,6 @@
  */
 #define _GNU_SOURCE	1
 
-#include <argp.h>
 #include <elfutils/libdwfl.h>
 #include <err.h>
 #include <errno.h>
@@ -305,7 +309,6 @@ static const char *find_name(uint64_t addr)
 	static char text[LINE_SIZE];
 	const struct procmap_table_mapping *found;
 	const struct procmap_mapping *mapping;
-	const char *name = NULL;
 	struct file *file;
 	uint64_t offset;
 
@@ -318,13 +321,11 @@ static const char *find_name(uint64_t addr)
 		return find_jit_symbol(found->process_user, addr);
 	file = find_file(mapping);
 	offset = addr - mapping->start + mapping->offset;
-	if (file->opened &&
-	    !procmap_file_address(file->opened, offset, &regs[DWARF_PC])) {
-		dwfl = file->dwfl;
-		name = find_symbol(&file->symbols, regs[DWARF_PC]);
-	}
 	snprintf(text, sizeof(text), "%s+%#lx", basename(file->name), offset);
-	return name ?: text;
+	if (!file->opened || procmap_file_address(file->opened, offset, &regs[DWARF_PC]))
+		return text;
+	dwfl = file->dwfl;
+	return find_symbol(&file->symbols, regs[DWARF_PC]) ?: text;
 }
 
 /* The first frame is the one whose registers are known. */
@@ -460,26 +461,24 @@ static void open_ring(int cpu)
 	rings[nr_rings++] = ring;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static void take_arguments(int argc, char **argv)
 {
 	unsigned long frequency;
+	int option;
 
-	switch (key) {
-	case 'F':
-		frequency = strtoul(arg, &arg, 10);
-		if (*arg || !frequency || frequency > 10000)
-			argp_error(state, "-F is from 1 to 10000");
+	while ((option = getopt(argc, argv, "+F:d:")) != -1) {
+		if (option == '?')
+			errx(2, "usage: %s [-F HERTZ] [-d DEBUG_FILES] [COMMAND [ARG...]]", *argv);
+		if (option == 'd') {
+			debug_path = optarg;
+			continue;
+		}
+		frequency = strtoul(optarg, &optarg, 10);
+		if (*optarg || !frequency || frequency > 10000)
+			errx(2, "-F is from 1 to 10000");
 		attr.sample_period = SECOND / frequency;
-		return 0;
-	case 'd':
-		debug_path = arg ?: "/usr/lib/debug";
-		return 0;
-	case ARGP_KEY_ARGS:
-		command = state->argv + state->next;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
 	}
+	command = argv[optind] ? argv + optind : NULL;
 }
 
 /* Its output does not get between the stacks. */
@@ -497,19 +496,6 @@ static pid_t start_command(void)
 
 int main(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{ .name = "frequency", .key = 'F', .arg = "HZ",
-		  .doc = "Samples per second of CPU time (default: 99)" },
-		{ .name = "debug", .key = 'd', .arg = "DIRECTORY", .flags = OPTION_ARG_OPTIONAL,
-		  .doc = "Read debug files, too (default: below /usr/lib/debug)" },
-		{}
-	};
-	static const struct argp argp = {
-		.options = options,
-		.parser = parse_option,
-		.args_doc = "[COMMAND [ARG...]]",
-		.doc = "Sample COMMAND, or all processes, and print folded stacks.",
-	};
 	const struct procmap_table_options table_options = {
 		.size = sizeof(table_options),
 		.window = 10 * SECOND,
@@ -522,8 +508,7 @@ int main(int argc, char **argv)
 	int status = 0, cpu;
 	pid_t pid = 0;
 
-	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, NULL);
+	take_arguments(argc, argv);
 	setlinebuf(stdout);
 	elf_version(EV_CURRENT);
 	clock_gettime(CLOCK_REALTIME, &boot);
