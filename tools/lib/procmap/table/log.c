@@ -333,13 +333,15 @@ static bool has_view(const struct procmap_table *table, const struct process *pr
 }
 
 /*
- * The ancestor that has at the end of its log what the process has at a time: of a child
- * of which nothing else is known, that is the parent. Returns NULL if there is none.
+ * The ancestor that has at the end of its log what the process has at the end of its own:
+ * of a child of which nothing else is known, that is the parent. Returns NULL if there is
+ * none.
  */
-static struct process *origin_of(struct process *process, uint64_t time)
+static struct process *origin_of(struct process *process)
 {
-	const struct fact *last;
+	uint64_t time = UINT64_MAX;
 	struct program *program = NULL;
+	const struct fact *last;
 
 	do {
 		last = last_change(process, process->nr_facts);
@@ -368,7 +370,7 @@ bool have_view(struct procmap_table *table, struct process *process)
 		return true;
 	}
 	drop_view(table, process);
-	origin = origin_of(process, UINT64_MAX);
+	origin = origin_of(process);
 	process->of_changes = table->changes;
 	if (last->kind == WAS_READ &&
 	    known_from(process, last - process->facts) < last->time)
@@ -380,17 +382,6 @@ bool have_view(struct procmap_table *table, struct process *process)
 	if (process->view)
 		make_slots(table, process->view);
 	return process->view;
-}
-
-/* Get the view at a time, which the caller puts. Returns NULL without memory. */
-static struct view *view_at(struct procmap_table *table, struct process *process,
-			    uint64_t time)
-{
-	struct process *const origin = origin_of(process, time);
-
-	if (!origin)
-		return make_view(table, process, time, true);
-	return have_view(table, origin) ? get_view(origin->view) : NULL;
 }
 
 /* May a mapping be put into the view? Only if those that are later are mappings, too. */
@@ -628,7 +619,7 @@ void settle_children(struct procmap_table *table, struct process *process,
 		}
 		if (!view && !is_over(table, program) &&
 		    table->stats.bytes <= table->options.max_bytes) {
-			view = view_at(table, process, program->time);
+			view = make_view(table, process, program->time, true);
 			nr_of_view = nr;
 		}
 		settle_program(table, program, view);
