@@ -305,13 +305,6 @@ static bool is_worth_reading(const struct procmap_table *table,
 
 /* Answers */
 
-/* A mapping that was returned is valid until the next call. */
-static void drop_found(struct procmap_table *table)
-{
-	put_record(table, table->found_record);
-	table->found_record = NULL;
-}
-
 static void put_answer(struct procmap_table *table, struct record *record, uint64_t start,
 		       uint64_t end)
 {
@@ -329,10 +322,9 @@ static void put_answer(struct procmap_table *table, struct record *record, uint6
 	table->found.user = &record->user;
 }
 
-/* Returns the record that was found, or NULL. */
-static struct record *find_in_log(struct procmap_table *table,
-				  const struct process *process, uint64_t time,
-				  uint64_t addr)
+/* Returns false if nothing was found. */
+static bool find_in_log(struct procmap_table *table, const struct process *process,
+			uint64_t time, uint64_t addr)
 {
 	struct walk walk = {
 		.is_question = true,
@@ -344,14 +336,14 @@ static struct record *find_in_log(struct procmap_table *table,
 
 	walk_log(&walk, process, time, true);
 	if (!walk.record)
-		return NULL;
+		return false;
 	put_answer(table, walk.record, walk.low, walk.high);
 	table->found.until = known_until(process, nr, addr, walk.record);
 	begun = last_begun(process, nr);
 	/* The parent may have had it before. */
 	table->found.from = later(walk.from, begun->time);
 	table->found.process_user = &begun->program->user;
-	return walk.record;
+	return true;
 }
 
 /* Returns false if the view does not suffice for an answer. */
@@ -383,8 +375,7 @@ static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
 {
 	struct process *process = find_process(table, pid);
 	const uint64_t readings = table->stats.readings;
-	struct record *found;
-	int err;
+	bool found;
 
 	if (!process && table->options.flags & PROCMAP_TABLE_EVENTS_ONLY)
 		return -ENOENT;
@@ -406,17 +397,17 @@ static int find_slowly(struct procmap_table *table, pid_t pid, uint64_t time,
 	process->is_settled = !is_to_be_read(table, process) &&
 			      have_view(table, process);
 
-	err = found ? 0 : process->error ? process->error : -ENOENT;
-	/* It may be that of a parent, which is forgotten now. */
-	drop_found(table);
-	table->found_record = get_record(found);
-	if (make_room(table, process)) {
-		drop_found(table);
-		return -ENOSPC;
+	if (table_is_full(table)) {
+		if (make_room(table, process))
+			return -ENOSPC;
+		/* It may have been that of a parent, which is forgotten now. */
+		found = find_in_log(table, process, time, addr);
 	}
-	if (found && table->stats.readings == readings)
+	if (!found)
+		return process->error ? process->error : -ENOENT;
+	if (table->stats.readings == readings)
 		table->stats.hits++;
-	return err;
+	return 0;
 }
 
 int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
@@ -449,7 +440,6 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 	struct process *process = find_process(table, pid);
 
 	*err = 0;
-	drop_found(table);
 	table->latest = later(table->latest, time);
 	if (time < (process ? process->horizon : *forgotten_of(table, pid))) {
 		table->stats.dropped++;
@@ -691,7 +681,6 @@ void procmap_table_free(struct procmap_table *table)
 {
 	if (!table)
 		return;
-	drop_found(table);
 	while (table->oldest)
 		forget_process(table, table->oldest);
 	free(table);

@@ -223,7 +223,6 @@ struct process {
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
  * @found: what procmap_table_find() returned.
  * @mapping: the mapping of @found.
- * @found_record: the record of that, or NULL. Owned.
  */
 struct procmap_table {
 	struct procmap_table_options options;
@@ -240,7 +239,6 @@ struct procmap_table {
 	struct process *oldest;
 	struct procmap_table_mapping found;
 	struct procmap_mapping mapping;
-	struct record *found_record;
 };
 
 /**

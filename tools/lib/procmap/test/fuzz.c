@@ -186,7 +186,7 @@ static void read_events(const uint8_t *data, size_t size)
 		require(!err || err == -EINVAL || err == -ENOENT || err == -ENOSPC);
 		require(!options.max_processes || stats->processes <= options.max_processes);
 		require(!options.max_mappings ||
-			stats->mappings <= options.max_mappings + 1);
+			stats->mappings <= options.max_mappings);
 	}
 	procmap_table_free(table);
 }

@@ -1021,7 +1021,19 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	EXPECT_EQ(-ESRCH, inode_at(table, 2, 1000, 0));
 	procmap_table_free(table);
 
+	/* Beside what is read of a child, there is no room for the parent that has it. */
+	options.max_mappings = 4;
+	for (i = 2; i < 6; i++)
+		world.pages[1][i] = (struct world_page) { .id = i + 1, .first = i };
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
+	EXPECT_EQ(-ENOENT, inode_at(table, 2, 250, 1));
+	EXPECT_EQ(1u, procmap_table_get_stats(table)->evicted);
+	procmap_table_free(table);
+
 	/* Nor does an event count that is forgotten at once. */
+	options.max_mappings = 6;
 	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < 7; i++)
