@@ -14,8 +14,7 @@
  *					begins, a line is printed; METHOD can be "scan" or
  *					"text", too
  *
- * For each target, the mappings that the ioctls return are first compared with the
- * text. A walk fails unless it returns as many mappings as the text has.
+ * A walk fails unless it returns as many mappings as the text has.
  *
  * Link it statically: a static program has so few mappings of its own that the
  * target process can be one of 20 mappings.
@@ -570,21 +569,6 @@ static void find_special(struct bench *bench)
 		errx(2, "the target has no stack, or no hole below its end");
 }
 
-/* Compare all mappings and build IDs by an ioctl with the text. */
-static void compare_with_text(struct bench *bench, enum method method)
-{
-	const struct procmap_mapping *answer;
-	uint64_t cursor = 0;
-	size_t i;
-
-	for (i = 0; i < bench->target.nr_vmas; i++)
-		if (procmap_next(bench->procmaps[method], &cursor,
-				 PROCMAP_WANT_BUILD_ID, &answer) ||
-		    !is_same(&bench->target.lines[i], answer))
-			errx(2, "mapping %zu by %s is not that of the text", i,
-			     method_names[method]);
-}
-
 /* Start a target of @nr mappings, and open its maps file. */
 static void open_bench(struct bench *bench, size_t nr)
 {
@@ -603,8 +587,6 @@ static void open_bench(struct bench *bench, size_t nr)
 					 &bench->procmaps[i]);
 		if (error && error != -ENOTTY)
 			errx(2, "open by %s: %s", method_names[i], strerror(-error));
-		if (!error && (i == BY_QUERY || i == BY_SCAN))
-			compare_with_text(bench, i);
 	}
 	find_special(bench);
 	spread(bench, EVERYWHERE);

@@ -30,13 +30,8 @@
 #define HAS_BSS(nr)		((nr) % 4 == 3)
 #define PATH_LENGTHS		10
 
-/*
- * The build ID that bench/bench has the program linked with. Each library is the
- * beginning of the program, with an ID of its own.
- */
-static const unsigned char program_id[] = "procmap bench/bench.";
+/* Each library is the beginning of this program, and has its build ID. */
 static unsigned char program[LIBRARY_PAGES * PAGE];
-static unsigned char *id_in_program;
 
 static void read_program(void)
 {
@@ -45,16 +40,6 @@ static void read_program(void)
 	if (fd < 0 || read(fd, program, sizeof(program)) != sizeof(program))
 		err(2, "/proc/self/exe");
 	close(fd);
-	id_in_program = memmem(program, sizeof(program), program_id,
-			       PROCMAP_BUILD_ID_MAX);
-	if (!id_in_program)
-		errx(2, "this program has another build ID");
-}
-
-static void make_build_id(unsigned char *id, uint32_t nr)
-{
-	memcpy(id, program_id, PROCMAP_BUILD_ID_MAX);
-	memcpy(id, &nr, sizeof(nr));
 }
 
 static size_t path_length(size_t nr)
@@ -115,7 +100,6 @@ static int make_library(size_t nr)
 
 	make_path(path, nr);
 	make_directories(path);
-	make_build_id(id_in_program, nr);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
 	if (fd < 0 || write(fd, program, sizeof(program)) != sizeof(program))
 		err(2, "%s", path);
@@ -271,36 +255,6 @@ const struct procmap_mapping *line_at(const struct target *target, uint64_t addr
 	       &target->lines[from] : NULL;
 }
 
-/* The text says nothing of page sizes: all are PAGE. 0 is "not known". */
-bool is_same(const struct procmap_mapping *line,
-	     const struct procmap_mapping *answer)
-{
-	return answer->start == line->start && answer->end == line->end &&
-	       answer->offset == line->offset && answer->inode == line->inode &&
-	       (!answer->page_size || answer->page_size == PAGE) &&
-	       answer->flags == line->flags &&
-	       answer->dev_major == line->dev_major &&
-	       answer->dev_minor == line->dev_minor &&
-	       answer->name_len == line->name_len &&
-	       !memcmp(answer->name, line->name, line->name_len) &&
-	       answer->build_id_size == line->build_id_size &&
-	       !memcmp(answer->build_id, line->build_id, line->build_id_size);
-}
-
-/* The text does not show build IDs, but who has made the files knows them. */
-static void add_build_id(struct procmap_mapping *line)
-{
-	const long nr = number_of(line->name);
-
-	line->build_id_size = is_file(line) ? PROCMAP_BUILD_ID_MAX : 0;
-	if (!is_file(line))
-		return;
-	if (nr < 0)
-		memcpy(line->build_id, program_id, PROCMAP_BUILD_ID_MAX);
-	else
-		make_build_id(line->build_id, nr);
-}
-
 /* Read the @nr mappings in the text. */
 static void read_text(struct target *target, size_t nr)
 {
@@ -316,7 +270,6 @@ static void read_text(struct target *target, size_t nr)
 
 		*line = *vma;
 		line->name = strdup(vma->name);
-		add_build_id(line);
 	}
 	if (target->nr_vmas != nr || !procmap_next(procmap, &cursor, 0, &vma))
 		errx(2, "process %d does not have %zu mappings", target->pid, nr);

@@ -24,7 +24,7 @@
 /**
  * struct target - a process that waits
  * @pid: its ID.
- * @lines: the lines of its text, with the build IDs that its files have.
+ * @lines: the lines of its text.
  * @nr_vmas: number of @lines, and so of its mappings.
  */
 struct target {
@@ -50,10 +50,6 @@ long number_of(const char *path);
 const struct procmap_mapping *line_at(const struct target *target, uint64_t addr);
 
 bool is_file(const struct procmap_mapping *line);
-
-/* Compare an answer with the line. */
-bool is_same(const struct procmap_mapping *line,
-	     const struct procmap_mapping *answer);
 
 /* For a symbolizer's pass: addresses in the code of @nr_vmas libraries at most. */
 void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
