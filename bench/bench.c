@@ -4,20 +4,16 @@
  * mappings of a process. It runs in a guest whose clock counts instructions
  * (scripts/vm -i), and prints one JSON object per line and figure.
  *
- *	bench METHOD			all works, methods and sizes; METHOD is
- *					the name to print for the PROCMAP_QUERY of
- *					the running kernel
+ *	bench METHOD			all works and methods; METHOD is the name to print
+ *					for the PROCMAP_QUERY of the running kernel
  *	bench METHOD short		the headline figures only
  *	bench METHOD library		the works of libprocmap, by each of its methods
  *					that the running kernel has, and by the default
- *	bench METHOD WORK VMAS		do one work until killed, for a profile: once it
+ *	bench METHOD WORK		do one work until killed, for a profile: once it
  *					begins, a line is printed; METHOD can be "scan" or
  *					"text", too
  *
  * A walk fails unless it returns as many mappings as the text has.
- *
- * Link it statically: a static program has so few mappings of its own that the
- * target process can be one of 20 mappings.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -60,11 +56,8 @@
 /* The lookups take these addresses in turn. */
 #define NR_ADDRS	512
 
-/* Numbers of VMAs in the target. */
-static const size_t sizes[] = { 20, 100, 1000, 10000, 60000 };
-
-/* The one size that headline figures and works of the library are measured in. */
-#define HEADLINE_VMAS	10000
+/* The number of VMAs in the target. */
+#define NR_VMAS		10000
 
 enum method { BY_QUERY, BY_SCAN, BY_TEXT, BY_DEFAULT, NR_METHODS };
 
@@ -79,7 +72,6 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
  * @target: the process whose mappings it reads.
  * @fd: its opened maps file.
  * @addrs: for lookups: addresses of mappings all over the process.
- * @nr_long: number of mappings with a path of PATH_LONG bytes.
  * @pass: addresses of a symbolizer's pass.
  * @hole: an address below the last mapping that is not mapped.
  * @stack: an address in the stack, a mapping with a special name.
@@ -97,7 +89,6 @@ struct bench {
 	struct target target;
 	int fd;
 	uint64_t addrs[NR_PLACES][NR_ADDRS];
-	size_t nr_long;
 	uint64_t pass[PASS_ADDRS];
 	uint64_t hole;
 	uint64_t stack;
@@ -483,8 +474,8 @@ static const struct work the_floor = {
 
 static void fail(const struct bench *bench, const char *how)
 {
-	errx(2, "%s by %s, %zu VMAs: %s", bench->work->name,
-	     method_names[bench->work->method], bench->target.nr_vmas, how);
+	errx(2, "%s by %s: %s", bench->work->name,
+	     method_names[bench->work->method], how);
 }
 
 static void do_work(void *context)
@@ -539,9 +530,9 @@ static bool is_at(const struct procmap_mapping *line, enum places places)
 
 /*
  * Spread addresses over the mappings. 7919 is a prime: successive addresses are
- * far apart. Returns the number of mappings.
+ * far apart.
  */
-static size_t spread(struct bench *bench, enum places places)
+static void spread(struct bench *bench, enum places places)
 {
 	uint64_t *const starts = calloc(bench->target.nr_vmas, sizeof(*starts));
 	size_t nr = 0, i;
@@ -551,10 +542,9 @@ static size_t spread(struct bench *bench, enum places places)
 	for (i = 0; i < bench->target.nr_vmas; i++)
 		if (is_at(&bench->target.lines[i], places))
 			starts[nr++] = bench->target.lines[i].start;
-	for (i = 0; i < NR_ADDRS && nr; i++)
+	for (i = 0; i < NR_ADDRS; i++)
 		bench->addrs[places][i] = starts[i * 7919 % nr];
 	free(starts);
-	return nr;
 }
 
 static void find_special(struct bench *bench)
@@ -569,15 +559,14 @@ static void find_special(struct bench *bench)
 		errx(2, "the target has no stack, or no hole below its end");
 }
 
-/* Start a target of @nr mappings, and open its maps file. */
-static void open_bench(struct bench *bench, size_t nr)
+/* Start the target, and open its maps file. */
+static void open_bench(struct bench *bench)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
 	size_t i;
 	int error;
 
-	memset(bench, 0, sizeof(*bench));
-	start_target(&bench->target, nr);
+	start_target(&bench->target, NR_VMAS);
 	snprintf(path, sizeof(path), "/proc/%d/maps", bench->target.pid);
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
@@ -591,7 +580,7 @@ static void open_bench(struct bench *bench, size_t nr)
 	find_special(bench);
 	spread(bench, EVERYWHERE);
 	spread(bench, SHORT_PATHS);
-	bench->nr_long = spread(bench, LONG_PATHS);
+	spread(bench, LONG_PATHS);
 	spread_pass(&bench->target, PASS_VMAS, bench->pass, PASS_ADDRS);
 }
 
@@ -611,17 +600,15 @@ static bool can_be_done(const struct work *work, struct bench *bench)
 	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
 		return false;
-	if (work->run == unchanged_scan)
-		return has_generations(bench);
-	return work->run != lookup_long || bench->nr_long;
+	return work->run != unchanged_scan || has_generations(bench);
 }
 
 static void print_cost(const struct bench *bench, const char *kernel, double cost,
 		       double floor)
 {
-	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"vmas\": %zu, \"cost\": %.1f, \"floor\": %.1f}\n",
+	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"cost\": %.1f, \"floor\": %.1f}\n",
 	       kernel, method_names[bench->work->method], bench->work->name,
-	       bench->target.nr_vmas, cost, floor);
+	       cost, floor);
 	fflush(stdout);
 }
 
@@ -682,13 +669,11 @@ int main(int argc, char **argv)
 {
 	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
 	const bool is_library = argc == 3 && !strcmp(argv[2], "library");
-	const bool is_endless = argc == 4;
 	static struct bench bench;
 	struct utsname host;
-	size_t i;
 
-	if (argc != 2 && !headline_only && !is_library && !is_endless)
-		errx(2, "usage: bench METHOD [short | library | WORK VMAS]");
+	if (argc != 2 && argc != 3)
+		errx(2, "usage: bench METHOD [short | library | WORK]");
 	/* Memory that was freed is not given back: page faults are not measured. */
 	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -696,19 +681,13 @@ int main(int argc, char **argv)
 	    strcmp(argv[1], method_names[BY_TEXT]))
 		method_names[BY_QUERY] = argv[1];
 	uname(&host);
-	if (is_endless) {
-		open_bench(&bench, strtoul(argv[3], NULL, 10));
+	open_bench(&bench);
+	if (is_library)
+		measure_library(&bench, host.release);
+	else if (argc == 2 || headline_only)
+		measure(&bench, host.release, headline_only);
+	else
 		repeat(&bench, argv[1], argv[2]);
-	}
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		if ((headline_only || is_library) && sizes[i] != HEADLINE_VMAS)
-			continue;
-		open_bench(&bench, sizes[i]);
-		if (is_library)
-			measure_library(&bench, host.release);
-		else
-			measure(&bench, host.release, headline_only);
-		close_bench(&bench);
-	}
+	close_bench(&bench);
 	return 0;
 }

@@ -5,7 +5,7 @@
 at_idle_priority
 
 bench_is_profiled() {
-	"$ROOT/bench/bench" profile lookup 100 | tee "$tmp/profile"
+	"$ROOT/bench/bench" profile lookup | tee "$tmp/profile"
 	grep -E '^ +[0-9.]+%  \[k\] procmap_query ' "$tmp/profile"
 }
 
