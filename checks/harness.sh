@@ -111,7 +111,7 @@ interrupt_leaves_nothing() {
 	plant_section "echo \$\$ >'$tmp/up'; trap '' TERM; sleep 100; sleep 100"
 	env -u CI -u BUILD "$house/checks/run" input >"$tmp/out" 2>&1 &
 	pid=$!
-	timeout 60 sh -c "until [ -s '$tmp/up' ]; do sleep 0.1; done"
+	wait_for 60 [ -s "$tmp/up" ]
 	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')
 	kill -TERM $pid
 	expect 143 wait $pid

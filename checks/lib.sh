@@ -192,15 +192,6 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
-# Wait until a file has a line that matches.
-await() {
-	for _ in {1..600}; do
-		! grep -qE "$2" "$1" || return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 # The processes that a check starts end with it.
 # shellcheck disable=SC2046	# one word a job
 end_jobs() {
@@ -226,7 +217,7 @@ backtrace_works() {
 		"$tmp/blocked.c"
 	"$tmp/blocked" &
 	trap end_jobs EXIT
-	await "/proc/$!/status" 'S \(sleeping\)'
+	wait_for 60 grep -q 'S (sleeping)' "/proc/$!/status"
 	"$programs/examples/backtrace" $! | tee "$tmp/stack"
 	sed -nE "s,^\t$tmp/blocked\+(0x[0-9a-f]+) 0123456789$,\1,p" "$tmp/stack" |
 		addr2line -f -e "$tmp/blocked" | sed -n 'p;n' | head -n 2 |
@@ -253,11 +244,11 @@ os.execvp("sleep", ["sleep", "2"])' "$tmp/go" &
 	pids+=($!)
 	exec 3>"$tmp/go"
 	"$programs/examples/watch" "${pids[@]}" >"$tmp/watched" 2>&1 &
-	await "$tmp/watched" "^${pids[199]}: [0-9]+ executable mappings$"
+	wait_for 60 grep -q "^${pids[199]}: [0-9]* executable mappings$" "$tmp/watched"
 	echo >&3
-	await "$tmp/watched" "^${pids[199]} \+ .* /.*/libssl\.so"
+	wait_for 60 grep -q "^${pids[199]} + .* /.*/libssl\.so" "$tmp/watched"
 	echo >&3
-	await "$tmp/watched" "^${pids[199]}: exited$"
+	wait_for 60 grep -q "^${pids[199]}: exited$" "$tmp/watched"
 	grep -c 'executable mappings$' "$tmp/watched" | grep -x 201
 	grep -c " + .*/libssl\.so" "$tmp/watched" | grep -x 1
 }
@@ -268,7 +259,7 @@ whomaps_works() {
 	"$tmp/mapped" 1000 &
 	pid=$!
 	trap end_jobs EXIT
-	until [ "$(readlink "/proc/$pid/exe")" = "$tmp/mapped" ]; do sleep 0.1; done
+	wait_for 60 [ "/proc/$pid/exe" -ef "$tmp/mapped" ]
 	# A profiler may have mapped it, too.
 	"$programs/examples/whomaps" "$tmp/mapped" | grep "^$pid " | tee "$tmp/mappers"
 	awk -v "pid=$pid" -v "name=$tmp/mapped" '$6 == name { print pid, $1, $2, $6 }' \

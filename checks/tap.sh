@@ -57,6 +57,16 @@ done_testing() {
 	[ $results -gt 0 ] && [ $failures -eq 0 ]
 }
 
+# Wait for a command to succeed, so many seconds at most.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
 # Run a command, and expect this exit status of it.
 expect() {
 	local want=$1 status=0

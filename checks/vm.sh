@@ -61,16 +61,6 @@ vm_reports_a_dead_guest() {
 	expect 125 vm -- busybox poweroff -f
 }
 
-# Wait for a command to succeed, so many seconds at most.
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $end ]
-		sleep 0.1
-	done
-}
-
 no_qemu_of() {
 	! pgrep -af "qemu.*$1"
 }
