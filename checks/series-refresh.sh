@@ -107,27 +107,17 @@ refresh_as_it_is() {
 	[ -z "$(git_here status --porcelain)" ]
 }
 
-# Perf's patches are on top of the series.
-change_of_a_hunk() {
-	local path
-	start perf
-	path=$(git_there diff --name-only --diff-filter=M series HEAD -- '*.c' | sed -n 1p)
-	sed -i '1i/* planted */' "$tree/$path"
-	fixup "$path"
-	refresh
-	changed_lines | diff - <(echo '++/* planted */')
-	is_settled
-}
-
-# It is written where it was, and is in the tree of each base.
-change_for_all_bases() {
+# Each hunk is written where it was, and one for all bases is in the tree of each.
+change_of_hunks() {
 	local path=tools/testing/selftests/proc/.gitignore
 	start patched
 	sed -i '/^.procmap-\*/a/planted' "$tree/$path"
 	fixup "$path"
+	plant fs/proc/task_mmu.c
 	refresh
-	[[ $(changed_here) == series/common/*-selftests-proc-test-PROCMAP_QUERY.patch ]]
-	changed_lines | diff - <(echo '++/planted')
+	[[ $(changed_here | paste -sd ' ') == \
+	   series/common/*-test-PROCMAP_QUERY.patch\ "series/$BASE"/*.patch ]]
+	changed_lines | sort | diff - <(printf '%s\n' '++/* planted */' '++/planted')
 	is_settled
 	for BASE in "${bases[@]}"; do
 		series tree patched
@@ -150,17 +140,6 @@ new_and_deleted_file() {
 	changed_lines | sort | diff - <(printf '%s\n' "+Adds: $new" "-Adds: $old")
 	git_here diff HEAD --name-status --no-renames -- tools fs | diff - <(printf '%s\t%s\n' \
 		A "$new" D "$old" A tools/procmap/planted.c D tools/procmap/tool.h)
-	is_settled
-}
-
-copy_in_tools() {
-	local path=include/uapi/linux/procmap_scan.h
-	start patched
-	plant "$path"
-	refuses_cleanly "bring back 'tools/$path'" refresh
-	plant "tools/$path"
-	refresh
-	[ "$(changed_here)" = "$path" ]
 	is_settled
 }
 
@@ -226,10 +205,8 @@ for base in "${bases[@]}"; do
 		check "$base: '$name' comes back as it is" refresh_as_it_is "$base" "$name"
 	done
 done
-check "a change of a hunk comes back to its patch" change_of_a_hunk
-check "a change for all bases stays one" change_for_all_bases
+check "a change of a hunk comes back to its patch" change_of_hunks
 check "the patches add a new file, and not a deleted one" new_and_deleted_file
-check "a copy in tools/ is that of its original" copy_in_tools
 check "a message, an author and a new patch come back" message_and_new_patch
 check "commits in the tree are not overwritten" commits_are_not_overwritten
 check "a change that is not committed is refused" uncommitted_change
