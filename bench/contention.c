@@ -14,11 +14,8 @@
 
 #include <err.h>
 #include <errno.h>
-#include <procmap.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE		4096
+#include "target.h"
+
 #define NR_VMAS		5000
 #define NR_TIMES	20000
-
-/* Options with a method. */
-#define BY(by)	(&(const struct procmap_options) {		\
-			.size = sizeof(struct procmap_options), .method = (by) })
 
 /**
  * struct method - how the mappings are read meanwhile
@@ -95,22 +89,6 @@ static uint64_t now(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* The mappings that are not mapped and unmapped have to be there each time. */
-static void walk(struct procmap *procmap)
-{
-	const struct procmap_mapping *vma;
-	uint64_t cursor = 0;
-	size_t nr = 0;
-	int error;
-
-	while (!(error = procmap_next(procmap, &cursor, 0, &vma)))
-		nr++;
-	if (error != -ENOENT)
-		errx(2, "the reader: %s", strerror(-error));
-	if (nr < NR_VMAS)
-		errx(2, "the reader: only %zu mappings", nr);
-}
-
 /* Look up the page that is mapped and unmapped as often as a walk looks up others. */
 static void find(struct procmap *procmap)
 {
@@ -136,8 +114,8 @@ static void read_mappings(pid_t pid, const struct method *method)
 	for (;; ++*nr_reads)
 		if (method->of_one)
 			find(procmap);
-		else
-			walk(procmap);
+		else if (count_vmas(procmap, 0) < NR_VMAS)
+			errx(2, "the reader misses mappings");
 }
 
 static void await_read(pid_t reader)
