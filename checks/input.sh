@@ -8,6 +8,7 @@ bad_options_are_refused() {
 	refuses '-k.*nosuch' vm -k nosuch -- true
 	refuses '-M.*nosuch.ko$' vm -M 'nosuch.ko scan=1' -- true
 	refuses 'usage' "$ROOT/scripts/kernel" nosuch
+	refuses 'no lib/nosuch; there are: procmap-test$' "$CHECKS/test" lib/nosuch
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 
