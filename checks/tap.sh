@@ -407,7 +407,6 @@ while [ $# -gt 1 ]; do
 	[ "$(dmesg | grep "$module:" | grep -vc taint)" -eq 1 ]
 	dmesg | grep -q "$module: .*$2"
 	[ ! -e "/sys/module/$module" ]
-	[ -z "$(ls /sys/kernel/livepatch)" ]
 	shift 2
 done
 insmod "$1"
