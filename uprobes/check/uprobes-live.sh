@@ -88,42 +88,6 @@ programs_do_the_same() {
 		-M "$(module_of "$1" uprobes)" -- uprobes/uprobes-emulate-{64,32}
 }
 
-# In the guest: trace a program by bpftrace, as users do: a function and each of its
-# returns, and the USDT probes of Python. Print what is counted, sorted.
-# shellcheck disable=SC2016	# for the guest's shell
-traced='
-set -euo pipefail
-mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
-program=$1
-probes="kprobe:arch_uprobe_post_xol { @steps = count(); }
-	uprobe:$program:choose { @entry = count(); }
-	uretprobe:$program:choose { @return[retval] = count(); }"
-for i in 0 1 2 3; do
-	probes+=" uprobe:$program:choose_$i { @at_return_$i[reg(\"ax\")] = count(); }"
-done
-bpftrace -e "$probes" -c "$program 4000" | sort
-printf "import gc\nfor i in range(50): gc.collect()\n" >/run/collect.py
-bpftrace -e "usdt:/usr/bin/python3:python:gc__start { @gc_start = count(); }
-	usdt:/usr/bin/python3:python:gc__done { @gc_done = count(); }" \
-	-c "/usr/bin/python3 /run/collect.py" | sort
-'
-
-# The live module changes nothing of it, but for the steps: one for each hit of the entry
-# and of the returns.
-tracer_sees_the_same() {
-	local release=$1
-	gcc -O2 -Wall -Wextra -Werror -o "$tmp/returns" "$ROOM/check/returns.c"
-	vm -s -m 1G -k "stock:$release" -- bash -c "$traced" traced "$tmp/returns" \
-		>"$tmp/without"
-	vm -s -m 1G -k "stock:$release" -M "$(module_of "$release" uprobes)" -- \
-		bash -c "$traced" traced "$tmp/returns" >"$tmp/with"
-	cat "$tmp/without"
-	grep -x '@entry: 4000' "$tmp/without"
-	grep -x '@at_return_2\[20\]: 1000' "$tmp/without"
-	grep -x '@gc_start: [1-9][0-9]*' "$tmp/without"
-	diff <(sed 's/^@steps: 8000$/@steps: 0/' "$tmp/without") "$tmp/with"
-}
-
 newest=$(newest_release)
 mapfile -t releases < <(printf '%s\n' "$newest" "$(peer_release)" | uniq)
 check "uprobes: the tests are built" tests_are_built
@@ -139,8 +103,6 @@ for release in "${releases[@]}"; do
 	check "uprobes: both modules load on $release, whatever was before" \
 		loads_whatever_was_before "$release"
 	programs_do_the_same "$release"
-	check "uprobes: bpftrace counts the same with the module on $release" \
-		tracer_sees_the_same "$release"
 done
 check "uprobes: W=1 and sparse find nothing" live_warnings "$newest" uprobes
 done_testing
