@@ -15,8 +15,9 @@ series_checkpatch() {
 	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
 	# ENOTSUPP: what the base returns in the same function for other instructions.
 	# TYPO_SPELLING: struct user_desc has a bit "useable".
+	# UNKNOWN_COMMIT_ID: the package has no history, in which to look up Fixes:.
 	checkpatch \
-		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING \
+		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING,UNKNOWN_COMMIT_ID \
 		"$BUILD"/series/*-*/*[1-9]*-*.patch
 }
 

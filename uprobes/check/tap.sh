@@ -6,14 +6,6 @@
 ROOM=$ROOT/uprobes
 selftests=$patched/tools/testing/selftests
 
-# End a section that has nothing to do for a base without patches for uprobes.
-skip_without_series() {
-	! rooms | grep -qx uprobes || return 0
-	echo "ok - the series for uprobes # SKIP $BASE has none"
-	echo 1..1
-	exit
-}
-
 # Compile the tests for $2 bits, with the compiler and the options that follow, to the
 # directory $1.
 compile_tests() {

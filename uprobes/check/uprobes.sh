@@ -4,8 +4,6 @@
 # shellcheck source=uprobes/check/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-skip_without_series
-
 x86=tools/testing/selftests/x86
 fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$ROOM/config"
 	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
@@ -49,11 +47,11 @@ no_warnings_in_32_bits() {
 	no_new_warnings uprobes "${objects[@]}"
 }
 
-# By the makefile of the tree, to build/programs/x86.
+# By the makefile of the tree, which does not know uprobes.h, to build/programs/x86.
 selftests_are_built() {
 	local out=$programs/x86
 	mkdir -p "$out"
-	make -C "$WORK/uprobes/$x86" OUTPUT="$out" "${tests[@]/#/"$programs/"}"
+	make -B -C "$WORK/uprobes/$x86" OUTPUT="$out" "${tests[@]/#/"$programs/"}"
 	cp -u "$patched/tools/testing/selftests/proc/settings" "$out/"
 }
 

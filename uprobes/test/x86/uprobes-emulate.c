@@ -8,6 +8,9 @@
  * uprobe. If the kernel emulates what uprobes.h says that the base does not, it has to
  * do so without a second trap.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <asm/ldt.h>
 #include <linux/hw_breakpoint.h>
 #include <pthread.h>
