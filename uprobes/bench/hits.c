@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measure what a hit of a uprobe costs. Print a line for each probed instruction: its
- * name, and the nanoseconds of a hit. The uprobes are events of tracefs that count their
- * hits, and record nothing.
+ * name, and the nanoseconds of a hit. The uprobes count their hits, and record nothing.
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction.
+ *
+ * With an argument, measure how long it takes to close that many uprobes.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <err.h>
-#include <stdlib.h>
-#include <sys/mount.h>
+#include <time.h>
 
 #include "../test/x86/uprobes.h"
 #include "../../bench/cost.h"
 
-#define TRACING		"/sys/kernel/tracing"
-#define EVENT		TRACING "/events/bench/hit/enable"
-
 /* A function, and where in it the probed instruction is. */
-static const struct probed {
+static const struct insn {
 	const char *name;
 	const char *code;
 	size_t size;
@@ -36,73 +33,56 @@ static const struct probed {
 
 #define NR_FUNCTIONS	(sizeof(functions) / sizeof(*functions))
 
-static void write_to(const char *path, const char *text)
-{
-	const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		err(1, "%s", path);
-	close(fd);
-}
-
 static void call(void *function)
 {
 	((void (*)(void))function)();
 }
 
-static void *map_function(const struct probed *probed, int *fd)
+static void measure_cost(const struct insn *insn)
 {
-	void *function;
+	const int fd = make_code(insn->code, insn->size, 0);
+	void *function = map_code(NULL, fd);
+	double without, with;
+	int uprobe;
 
-	*fd = make_code(probed->code, probed->size, 0);
-	function = map_code(NULL, *fd);
 	if (function == MAP_FAILED)
 		err(1, "no code");
-	return function;
-}
-
-static void probe(const struct probed *probed, int fd)
-{
-	char text[100];
-
-	snprintf(text, sizeof(text), "p:bench/hit /proc/self/fd/%d:%#x", fd, probed->at);
-	write_to(TRACING "/uprobe_events", text);
-	write_to(EVENT, "1");
-}
-
-static void unprobe(void)
-{
-	write_to(EVENT, "0");
-	write_to(TRACING "/uprobe_events", "-:bench/hit");
-}
-
-static void measure_cost(const struct probed *probed)
-{
-	double without, with;
-	void *function;
-	int fd;
-
-	function = map_function(probed, &fd);
 	without = cost_of_run(call, function);
-	probe(probed, fd);
+	uprobe = open_uprobe(0, fd, insn->at, 0);
+	if (uprobe < 0)
+		err(1, "no uprobe");
 	with = cost_of_run(call, function);
-	unprobe();
+	close(uprobe);
 	munmap(function, TEXT_SIZE);
 	close(fd);
-	printf("%s %.0f\n", probed->name, with - without);
+	printf("%s %.0f\n", insn->name, with - without);
 }
 
-int main(void)
+static void measure_close(int nr)
+{
+	const int fd = make_code("\x90", 1, 0);
+	int uprobes[1000], i;
+	time_t begin;
+
+	for (i = 0; i < nr && i < 1000; i++) {
+		uprobes[i] = open_uprobe(0, fd, 0, 0);
+		if (uprobes[i] < 0)
+			err(1, "no uprobe");
+	}
+	begin = time(NULL);
+	while (i--)
+		close(uprobes[i]);
+	printf("%ld s\n", (long)(time(NULL) - begin));
+}
+
+int main(int argc, char **argv)
 {
 	size_t i;
 
-	if (access(TRACING "/uprobe_events", F_OK) &&
-	    mount("tracefs", TRACING, "tracefs", 0, NULL))
-		err(1, "no tracefs");
-
-	write_to(TRACING "/tracing_on", "0");
-	/* It has the scheduler's code patched, which QEMU before 8.1 may not survive. */
-	write_to(TRACING "/options/record-cmd", "0");
+	if (argc > 1) {
+		measure_close(atoi(argv[1]));
+		return 0;
+	}
 	for (i = 0; i < NR_FUNCTIONS; i++)
 		measure_cost(&functions[i]);
 	return 0;
