@@ -12,14 +12,13 @@
  *   that on instructions which the kernel takes for others.
  * - default_pre_xol_op() prepares to execute an instruction out of line, in a slot and with
  *   a second trap behind it: any that the kernel does not emulate. live_pre_xol() emulates
- *   near returns, nops of several bytes, and ENDBR instead.
+ *   near returns, nops of several bytes, and ENDBR in programs of 64 bits instead.
  *
  * Neither leaves anything behind in a uprobe, so the module can go at any time.
  *
  * The module verifies its assumptions about the kernel: it has the kernel analyze
- * instructions, and compares that, and what the module does with each, with what it
- * expects. If an assumption is wrong, it prints one line, changes nothing and does not
- * load.
+ * instructions, and compares that with what it expects. If an assumption is wrong, it
+ * prints one line, changes nothing and does not load.
  */
 #undef pr_fmt	/* Kbuild includes a header first. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -29,7 +28,6 @@
 #include <linux/init.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/mmu_context.h>
 #include <linux/module.h>
 #include <linux/printk.h>
@@ -94,64 +92,40 @@ struct uprobe_xol_ops {
 	bool (*emulate)(struct arch_uprobe *auprobe, struct pt_regs *regs);
 };
 
-/*
- * May a near return of this task be emulated? Not with a shadow stack, which only the
- * processor pops; nor if the alignment of what it reads is checked, or a breakpoint may
- * watch that, which has to be hit in user mode.
- */
-static bool may_emulate_ret(const struct pt_regs *regs)
-{
-#ifdef CONFIG_X86_USER_SHADOW_STACK
-	if (current->thread.features & ARCH_SHSTK_SHSTK)
-		return false;
-#endif
-	return !(regs->flags & X86_EFLAGS_AC) &&
-	       !(raw_cpu_read(cpu_dr7) & DR_GLOBAL_ENABLE_MASK);
-}
-
 /**
  * emulate_ret - emulate a near return
- * @regs: the registers of the current task, at the return.
+ * @regs: the registers of the current task, at the return, in 64-bit mode.
  * @released: the bytes of arguments that it releases.
  *
  * It is left to the processor whenever that might do more than pop an address and go
- * there: fault, say. Then nothing is changed. Does not sleep: a page that is not
- * present is left to the processor, too.
+ * there: with a shadow stack, which only the processor pops; if the alignment of what it
+ * reads is checked; if a breakpoint may watch that, which has to be hit in user mode; if
+ * it would fault. Then nothing is changed. Does not sleep: a page that is not present is
+ * left to the processor, too.
  *
  * Return: true if it was emulated.
  */
 static bool emulate_ret(struct pt_regs *regs, unsigned int released)
 {
-	const unsigned long sp = regs->sp;
 	unsigned long target;
-	u32 narrow_target;
 	int err;
 
-	if (!may_emulate_ret(regs))
+#ifdef CONFIG_X86_USER_SHADOW_STACK
+	if (current->thread.features & ARCH_SHSTK_SHSTK)
+		return false;
+#endif
+	if ((regs->flags & X86_EFLAGS_AC) ||
+	    (raw_cpu_read(cpu_dr7) & DR_GLOBAL_ENABLE_MASK))
 		return false;
 
-	if (user_64bit_mode(regs)) {
-		pagefault_disable();
-		err = get_user(target, (unsigned long __user *)sp);
-		pagefault_enable();
-		/* The processor faults at a RET to an address that is not canonical. */
-		if (err || target >= TASK_SIZE_MAX)
-			return false;
-		regs->sp = sp + sizeof(target) + released;
-		regs->ip = target;
-		return true;
-	}
-
-	/* Another stack segment may have a base, a limit, and 16 bits. */
-	if (regs->ss != __USER_DS || sp > U32_MAX - sizeof(narrow_target) + 1)
-		return false;
 	pagefault_disable();
-	err = get_user(narrow_target, (u32 __user *)sp);
+	err = get_user(target, (unsigned long __user *)regs->sp);
 	pagefault_enable();
-	if (err)
+	/* The processor faults at a RET to an address that is not canonical. */
+	if (err || target >= TASK_SIZE_MAX)
 		return false;
-	regs->sp = (u32)(sp + sizeof(narrow_target) + released);
-	regs->ip = narrow_target;
+	regs->sp += sizeof(target) + released;
+	regs->ip = target;
 	return true;
 }
 
@@ -171,16 +145,14 @@ static bool is_nop(const u8 *insn)
 }
 
 /*
- * Emulate an instruction that the kernel executes out of line, or return false. All
- * those emulated here are the same in 64 and in 32 bits, since the kernel analyzes an
- * instruction only once for all processes. Does not sleep.
+ * Emulate an instruction that the kernel executes out of line, or return false: in
+ * programs of 64 bits, whose segments have no base. Does not sleep.
  */
 static bool emulate(struct arch_uprobe *auprobe, struct pt_regs *regs)
 {
 	const u8 *insn = auprobe->insn;
 
-	/* A segment of the local descriptor table may have a base, or 16 bits. */
-	if (!user_64bit_mode(regs) && regs->cs != __USER32_CS)
+	if (!user_64bit_mode(regs))
 		return false;
 
 	if (is_nop(insn)) {
@@ -314,107 +286,30 @@ static int no_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
 
 DEFINE_STATIC_CALL(analyze_insn, no_analyze_insn);
 
-/* The emulator of an instruction. */
-enum emulator { BY_NOBODY, BY_KERNEL, BY_MODULE };
-
-/*
- * The expected effect of an instruction: how far the module's emulation moves the
- * instruction pointer, or that it pops it, and by how many words and bytes it moves the
- * stack pointer.
- */
+/* What the kernel is expected to make of an instruction. */
 struct expected {
 	u8 insn[MAX_UINSN_BYTES];
 	u8 length;
-	enum emulator by;
-	int moved;
-	int words;
-	int bytes;
+	bool emulated;
 };
-
-#define POPPED	-1
 
 static const struct expected expectations[] __initconst = {
-	{ { 0x90 }, 1, BY_KERNEL },				/* nop */
-	{ { 0xeb, 0x10 }, 2, BY_KERNEL },			/* jmp */
-	{ { 0x55 }, 1, BY_KERNEL },				/* push %bp */
-	{ { 0x89, 0xc0 }, 2, BY_NOBODY },			/* mov */
-	{ { 0xcb }, 1, BY_NOBODY },				/* lret */
-	{ { 0x0f, 0x1f, 0xc8 }, 3, BY_NOBODY },			/* reserved */
-	{ { 0xc5, 0xf8, 0x28, 0xc1 }, 4, BY_NOBODY },		/* vmovaps */
-	{ { 0x0f, 0x1f, 0x44 }, 5, BY_MODULE, 5 },		/* nopl */
-	{ { 0x66, 0x0f, 0x1f, 0x84 }, 9, BY_MODULE, 9 },	/* nopw */
-	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, BY_MODULE, 4 },	/* endbr64 */
-	{ { 0xf3, 0x0f, 0x1e, 0xfb }, 4, BY_MODULE, 4 },	/* endbr32 */
-	{ { 0xc3 }, 1, BY_MODULE, POPPED, 1 },			/* ret */
-	{ { 0xf3, 0xc3 }, 2, BY_MODULE, POPPED, 1 },		/* rep ret */
-	{ { 0xc2, 0x34, 0xf2 }, 3, BY_MODULE, POPPED, 1, 0xf234 },
+	{ { 0x90 }, 1, true },				/* nop */
+	{ { 0xeb, 0x10 }, 2, true },			/* jmp */
+	{ { 0x55 }, 1, true },				/* push %bp */
+	{ { 0x89, 0xc0 }, 2 },				/* mov */
+	{ { 0xc5, 0xf8, 0x28, 0xc1 }, 4 },		/* vmovaps */
+	{ { 0x0f, 0x1f, 0x44 }, 5 },			/* nopl */
+	{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },		/* endbr64 */
+	{ { 0xc3 }, 1 },				/* ret */
+	{ { 0xc2, 0x34, 0xf2 }, 3 },			/* ret imm16 */
 };
-
-#define FIRST_IP	0x123456
-#define RETURN_IP	0x654321
-
-/* The words on the stack around the stack pointer, which the middle one is at. */
-#define NR_WORDS	3
-
-/* The state that the emulation of an instruction may change. */
-struct state {
-	struct pt_regs regs;
-	unsigned long words[NR_WORDS];
-};
-
-/* Change the state as the emulation of an instruction is expected to. */
-static void __init expect(const struct expected *expected, int word_size,
-			  struct state *state)
-{
-	if (expected->moved == POPPED)
-		state->regs.ip = RETURN_IP;
-	else
-		state->regs.ip += expected->moved;
-	state->regs.sp += expected->words * word_size + expected->bytes;
-}
-
-/**
- * is_run_as_expected - have an instruction emulated by the module
- * @expected: what is expected of it.
- * @auprobe: the instruction, as the kernel has analyzed it.
- * @stack: memory for a stack in user space, of @NR_WORDS words.
- * @long_mode: in a process of 64 bits.
- *
- * Return: true if the module did with it what it should do.
- */
-static bool __init is_run_as_expected(const struct expected *expected,
-				      struct arch_uprobe *auprobe,
-				      unsigned long stack, bool long_mode)
-{
-	const struct state before = {
-		.regs = {
-			.ip = FIRST_IP,
-			.cs = long_mode ? __USER_CS : __USER32_CS,
-			.flags = X86_EFLAGS_IF,
-			.sp = stack + sizeof(before.words[0]),
-			.ss = __USER_DS,
-			.bp = 0x11111111,
-		},
-		.words = { 0x22222222, RETURN_IP, 0x33333333 },
-	};
-	const bool may = expected->by == BY_MODULE &&
-			 (expected->moved != POPPED || may_emulate_ret(&before.regs));
-	struct state after = before, state = before;
-	void __user *words = (void __user *)stack;
-
-	if (may)
-		expect(expected, long_mode ? sizeof(long) : sizeof(u32), &after);
-	return !copy_to_user(words, state.words, sizeof(state.words)) &&
-	       emulate(auprobe, &state.regs) == may &&
-	       !copy_from_user(state.words, words, sizeof(state.words)) &&
-	       !memcmp(&state, &after, sizeof(after));
-}
 
 /*
  * Check what the kernel makes of an instruction. The kernel's struct may be larger than
  * the module believes. May sleep.
  */
-static bool __init check_insn(const struct expected *expected, unsigned long stack)
+static bool __init check_insn(const struct expected *expected)
 {
 	union {
 		struct arch_uprobe auprobe;
@@ -423,7 +318,7 @@ static bool __init check_insn(const struct expected *expected, unsigned long sta
 	struct arch_uprobe *const auprobe = &probed.auprobe;
 
 	memcpy(auprobe->insn, expected->insn, sizeof(auprobe->insn));
-	if (static_call(analyze_insn)(auprobe, current->mm, FIRST_IP) ||
+	if (static_call(analyze_insn)(auprobe, current->mm, 0) ||
 	    memcmp(auprobe->insn, expected->insn, sizeof(auprobe->insn)) ||
 	    memchr_inv(probed.bytes + sizeof(*auprobe), 0,
 		       sizeof(probed) - sizeof(*auprobe)) ||
@@ -432,40 +327,27 @@ static bool __init check_insn(const struct expected *expected, unsigned long sta
 
 	/* If the kernel emulates it, it has set another member. */
 	if (auprobe->ops->emulate)
-		return expected->by == BY_KERNEL;
-	return expected->by != BY_KERNEL &&
-	       auprobe->defparam.ilen == expected->length &&
-	       is_run_as_expected(expected, auprobe, stack, true) &&
-	       is_run_as_expected(expected, auprobe, stack, false);
+		return expected->emulated;
+	return !expected->emulated && auprobe->defparam.ilen == expected->length;
 }
 
 /* Look up and check all that is needed of the kernel. May sleep. */
 static int __init check_base(void)
 {
-	const struct expected *expected = expectations;
-	unsigned long stack;
 	void *analyze = find_function("arch_uprobe_analyze_insn");
+	int i;
 
 	if (!analyze)
 		return -EOPNOTSUPP;
 	static_call_update(analyze_insn, analyze);
-
-	/* An address that 32 bits can hold. */
-	stack = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, 0);
-	if (IS_ERR_VALUE(stack)) {
-		pr_err("no memory for a stack: %ld\n", (long)stack);
-		return stack;
+	for (i = 0; i < ARRAY_SIZE(expectations); i++) {
+		if (!check_insn(&expectations[i])) {
+			pr_err("a uprobe on the instruction %*ph is not handled as expected\n",
+			       expectations[i].length, expectations[i].insn);
+			return -EOPNOTSUPP;
+		}
 	}
-	while (expected < expectations + ARRAY_SIZE(expectations) &&
-	       check_insn(expected, stack))
-		expected++;
-	vm_munmap(stack, PAGE_SIZE);
-	if (expected == expectations + ARRAY_SIZE(expectations))
-		return 0;
-	pr_err("a uprobe on the instruction %*ph is not handled as expected\n",
-	       expected->length, expected->insn);
-	return -EOPNOTSUPP;
+	return 0;
 }
 
 /* ftrace waits for those who are in a hook, or in what it has put in place. */

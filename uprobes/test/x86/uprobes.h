@@ -26,8 +26,8 @@
 #define HLT		0xf4
 
 /*
- * A function of one argument, which it returns plus 1: where its instructions are that
- * the base does not emulate.
+ * A function of one argument, which it returns plus 1: where its instructions are. The
+ * base emulates none of them, and nobody the mov.
  */
 #define ENDBR_AT	0
 #define NOP5_AT		4
@@ -46,6 +46,8 @@
 			"\x40"				/* inc %eax */		\
 			"\xc3"
 #endif
+
+#define NR_PROBES	4
 
 /* Of a uprobe: at the return of the function that begins there. */
 #define RETPROBE	1
@@ -168,12 +170,62 @@ static inline bool open_steps(struct calls *steps)
 	       open_calls(steps, "arch_uprobe_abort_xol");
 }
 
-/* Wait for a child, and return whether it ended with status 0. */
-static inline bool ends_well(pid_t pid)
-{
-	int status;
+/* The function, and uprobes on its instructions. */
+struct probed {
+	long (*next)(long number);
+	int fd;
+	int probes[NR_PROBES];
+};
 
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+static inline bool open_probes(struct probed *probed)
+{
+	const unsigned int at[NR_PROBES] = { ENDBR_AT, NOP5_AT, MOV_AT, RET_AT };
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++) {
+		probed->probes[i] = open_uprobe(0, probed->fd, at[i], 0);
+		if (probed->probes[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+static inline void close_probes(const struct probed *probed)
+{
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++)
+		close(probed->probes[i]);
+}
+
+static inline int64_t hits(const struct probed *probed)
+{
+	int64_t nr = 0;
+	int i;
+
+	for (i = 0; i < NR_PROBES; i++)
+		nr += count(probed->probes[i]);
+	return nr;
+}
+
+/* Call it so often. Is each call right? */
+static inline bool next_is_right(long (*next)(long number), long calls)
+{
+	long i;
+
+	for (i = 0; i < calls; i++)
+		if (next(i) != i + 1)
+			return false;
+	return true;
+}
+
+/* The same. Are all hits counted, too? */
+static inline bool calls_are_right(const struct probed *probed, long calls)
+{
+	const int64_t hits_before = hits(probed);
+
+	return next_is_right(probed->next, calls) &&
+	       hits(probed) - hits_before == NR_PROBES * calls;
 }
 
 #endif /* _SELFTESTS_X86_UPROBES_H */
