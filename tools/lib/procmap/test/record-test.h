@@ -72,6 +72,8 @@ static void end_record(struct packed_record *record, const struct perf_event_att
 static void pack_mmap2(struct packed_record *record, const struct procmap_mmap *mapped,
 		       pid_t pid, unsigned int misc)
 {
+	const uint8_t build_id_size[4] = { mapped->build_id_size };
+
 	begin_record(record, PERF_RECORD_MMAP2, misc);
 	pack_u32(record, pid);
 	pack_u32(record, pid);
@@ -79,7 +81,7 @@ static void pack_mmap2(struct packed_record *record, const struct procmap_mmap *
 	pack_u64(record, mapped->len);
 	pack_u64(record, mapped->pgoff);
 	if (mapped->build_id_size) {
-		pack_u32(record, mapped->build_id_size);
+		pack(record, build_id_size, sizeof(build_id_size));
 		pack(record, mapped->build_id, 20);
 	} else {
 		pack_u32(record, mapped->maj);
