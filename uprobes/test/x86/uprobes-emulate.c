@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #endif
 #include <linux/hw_breakpoint.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -610,14 +611,51 @@ TEST_F(function, calls_are_counted)
 }
 
 /* The kernel changes the address on the stack before the return takes it. */
-TEST_F(function, return_probe_on_a_return)
+TEST_F(function, return_probe_on_entry_and_return)
 {
+	const int entry = open_uprobe(0, code_fd, ENDBR_AT, RETPROBE);
 	const int returns = open_uprobe(0, code_fd, RET_AT, RETPROBE);
 
+	ASSERT_LE(0, entry);
 	ASSERT_LE(0, returns);
 	EXPECT_TRUE(calls_are_right(&self->probed, 100));
+	EXPECT_EQ(100, count(entry));
 	EXPECT_EQ(100, count(returns));
+	close(entry);
 	close(returns);
+}
+
+static atomic_bool stop_threads;
+
+/* Returns NULL if a call was not right. */
+static void *call_until_stopped(void *next)
+{
+	while (!stop_threads)
+		if (!next_is_right((long (*)(long))next, 10))
+			return NULL;
+	return next;
+}
+
+/* A thread may be in the trap when its breakpoint is removed. */
+TEST_F_TIMEOUT(function, uprobes_come_and_go_under_threads, 300)
+{
+	pthread_t threads[2];
+	unsigned int i;
+	void *next;
+
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, call_until_stopped,
+					    (void *)self->probed.next));
+	for (i = 0; i < 20; i++) {
+		EXPECT_TRUE(calls_are_right(&self->probed, 10));
+		close_probes(&self->probed);
+		ASSERT_TRUE(open_probes(&self->probed));
+	}
+	stop_threads = true;
+	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &next));
+		EXPECT_TRUE(next != NULL);
+	}
 }
 
 #ifdef __x86_64__
