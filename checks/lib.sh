@@ -98,7 +98,9 @@ lib_exports_what_it_declares() {
 		# Nor has it any state that threads could share.
 		size -A "$archive" | awk '
 			$1 == ".text" { code += $2 }
-			$1 ~ /^\.t?(data|bss)$/ { variables += $2 }
+			$1 ~ /^\.t?(data|bss)/ && $1 !~ /^\.data\.rel\.ro/ {
+				variables += $2
+			}
 			END { exit !code || variables }'
 	done
 }

@@ -14,10 +14,9 @@ series_checkpatch() {
 	# STRCPY: user space has no strscpy().
 	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
 	# ENOTSUPP: what the base returns in the same function for other instructions.
-	# TYPO_SPELLING: struct user_desc has a bit "useable".
-	# UNKNOWN_COMMIT_ID: the package has no history, in which to look up Fixes:.
+	# UNKNOWN_COMMIT_ID: the package has no history with the commit of a Fixes: line.
 	checkpatch \
-		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,TYPO_SPELLING,UNKNOWN_COMMIT_ID \
+		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,UNKNOWN_COMMIT_ID \
 		"$BUILD"/series/*-*/*[1-9]*-*.patch
 }
 

@@ -9,9 +9,11 @@ selftests=$patched/tools/testing/selftests
 # Compile the tests for $2 bits, with the compiler and the options that follow, to the
 # directory $1.
 compile_tests() {
-	local out=$1 bits=$2 source
+	local out=$1 bits=$2 source sources
 	shift 2
-	for source in "$ROOM"/live/test/*.c "$ROOM"/test/x86/*.c; do
+	sources=("$ROOM"/test/x86/*.c)
+	[ "$bits" = 32 ] || sources+=("$ROOM"/live/test/*.c)
+	for source in "${sources[@]}"; do
 		"$@" -m"$bits" -D_GNU_SOURCE -O2 -pthread \
 			-isystem "$patched/tools/include/uapi" -I "$selftests/proc" \
 			-I "$ROOM/test/x86" -I "$ROOT/live/test" "$source" \

@@ -4,10 +4,10 @@
 # shellcheck source=uprobes/check/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# TYPO_SPELLING: user_desc::useable. The tests are user space's.
+# The tests are user space's.
 style() {
 	checkpatch '' -f "$ROOM"/live/*.c
-	checkpatch PREFER_KERNEL_TYPES,TYPO_SPELLING -f "$ROOM"/live/test/*.c \
+	checkpatch PREFER_KERNEL_TYPES -f "$ROOM"/live/test/*.c \
 		"$ROOM"/test/x86/*.[ch]
 }
 
@@ -79,12 +79,12 @@ kernel_misreads() {
 		[ "$2" = 32 ] || echo global.exchange_with_r8_is_no_nop)
 }
 
-# The same when it comes and goes, and with it.
+# A program with uprobes does the same while the module comes and goes, and with it loaded.
 programs_do_the_same() {
 	local cpus
 	set_cpus "$1"
 	UPROBES_EMULATE_KO=$(module_of "$1" uprobes) UPROBES_EMULATE_ROUNDS=5 \
-		guest "uprobes-base-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
+		guest "uprobes-lifetimes-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
 		uprobes/uprobes-live-64
 	guest "uprobes-emulate-$1" "${cpus[@]}" -m 1G -k "stock:$1" \
 		-M "$(module_of "$1" uprobes)" -- uprobes/uprobes-emulate-{64,32}
