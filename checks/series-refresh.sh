@@ -125,6 +125,16 @@ change_of_hunks() {
 	done
 }
 
+# A room has directories of its own, and one for all bases, too.
+change_in_a_room() {
+	start uprobes
+	plant arch/x86/kernel/uprobes.c
+	refresh
+	[[ $(changed_here) == uprobes/series/common/0001-* ]]
+	changed_lines | diff - <(echo '++/* planted */')
+	is_settled
+}
+
 # One in a directory that a patch adds is in no patch itself.
 new_and_deleted_file() {
 	local new=fs/proc/planted.c old=fs/proc/procmap_walk.h
@@ -206,6 +216,7 @@ for base in "${bases[@]}"; do
 	done
 done
 check "a change of a hunk comes back to its patch" change_of_hunks
+check "a change in a room comes back to its patch" change_in_a_room
 check "the patches add a new file, and not a deleted one" new_and_deleted_file
 check "a message, an author and a new patch come back" message_and_new_patch
 check "commits in the tree are not overwritten" commits_are_not_overwritten
