@@ -654,7 +654,7 @@ TEST_F_TIMEOUT(function, uprobes_come_and_go_under_threads, 300)
 	stop_threads = true;
 	for (i = 0; i < ARRAY_SIZE(threads); i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &next));
-		EXPECT_TRUE(next != NULL);
+		EXPECT_FALSE(!next);
 	}
 }
 
