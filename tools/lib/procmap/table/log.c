@@ -335,7 +335,7 @@ static bool has_view(const struct procmap_table *table, const struct process *pr
 /*
  * The ancestor that has at the end of its log what the process has at the end of its own:
  * of a child of which nothing else is known, that is the parent. Returns NULL if there is
- * none.
+ * none: the ancestor has changed since, or would be its own.
  */
 static struct process *origin_of(struct process *process)
 {
@@ -343,17 +343,18 @@ static struct process *origin_of(struct process *process)
 	struct program *program = NULL;
 	const struct fact *last;
 
-	do {
+	for (;;) {
 		last = last_change(process, process->nr_facts);
 		if (last->time > time)
 			return NULL;
-		program = last->kind == BEGUN ? inherited(last, program) : NULL;
-		if (program) {
-			process = program->parent;
-			time = program->time;
-		}
-	} while (program);
-	return process;
+		if (last->kind != BEGUN || !last->program->parent)
+			return process;
+		program = inherited(last, program);
+		if (!program)
+			return NULL;
+		process = program->parent;
+		time = program->time;
+	}
 }
 
 /*

@@ -1119,6 +1119,19 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	ASSERT_EQ(0, procmap_table_fork(table, 6, 6, 5, 10));
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 5, 20, 0x1000, &found));
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, 6, 20, 0x1000, &found));
+	/* Each in this circle has an ancestor that is younger than itself. */
+	ASSERT_EQ(0, procmap_table_fork(table, 11, 11, 12, 10));
+	ASSERT_EQ(0, procmap_table_fork(table, 13, 13, 14, 10));
+	ASSERT_EQ(0, procmap_table_fork(table, 12, 12, 13, 10));
+	ASSERT_EQ(0, procmap_table_fork(table, 14, 14, 11, 10));
+	for (i = 11; i < 15; i++)
+		EXPECT_EQ(-ENOENT, procmap_table_find(table, i, 20, 0x1000, &found));
+	/* The first question is answered by the log, the second by the view. */
+	ASSERT_EQ(0, procmap_table_mmap(table, 22, 5, &good));
+	ASSERT_EQ(0, procmap_table_fork(table, 21, 21, 27, 10));
+	ASSERT_EQ(0, procmap_table_fork(table, 27, 27, 22, 10));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(-ENOENT, procmap_table_find(table, 21, 20, 0x1800, &found));
 	procmap_table_free(table);
 }
 
