@@ -743,7 +743,7 @@ static size_t next_place(size_t place, size_t step)
  * longer structure has zeros in those that the kernel does not know. A page without
  * access follows: reading or writing more would be EFAULT.
  */
-TEST_F(process, every_size_has_the_fields_that_fit_and_no_more)
+TEST_F_TIMEOUT(process, every_size_has_the_fields_that_fit_and_no_more, 300)
 {
 	const struct abi *const abi = variant->abi;
 	uint8_t *const end = map_to_page_end(0, PROT_READ | PROT_WRITE);
@@ -867,7 +867,7 @@ TEST_F(process, size_over_a_page_is_e2big)
 	}
 }
 
-TEST_F(process, nonzero_byte_past_the_struct_is_e2big)
+TEST_F_TIMEOUT(process, nonzero_byte_past_the_struct_is_e2big, 300)
 {
 	const struct abi *const abi = variant->abi;
 	union argument arg = abi->ask(start_of(FILE_R), 0, 0);
