@@ -60,7 +60,13 @@ bpf_on() {
 		kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
 	timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
 }
-bpf_off() { kill -INT $!; wait $!; grep "@entry: [1-9]" /run/bpf; grep "@end: [1-9]" /run/bpf; }
+# bpftrace ends by a signal that interrupts its sleep, and by no other.
+bpf_off() {
+	while kill -INT $!; sleep 0.5; [ -n "$(jobs -r)" ]; do :; done
+	wait $!
+	grep "@entry: [1-9]" /run/bpf
+	grep "@end: [1-9]" /run/bpf
+}
 sees() {
 	[ "$1" = bpf ] || echo >trace
 	cat /proc/self/maps >/dev/null
