@@ -42,7 +42,6 @@
 #include <asm/debugreg.h>	/* It relies on those above. */
 #include <asm/ibt.h>
 #include <asm/prctl.h>
-#include <asm/segment.h>
 
 /* Return 0 if this is the kernel that the module was built for. */
 static int __init check_release(void)
