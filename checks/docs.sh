@@ -26,13 +26,10 @@ read -r range _ <"/proc/$COPROC_PID/maps"
 kill "$COPROC_PID"
 '
 
-in_stock_guest() {
-	vm -k "stock:$release" -M "$(module_with_scan "$release")" -- "$@"
-}
-
 examples_run() {
-	in_stock_guest bash -c "$example_program" run "$tmp/procmap_query-1" \
-		"$tmp/procmap_scan-1" | tee "$tmp/out"
+	vm -k "stock:$release" -M "$(module_with_scan "$release")" -- bash -c \
+		"$example_program" run "$tmp/procmap_query-1" "$tmp/procmap_scan-1" |
+		tee "$tmp/out"
 	grep -Eq '^[0-9a-f]+: /.*\+0x0 [0-9a-f]{40}$' "$tmp/out"
 	grep -q '^1000: not mapped$' "$tmp/out"
 	grep -Eq '^[0-9a-f]+-[0-9a-f]+ /.*/libc\.so\.6$' "$tmp/out"
