@@ -177,14 +177,14 @@ TEST_F(live, text_is_made_without_mmap_lock_or_the_log_has_the_reason)
 	unsigned int minor;
 
 	ASSERT_TRUE(!uname(&name) && sscanf(name.release, "6.%u.", &minor) == 1);
-	EXPECT_FALSE(text_has_positions());
+	EXPECT_FALSE(text_has_positions("/proc/self/maps"));
 	refusals_in_log();
 	ASSERT_EQ(0, live_load());
-	EXPECT_EQ(minor >= 12, text_has_positions() + refusals_in_log());
+	EXPECT_EQ(minor >= 12, text_has_positions("/proc/self/maps") + refusals_in_log());
 
 	ASSERT_EQ(0, live_unload());
 	ASSERT_EQ(0, load_module(live_ko, "text=0"));
-	EXPECT_FALSE(text_has_positions());
+	EXPECT_FALSE(text_has_positions("/proc/self/maps"));
 	EXPECT_EQ(0u, refusals_in_log());
 }
 

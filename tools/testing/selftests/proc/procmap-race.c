@@ -673,7 +673,8 @@ static void run_race(struct __test_metadata *const _metadata, struct race *race,
 	};
 	unsigned int page, before, disturbed = 0;
 
-	walk.strict = walk.by == walk_by_text && text_has_positions();
+	walk.strict = walk.by == walk_by_text &&
+		      text_has_positions("/proc/self/maps");
 	start_race(_metadata, race, kind);
 	walk.fd = race->fd;
 	while (!race_is_done(race, &walk, disturbed)) {

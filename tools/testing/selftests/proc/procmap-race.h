@@ -72,18 +72,21 @@ static inline bool ends_in_time(const struct child *child)
 }
 
 /*
- * Open the text of this process at the end of the line at AREA. The kernel has not made
- * the next line yet: it does when a line is read to its end, but not when it is sought.
+ * Open maps or smaps of this process at the end of the mapping at AREA. The kernel has not
+ * made the next one yet: it does when one is read to its end, but not when it is sought.
  */
-static inline FILE *open_text_behind_area(void)
+static inline FILE *open_text_behind_area(const char *path)
 {
-	FILE *const file = fopen("/proc/self/maps", "re");
+	FILE *const file = fopen(path, "re");
+	const bool has_values = strstr(path, "smaps");
 	char line[PATH_MAX + 128];
+	bool is_found = false;
 	long end;
 
 	setvbuf(file, NULL, _IONBF, 0);
 	while (fgets(line, sizeof(line), file)) {
-		if (strtoull(line, NULL, 16) != AREA)
+		is_found = is_found || strtoull(line, NULL, 16) == AREA;
+		if (!is_found || (has_values && strncmp(line, "VmFlags:", 8)))
 			continue;
 		end = ftell(file);
 		if (!lseek(fileno(file), 0, SEEK_SET) &&
@@ -95,10 +98,10 @@ static inline FILE *open_text_behind_area(void)
 }
 
 /*
- * Is the text made without mmap_lock? Then a mapping that is merged with that of the
+ * Is maps or smaps made without mmap_lock? Then a mapping that is merged with that of the
  * last line is shown from the end of that line on. Maps and unmaps two pages.
  */
-static inline bool text_has_positions(void)
+static inline bool text_has_positions(const char *path)
 {
 	char line[PATH_MAX + 128] = "";
 	FILE *file;
@@ -107,7 +110,7 @@ static inline bool text_has_positions(void)
 		 MAP_FIXED, -1, 0) != page_at(0) ||
 	    mprotect(page_at(1), page_size(), PROT_NONE))
 		return false;
-	file = open_text_behind_area();
+	file = open_text_behind_area(path);
 	if (!file || mprotect(page_at(1), page_size(), PROT_READ) ||
 	    !fgets(line, sizeof(line), file))
 		return false;

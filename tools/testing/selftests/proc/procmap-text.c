@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test that the text of /proc/<pid>/maps is the same to the byte as the first lines of
- * smaps, which are made under mmap_lock, however it is read; and where it is made without
- * that lock, each kind of change between two lines. procmap-race has changes at random.
+ * smaps, which stock kernels make under mmap_lock, however it is read; and where it is
+ * made without that lock, each kind of change between two lines. procmap-race has changes
+ * at random.
  */
 #include <ctype.h>
 #include <sys/shm.h>
@@ -44,7 +45,7 @@ static int open_of(pid_t pid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Put the text that the kernel makes under mmap_lock to @truth. Returns its size. */
+/* Put the first lines of smaps to @truth. Returns its size. */
 static ssize_t read_truth(pid_t pid)
 {
 	const int fd = open_of(pid, "smaps");
@@ -338,13 +339,13 @@ TEST(line_behind_a_change_begins_where_the_last_one_ended)
 	unsigned int i;
 	FILE *file;
 
-	if (!text_has_positions())
+	if (!text_has_positions("/proc/self/maps"))
 		SKIP(return, "the text is made under mmap_lock");
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
 		ASSERT_TRUE(unmap(0, AREA_PAGES) && map(0, 2, PROT_READ) &&
 			    map(2, 4, PROT_READ | PROT_EXEC) &&
 			    map_memory(8, 1, MAP_SHARED));
-		file = open_text_behind_area();
+		file = open_text_behind_area("/proc/self/maps");
 		ASSERT_TRUE(file && changes[i]());
 		ASSERT_EQ(0, read_smaps(0, &smaps, &page_sizes));
 		ASSERT_EQ(0, read_lines(file, &maps, NULL));
