@@ -23,6 +23,7 @@ static struct vm_area_struct *text_clip(struct procmap_text *text,
 
 	if (likely(vma->vm_start >= start))
 		return vma;
+	text->whole = vma;
 	/* Page faults change members that no line shows. */
 	data_race(memcpy(clipped, vma, sizeof(*clipped)));
 	clipped->vm_start = start;
@@ -78,11 +79,23 @@ struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos)
 	return text_find(text, pos);
 }
 
+void procmap_text_keep(struct procmap_text *text, struct vm_area_struct *vma)
+{
+	if (vma == text->gate)
+		return;
+	procmap_walk_keep_vma(&text->walk, procmap_text_whole(text, vma));
+	text->is_kept = true;
+}
+
 void procmap_text_stop(struct procmap_text *text)
 {
 	if (!text->is_locked)
 		return;
 	text->is_locked = false;
-	procmap_walk_unlock(&text->walk);
+	if (text->is_kept)
+		procmap_walk_unlock_vma(&text->walk);
+	else
+		procmap_walk_unlock(&text->walk);
+	text->is_kept = false;
 	procmap_assert_unlocked(&text->walk);
 }

@@ -14,16 +14,20 @@
  * struct procmap_text - progress of a reader of the text
  * @walk: the walk over the VMAs.
  * @gate: the gate VMA, which has the last line, or NULL.
- * @clipped: the VMA of the current line, if it starts before the last line's end.
+ * @whole: the VMA of the current line, if it starts before the last line's end.
+ * @clipped: a copy of it that starts there.
  * @is_locked: procmap_walk_lock() has taken the locks of @walk.
+ * @is_kept: the VMA of the current line is all that is locked.
  *
  * It is zero when the file is opened. The caller's lock on the file protects it.
  */
 struct procmap_text {
 	struct procmap_walk walk;
 	struct vm_area_struct *gate;
+	struct vm_area_struct *whole;
 	struct vm_area_struct clipped;
 	bool is_locked;
+	bool is_kept;
 };
 
 /**
@@ -54,6 +58,23 @@ struct vm_area_struct *procmap_text_start(struct procmap_text *text,
  * Return: as procmap_text_start() does.
  */
 struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos);
+
+/* Get the VMA of the current line, of which @vma may be a copy that is cut. */
+static inline struct vm_area_struct *
+procmap_text_whole(const struct procmap_text *text, struct vm_area_struct *vma)
+{
+	return vma == &text->clipped ? text->whole : vma;
+}
+
+/**
+ * procmap_text_keep - keep only the VMA of the current line locked
+ * @text: the text.
+ * @vma: the VMA that was returned.
+ *
+ * The caller may sleep then, unless it is the gate VMA, and calls procmap_text_stop()
+ * before it goes on to the next line.
+ */
+void procmap_text_keep(struct procmap_text *text, struct vm_area_struct *vma);
 
 /**
  * procmap_text_stop - unlock the VMA of the current line, if there is one

@@ -88,6 +88,29 @@ void procmap_walk_unlock(struct procmap_walk *walk)
 	mmput(walk->mm);
 }
 
+void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma)
+{
+	if (!walk->is_mmap_locked) {
+		rcu_read_unlock();
+		return;
+	}
+	/*
+	 * There is no writer, so this does not wait. vma_start_read() may fail without
+	 * one, when mm_lock_seq has come round.
+	 */
+	down_read(&vma->vm_lock->lock);
+	walk->locked = vma;
+	walk->is_mmap_locked = false;
+	mmap_read_unlock(walk->mm);
+}
+
+void procmap_walk_unlock_vma(struct procmap_walk *walk)
+{
+	vma_end_read(walk->locked);
+	walk->locked = NULL;
+	mmput(walk->mm);
+}
+
 /*
  * Find and lock the next VMA. Return NULL if there is none, or -EAGAIN to look again, as
  * long as there is @left.
@@ -160,6 +183,15 @@ void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	mmap_read_unlock(walk->mm);
 	mmput(walk->mm);
+}
+
+void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma)
+{
+}
+
+void procmap_walk_unlock_vma(struct procmap_walk *walk)
+{
+	procmap_walk_unlock(walk);
 }
 
 static struct vm_area_struct *walk_find(struct procmap_walk *walk)

@@ -224,6 +224,22 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
 void procmap_walk_unlock(struct procmap_walk *walk);
 
 /**
+ * procmap_walk_keep_vma - keep only a VMA locked
+ * @walk: the walk. procmap_walk_next() has returned @vma.
+ * @vma: the VMA.
+ *
+ * Drops RCU or mmap_lock, but without per-VMA locks keeps mmap_lock. The caller may
+ * sleep then, and calls procmap_walk_unlock_vma() next.
+ */
+void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma);
+
+/**
+ * procmap_walk_unlock_vma - undo procmap_walk_lock() and procmap_walk_keep_vma()
+ * @walk: the walk.
+ */
+void procmap_walk_unlock_vma(struct procmap_walk *walk);
+
+/**
  * procmap_copy_name - copy the name of a VMA, unless it is a path
  * @vma: the VMA. It is locked.
  * @buffer: set to the special name.
