@@ -189,7 +189,7 @@ selftests() {
 # The engine is the same as in the live module, with which the debug kernel runs the
 # others. "make check-all" runs all of them here, too.
 in_tree_tests() {
-	selftests proc | grep -E -- '-(fuse|lock|names|readers|text)$'
+	selftests proc | grep -E -- '-(fuse|lock|names|readers|smaps|text)$'
 	selftests proc32 | grep -E -- '-readers$'
 }
 
