@@ -14,6 +14,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@
  * @has_reader: there is a reader.
  * @of_one: it looks up the page that is mapped and unmapped, and does not walk.
  * @method: how that reader uses the library.
+ * @file: it reads this file of the process instead.
  *
  * PROCMAP_SCAN is the last: not every kernel has it.
  */
@@ -45,11 +47,14 @@ static struct method {
 	bool has_reader;
 	bool of_one;
 	enum procmap_method method;
+	const char *file;
 } methods[] = {
 	{ "none", .has_reader = false },
 	{ "text", true, .method = PROCMAP_BY_TEXT },
 	{ "query", true, .method = PROCMAP_BY_QUERY },
 	{ "its VMA", true, .of_one = true, .method = PROCMAP_BY_QUERY },
+	{ "smaps", true, .file = "smaps" },
+	{ "smaps_rollup", true, .file = "smaps_rollup" },
 	{ "scan", true, .method = PROCMAP_BY_SCAN },
 };
 
@@ -102,6 +107,23 @@ static void find(struct procmap *procmap)
 		errx(2, "the reader: %s", strerror(-error));
 }
 
+/* Read a file of @pid, without a look at it. */
+static void read_file(pid_t pid, const char *name)
+{
+	static char text[65536];
+	char path[64];
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while ((size = read(fd, text, sizeof(text))) > 0)
+		;
+	if (fd < 0 || size < 0)
+		err(2, "%s", path);
+	close(fd);
+}
+
 /* Read mappings of @pid until killed. */
 static void read_mappings(pid_t pid, const struct method *method)
 {
@@ -109,6 +131,8 @@ static void read_mappings(pid_t pid, const struct method *method)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
+	for (; method->file; ++*nr_reads)
+		read_file(pid, method->file);
 	if (procmap_open_pid(pid, BY(method->method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;; ++*nr_reads)
