@@ -317,21 +317,9 @@ cplusplus_header_works() {
 	done
 }
 
-# The manual of a program has the options of its --help.
-options_are_described() {
-	local option
-	"$1" --help | grep -oE -- '--[a-z-]+' | grep -vxE -- '--(help|usage)' |
-		sort -u >"$tmp/options"
-	[ "$(wc -l <"$tmp/options")" -ge 10 ]
-	while read -r option; do
-		grep -E "^\.It Fl ([a-zA-Z] , )?${option#-}( |\$)" "$2"
-	done <"$tmp/options"
-}
-
 # 2const is a section of the man-pages project, which mandoc does not know.
 manual_is_well_formed() {
 	local reports
-	options_are_described "$TOOL" "$ROOT/tools/procmap/procfs_query.1"
 	# Status 2: warnings.
 	mandoc -Tlint -Wwarning "$lib"/man/* "$ROOT"/tools/procmap/*.1 >"$tmp/lint" ||
 		[ $? -le 2 ]
