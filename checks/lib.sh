@@ -394,7 +394,7 @@ for example in backtrace otel watch whomaps; do
 done
 check "the manuals are well-formed" manual_is_well_formed
 for bits in 64 32; do
-	take_guest "host-lib$bits" "$programs/lib$bits/procmap-test"
+	take_guest "host-lib-$bits" "$programs/lib$bits/procmap-test"
 done
 # Guests run programs in a chroot, where some of these are skipped.
 take_guest host-tool "$programs/procmap/procfs_query_test.py"

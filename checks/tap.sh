@@ -95,11 +95,11 @@ vm() {
 }
 
 # Take what a producer of TAP has printed into the file $2 as results of this
-# section. Its skips have to be in checks/skips, in the files all and $1 (without its
+# section. Its skips have to be in checks/skips, in the files all and $1 (without its bits,
 # release or size of pages), in ROOM/check/skips/, or in the base's: that of the release,
 # or the default.
 take_tap() {
-	local lines=$tmp/taken base=$BASE skips=skips/${1%%-[0-9]*[.k]*}
+	local lines=$tmp/taken base=$BASE skips=skips/${1%%-[0-9]*}
 	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
 	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
 		"$CHECKS/$skips" "$ROOT"/*/check/"$skips" "$ROOT/series/$base/skips" >"$lines"
