@@ -40,19 +40,14 @@ git_there() {
 	git -C "$tree" "$@"
 }
 
-# Undo all changes to the copy and to its tree $1, and set $name and $tree.
+# Undo all changes to the copy, make its tree $1 anew, and set $name and $tree.
 start() {
 	name=$1
 	git_here reset -q --hard
 	git_here clean -fdq
-	tree=$(echo "$tmp/build/$BASE"-*/"$1")
-	if [ -e "$tree" ]; then
-		git_there rebase --abort 2>/dev/null || :
-		git_there checkout -q -f --detach "refs/trees/$1"
-		git_there clean -fdq
-	fi
-	series tree "$1"
-	tree=$(echo "$tmp/build/$BASE"-*/"$1")
+	rm -rf "$tmp/build"
+	series tree "$name"
+	tree=$(echo "$tmp/build/$BASE"-*/"$name")
 }
 
 refresh() {
