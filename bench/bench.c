@@ -584,17 +584,6 @@ static void open_bench(struct bench *bench)
 	spread_pass(&bench->target, PASS_VMAS, bench->pass, PASS_ADDRS);
 }
 
-static void close_bench(struct bench *bench)
-{
-	size_t i;
-
-	procmap_snapshot_free(bench->snapshot);
-	for (i = 0; i < NR_METHODS; i++)
-		procmap_close(bench->procmaps[i]);
-	close(bench->fd);
-	stop_target(&bench->target);
-}
-
 static bool can_be_done(const struct work *work, struct bench *bench)
 {
 	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
@@ -688,6 +677,5 @@ int main(int argc, char **argv)
 		measure(&bench, host.release, headline_only);
 	else
 		repeat(&bench, argv[1], argv[2]);
-	close_bench(&bench);
 	return 0;
 }

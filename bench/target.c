@@ -284,15 +284,6 @@ void start_target(struct target *target, size_t nr_vmas)
 	read_text(target, nr_vmas);
 }
 
-void stop_target(struct target *target)
-{
-	while (target->nr_vmas)
-		free((char *)target->lines[--target->nr_vmas].name);
-	free(target->lines);
-	kill(target->pid, SIGKILL);
-	waitpid(target->pid, NULL, 0);
-}
-
 void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
 		 size_t nr_addrs)
 {

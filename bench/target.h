@@ -22,7 +22,7 @@
 			.size = sizeof(struct procmap_options), .method = (by) })
 
 /**
- * struct target - a process that waits
+ * struct target - a process that waits, and ends with the one that started it
  * @pid: its ID.
  * @lines: the lines of its text.
  * @nr_vmas: number of @lines, and so of its mappings.
@@ -38,7 +38,6 @@ struct target {
  * each; and read its text. These functions exit on errors.
  */
 void start_target(struct target *target, size_t nr_vmas);
-void stop_target(struct target *target);
 
 /* The number of mappings that pass the filters. */
 size_t count_vmas(struct procmap *procmap, unsigned int filters);
