@@ -64,8 +64,8 @@ enum method { BY_QUERY, BY_SCAN, BY_TEXT, BY_DEFAULT, NR_METHODS };
 /* The mappings that a walk returns. */
 enum which { ALL, EXECUTABLE, FILES };
 
-/* The mappings that the lookups of a work are for. */
-enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES };
+/* The mappings that the lookups of a work are for; a symbolizer has addresses of code. */
+enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES, CODE };
 
 /**
  * struct bench - what a work needs
@@ -123,18 +123,6 @@ struct work {
 	bool library;
 	bool library_only;
 };
-
-static bool is_returned(const struct procmap_mapping *line, enum which which)
-{
-	switch (which) {
-	case EXECUTABLE:
-		return line->flags & PROCMAP_EXECUTABLE;
-	case FILES:
-		return is_file(line);
-	default:
-		return true;
-	}
-}
 
 static char name[PATH_MAX];
 static unsigned char build_id[PROCMAP_BUILD_ID_MAX];
@@ -202,23 +190,29 @@ static int lookup_miss(struct bench *bench)
  */
 static int walked(struct bench *bench, size_t ioctls, bool complete)
 {
-	bench->units = bench->target.nr_vmas;
+	bench->units = NR_VMAS;
 	bench->queries = (double)ioctls / bench->units;
 	return complete ? 0 : EIO;
 }
 
-static const uint64_t query_flags[] = {
-	[ALL] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA,
-	[EXECUTABLE] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
-		       PROCMAP_QUERY_VMA_EXECUTABLE,
-	[FILES] = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
-		  PROCMAP_QUERY_FILE_BACKED_VMA,
+/* The filters of a walk, for each method. */
+static const struct {
+	unsigned int library;
+	uint64_t query;
+	uint64_t scan;
+} filters[] = {
+	[ALL] = { 0 },
+	[EXECUTABLE] = { PROCMAP_EXECUTABLE, PROCMAP_QUERY_VMA_EXECUTABLE,
+			 PROCMAP_VMA_EXECUTABLE },
+	[FILES] = { PROCMAP_FILE_BACKED, PROCMAP_QUERY_FILE_BACKED_VMA,
+		    PROCMAP_VMA_FILE_BACKED },
 };
 
 static int query_walk(struct bench *bench)
 {
 	const bool build_ids = bench->work->build_ids;
-	const uint64_t flags = query_flags[bench->work->which];
+	const uint64_t flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
+			       filters[bench->work->which].query;
 	uint64_t addr = 0;
 	size_t nr = 0;
 	int error;
@@ -230,12 +224,6 @@ static int query_walk(struct bench *bench)
 	return walked(bench, nr + 1, error == ENOENT && nr == bench->expected);
 }
 
-static const uint64_t scan_filters[] = {
-	[ALL] = 0,
-	[EXECUTABLE] = PROCMAP_VMA_EXECUTABLE,
-	[FILES] = PROCMAP_VMA_FILE_BACKED,
-};
-
 static struct procmap_vma scan_vmas[SCAN_VMAS];
 static char scan_data[SCAN_DATA];
 
@@ -245,7 +233,7 @@ static int scan_walk(struct bench *bench)
 	const struct work *const work = bench->work;
 	struct procmap_scan_arg arg = {
 		.size = sizeof(arg),
-		.filter = scan_filters[work->which],
+		.filter = filters[work->which].scan,
 		.want = PROCMAP_SCAN_NAMES |
 			(work->build_ids ? PROCMAP_SCAN_BUILD_IDS : 0),
 		.end = UINT64_MAX,
@@ -308,13 +296,8 @@ static struct procmap *handle(const struct bench *bench)
 
 static unsigned int library_flags(const struct work *work)
 {
-	static const unsigned int filters[] = {
-		[ALL] = 0,
-		[EXECUTABLE] = PROCMAP_EXECUTABLE,
-		[FILES] = PROCMAP_FILE_BACKED,
-	};
-
-	return filters[work->which] | (work->build_ids ? PROCMAP_WANT_BUILD_ID : 0);
+	return filters[work->which].library |
+	       (work->build_ids ? PROCMAP_WANT_BUILD_ID : 0);
 }
 
 static int library_walk(struct bench *bench)
@@ -388,7 +371,7 @@ static int open_and_find(struct bench *bench)
 static int take_snapshot(struct bench *bench)
 {
 	procmap_snapshot_free(bench->snapshot);
-	bench->units = bench->target.nr_vmas;
+	bench->units = NR_VMAS;
 	return procmap_snapshot_take(handle(bench), 0, &bench->snapshot);
 }
 
@@ -490,13 +473,9 @@ static void do_work(void *context)
 /* Make a work the current one. */
 static void begin_work(struct bench *bench, const struct work *work)
 {
-	size_t i;
-
 	bench->work = work;
-	bench->expected = 0;
-	for (i = 0; i < bench->target.nr_vmas; i++)
-		bench->expected += is_returned(&bench->target.lines[i],
-					       work->which);
+	bench->expected = count_vmas(bench->procmaps[BY_TEXT],
+				     filters[work->which].library);
 	if (work->library && take_snapshot(bench))
 		fail(bench, "it takes no snapshot");
 	bench->run = 0;
@@ -523,39 +502,48 @@ static bool is_at(const struct procmap_mapping *line, enum places places)
 	case LONG_PATHS:
 		return number_of(line->name) >= 0 &&
 		       line->name_len == PATH_LONG;
+	case CODE:
+		return number_of(line->name) >= 0 &&
+		       line->flags & PROCMAP_EXECUTABLE;
 	default:
 		return true;
 	}
 }
 
 /*
- * Spread addresses over the mappings. 7919 is a prime: successive addresses are
- * far apart.
+ * Spread addresses over @nr_vmas of the mappings at most. 7919 is a prime: successive
+ * addresses are far apart.
  */
-static void spread(struct bench *bench, enum places places)
+static void spread(struct bench *bench, enum places places, size_t nr_vmas,
+		   uint64_t *addrs, size_t nr_addrs)
 {
-	uint64_t *const starts = calloc(bench->target.nr_vmas, sizeof(*starts));
+	static uint64_t starts[NR_VMAS];
 	size_t nr = 0, i;
 
-	if (!starts)
-		err(2, "calloc");
-	for (i = 0; i < bench->target.nr_vmas; i++)
-		if (is_at(&bench->target.lines[i], places))
-			starts[nr++] = bench->target.lines[i].start;
-	for (i = 0; i < NR_ADDRS; i++)
-		bench->addrs[places][i] = starts[i * 7919 % nr];
-	free(starts);
+	for (i = 0; i < NR_VMAS; i++) {
+		const struct procmap_mapping *const line =
+			procmap_snapshot_at(bench->target.text, i);
+
+		if (is_at(line, places))
+			starts[nr++] = line->start;
+	}
+	if (nr_vmas > nr)
+		nr_vmas = nr;
+	for (i = 0; i < nr_addrs; i++)
+		addrs[i] = starts[i * 7919 % nr_vmas * (nr / nr_vmas)] +
+			   (places == CODE ? i * 31 % PAGE : 0);
 }
 
 static void find_special(struct bench *bench)
 {
+	const struct procmap_snapshot *const text = bench->target.text;
 	size_t i;
 
-	for (i = 0; i < bench->target.nr_vmas; i++)
-		if (!strcmp(bench->target.lines[i].name, "[stack]"))
-			bench->stack = bench->target.lines[i].start;
-	bench->hole = bench->target.lines[bench->target.nr_vmas - 1].start - PAGE;
-	if (!bench->stack || line_at(&bench->target, bench->hole))
+	for (i = 0; i < NR_VMAS; i++)
+		if (!strcmp(procmap_snapshot_at(text, i)->name, "[stack]"))
+			bench->stack = procmap_snapshot_at(text, i)->start;
+	bench->hole = procmap_snapshot_at(text, NR_VMAS - 1)->start - PAGE;
+	if (!bench->stack || procmap_snapshot_find(text, bench->hole))
 		errx(2, "the target has no stack, or no hole below its end");
 }
 
@@ -563,6 +551,7 @@ static void find_special(struct bench *bench)
 static void open_bench(struct bench *bench)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
+	enum places places;
 	size_t i;
 	int error;
 
@@ -578,10 +567,9 @@ static void open_bench(struct bench *bench)
 			errx(2, "open by %s: %s", method_names[i], strerror(-error));
 	}
 	find_special(bench);
-	spread(bench, EVERYWHERE);
-	spread(bench, SHORT_PATHS);
-	spread(bench, LONG_PATHS);
-	spread_pass(&bench->target, PASS_VMAS, bench->pass, PASS_ADDRS);
+	for (places = 0; places < NR_PLACES; places++)
+		spread(bench, places, NR_VMAS, bench->addrs[places], NR_ADDRS);
+	spread(bench, CODE, PASS_VMAS, bench->pass, PASS_ADDRS);
 }
 
 static bool can_be_done(const struct work *work, struct bench *bench)

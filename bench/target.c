@@ -234,44 +234,14 @@ static pid_t start_process(size_t nr)
 	return pid;
 }
 
-bool is_file(const struct procmap_mapping *line)
-{
-	return line->inode || line->dev_major || line->dev_minor;
-}
-
-const struct procmap_mapping *line_at(const struct target *target, uint64_t addr)
-{
-	size_t from = 0, to = target->nr_vmas;
-
-	while (from < to) {
-		const size_t middle = (from + to) / 2;
-
-		if (target->lines[middle].end <= addr)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from < target->nr_vmas && target->lines[from].start <= addr ?
-	       &target->lines[from] : NULL;
-}
-
-/* Read the @nr mappings in the text. */
 static void read_text(struct target *target, size_t nr)
 {
-	const struct procmap_mapping *vma;
 	struct procmap *procmap;
-	uint64_t cursor = 0;
 
-	target->lines = calloc(nr, sizeof(*target->lines));
-	if (!target->lines || procmap_open_pid(target->pid, BY(PROCMAP_BY_TEXT), &procmap))
-		errx(2, "cannot open the text of %d", target->pid);
-	while (target->nr_vmas < nr && !procmap_next(procmap, &cursor, 0, &vma)) {
-		struct procmap_mapping *const line = &target->lines[target->nr_vmas++];
-
-		*line = *vma;
-		line->name = strdup(vma->name);
-	}
-	if (target->nr_vmas != nr || !procmap_next(procmap, &cursor, 0, &vma))
+	if (procmap_open_pid(target->pid, BY(PROCMAP_BY_TEXT), &procmap) ||
+	    procmap_snapshot_take(procmap, 0, &target->text))
+		errx(2, "cannot read the text of %d", target->pid);
+	if (procmap_snapshot_count(target->text) != nr)
 		errx(2, "process %d does not have %zu mappings", target->pid, nr);
 	procmap_close(procmap);
 }
@@ -279,25 +249,6 @@ static void read_text(struct target *target, size_t nr)
 void start_target(struct target *target, size_t nr_vmas)
 {
 	read_program();
-	memset(target, 0, sizeof(*target));
 	target->pid = start_process(nr_vmas);
 	read_text(target, nr_vmas);
-}
-
-void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
-		 size_t nr_addrs)
-{
-	uint64_t *const starts = calloc(target->nr_vmas, sizeof(*starts));
-	size_t nr = 0, pass, i;
-
-	if (!starts)
-		err(2, "calloc");
-	for (i = 0; i < target->nr_vmas; i++)
-		if (number_of(target->lines[i].name) >= 0 &&
-		    target->lines[i].flags & PROCMAP_EXECUTABLE)
-			starts[nr++] = target->lines[i].start;
-	pass = nr < nr_vmas ? nr : nr_vmas;
-	for (i = 0; i < nr_addrs; i++)
-		addrs[i] = starts[i * 7919 % pass * (nr / pass)] + i * 31 % PAGE;
-	free(starts);
 }

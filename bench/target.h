@@ -24,13 +24,11 @@
 /**
  * struct target - a process that waits, and ends with the one that started it
  * @pid: its ID.
- * @lines: the lines of its text.
- * @nr_vmas: number of @lines, and so of its mappings.
+ * @text: its mappings, from its text.
  */
 struct target {
 	pid_t pid;
-	struct procmap_mapping *lines;
-	size_t nr_vmas;
+	struct procmap_snapshot *text;
 };
 
 /*
@@ -44,14 +42,5 @@ size_t count_vmas(struct procmap *procmap, unsigned int filters);
 
 /* Return the number of the library at a path, or -1 if it is another file. */
 long number_of(const char *path);
-
-/* The line of the mapping at an address, or NULL. */
-const struct procmap_mapping *line_at(const struct target *target, uint64_t addr);
-
-bool is_file(const struct procmap_mapping *line);
-
-/* For a symbolizer's pass: addresses in the code of @nr_vmas libraries at most. */
-void spread_pass(const struct target *target, size_t nr_vmas, uint64_t *addrs,
-		 size_t nr_addrs);
 
 #endif /* BENCH_TARGET_H */
