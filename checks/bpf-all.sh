@@ -4,8 +4,6 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-check "the kernel 'bpf' is built" "$ROOT/scripts/kernel" bpf
-check "the kernel 'unpatched' is built" "$ROOT/scripts/kernel" unpatched
 check "the BPF selftests are built" "$ROOT/scripts/bpf" build
 bpf_finders bpf "$finders"
 check "the patched kernel's VMAs are found by ioctl" \
