@@ -32,10 +32,8 @@ race_of_the_ioctls_is_found() {
 }
 
 kernel_is_built kcsan
-check "procmap_hold is built" hold_module "$WORK/kernel/kcsan" kcsan
 check "KCSAN is on" kcsan_is_on
 check "a race of the ioctls is found" race_of_the_ioctls_is_found
 mapfile -t tests < <(selftests proc | grep -E -- '-(lock|race|text|truth)$')
-PROCMAP_TEST_MAPPINGS=3000 guest kcsan -k kcsan -m 1G \
-	-M "$BUILD/hold/kcsan/procmap_hold.ko" -a secretmem.enable=1 -- "${tests[@]}"
+PROCMAP_TEST_MAPPINGS=3000 guest_on_built kcsan kcsan -m 1G -- "${tests[@]}"
 done_testing

@@ -7,10 +7,8 @@
 
 # All programs on the kernel $1, which is built from the tree of that name.
 all_programs_on() {
-	check "procmap_hold is built for $1" hold_module "$WORK/kernel/$1" "$1"
 	mapfile -t tests < <(tree=$1 all_programs)
-	guest "$1" -t 7200 -k "$1" -M "$BUILD/hold/$1/procmap_hold.ko" \
-		-a secretmem.enable=1 -- "${tests[@]}"
+	guest_on_built "$1" "$1" -t 7200 -- "${tests[@]}"
 }
 
 main_job() {

@@ -27,10 +27,8 @@ base_proc_tests() {
 }
 
 kernel_is_built patched
-check "procmap_hold is built" hold_module "$WORK/kernel/patched" patched
 in_tree_tests >"$tmp/tests"
 mapfile -t tests <"$tmp/tests"
-PROCMAP_TEST_MAPPINGS=3000 guest patched -k patched -m 1G \
-	-M "$BUILD/hold/patched/procmap_hold.ko" -a secretmem.enable=1 -- "${tests[@]}"
+PROCMAP_TEST_MAPPINGS=3000 guest_on_built patched patched -m 1G -- "${tests[@]}"
 check "the base's own proc tests pass" base_proc_tests
 done_testing

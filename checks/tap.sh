@@ -316,6 +316,16 @@ kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
 }
 
+# As guest(), on the kernel $2 that has been built here, with the module with which tests
+# hold mmap_lock.
+guest_on_built() {
+	local name=$1 kernel=$2
+	shift 2
+	check "procmap_hold is built for $kernel" hold_module "$WORK/kernel/$kernel" "$name"
+	guest "$name" -k "$kernel" -M "$BUILD/hold/$name/procmap_hold.ko" \
+		-a secretmem.enable=1 "$@"
+}
+
 # Print the path of the module for the release $1: of the room $2, or of the project.
 module_of() {
 	if [ $# -eq 1 ]; then
@@ -492,11 +502,9 @@ debug_kernel() {
 	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
 	kernel_is_built debug
 	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
-	check "procmap_hold is built" hold_module "$WORK/kernel/debug" "$name"
 	mapfile -t tests < <(selftests "$2")
-	guest "$name" -k debug -m 1G -M "$(module_with_scan "$(debug_release)")" \
-		-M "$BUILD/hold/$name/procmap_hold.ko" \
-		-a secretmem.enable=1 -- "${tests[@]}"
+	guest_on_built "$name" debug -m 1G -M "$(module_with_scan "$(debug_release)")" -- \
+		"${tests[@]}"
 }
 
 # The BPF selftests that find VMAs, and some more that attach to user space. One of
