@@ -1,9 +1,55 @@
 #!/bin/bash
-# perf: the events that perf makes, with the ioctl and from the text.
+# perf: with the patches of series/perf, it has the mappings of the processes that it
+# records from the ioctl. In a guest with Debian's own kernel, the events that it makes from
+# the text, by query and, with the live module, by scan have to be the same; what each
+# costs is measured in instructions.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
+out=$WORK/perf-build
+# Neither recording nor printing needs these; of the libraries, only libelf is left.
+without=(AUXTRACE DEMANGLE DWARF GTK2 JEVENTS JVMTI LIBAUDIT LIBBABELTRACE LIBBPF LIBCAP
+	LIBCRYPTO LIBDEBUGINFOD LIBNUMA LIBPERL LIBPFM4 LIBPYTHON LIBTRACEEVENT LIBUNWIND
+	LIBZSTD LZMA SDT SLANG)
+
+make_perf() {
+	local flags=("${without[@]/#/NO_}")
+	rm -rf "$out/src"
+	mkdir -p "$out/src" "$out/obj"
+	# -m: all commits have the date of the base, and no file would be newer than the
+	# object of its predecessor.
+	base_git archive perf "$@" | tar -xm -C "$out/src"
+	# Else it asks a git for its version, and finds this project's.
+	echo "#define PERF_VERSION \"$(base_fact VERSION)\"" >"$out/src/PERF-VERSION-FILE"
+	LC_ALL=C make -C "$out/src/tools/perf" JOBS="$(nproc)" O="$out/obj" \
+		CC="ccache gcc" "${flags[@]/%/=1}"
+	ln -f "$out/obj/perf" "$out/perf"
+}
+
+perf_is_built() {
+	local key paths
+	mkdir -p "$out"
+	mapfile -t paths < <(base_git show perf:tools/perf/MANIFEST)
+	key=$(base_git ls-tree perf "${paths[@]}" | sha1sum)
+	if [ "$key" != "$(cat "$out/key" 2>/dev/null)" ]; then
+		rm -f "$out/key"
+		make_perf "${paths[@]}"
+		printf '%s\n' "$key" >"$out/key"
+	fi
+}
+
+test_programs_are_built() {
+	local cc=(gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pthread)
+	"${cc[@]}" -o "$out/scene" "$CHECKS/programs/scene.c"
+	"${cc[@]}" -shared -fPIC -o "$out/no-ioctl.so" "$CHECKS/programs/no-ioctl.c"
+}
+
+release=$(newest_release)
 check "the tree 'perf' is that of the series" tree_is_the_series perf
-take_guest perf "$ROOT/scripts/perf"
+check "perf is built" perf_is_built
+check "the programs of its test are built" test_programs_are_built
+check "live module for $release" "$ROOT/scripts/live" "$release"
+take_guest perf vm -i -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
+	"$CHECKS/programs/perf-test" "$out"/{perf,scene,no-ioctl.so} "$(module_of "$release")"
 done_testing
