@@ -58,7 +58,7 @@ plant_section() {
 	house=$tmp/house
 	rm -rf "$house"
 	mkdir -p "$house"
-	(cd "$ROOT" && cp -r --parents checks scripts series/default series/*/base "$house")
+	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/facts} "$house")
 	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$house/checks/build.sh"
 	printf '#!/bin/sh\n%s\n' "$1" >"$house/checks/input.sh"
 }

@@ -29,9 +29,9 @@ say() {
 	die "there is no base '$BASE' in series/; there are:" \
 	    "$(cd "$ROOT/series" && dirname linux-*/base | paste -sd ' ')"
 
-# Print the value of a line KEY=value in the base's file of facts.
+# Print the value of a line KEY=value in the base's file of facts, or in that of all bases.
 base_fact() {
-	grep -m 1 "^$1=" "$ROOT/series/$BASE/base" | cut -d = -f 2- ||
+	grep -h "^$1=" "$ROOT/series/$BASE/base" "$ROOT/series/common/facts" | sed -n '1s/^[^=]*=//p' ||
 		die "series/$BASE/base has no line $1="
 }
 
