@@ -207,30 +207,22 @@ static void become_target(size_t nr)
 	}
 }
 
-/* Start a process of @nr mappings. It waits for a signal. */
+/* Start a process of @nr mappings, which stops when it has them. */
 static pid_t start_process(size_t nr)
 {
-	int ends[2];
-	char byte;
-	pid_t pid;
+	const pid_t pid = fork();
+	int status;
 
-	if (pipe2(ends, O_CLOEXEC))
-		err(2, "pipe");
-	pid = fork();
 	if (pid < 0)
 		err(2, "fork");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		become_target(nr);
-		if (write(ends[1], "", 1) != 1)
-			_exit(2);
 		for (;;)
-			pause();
+			raise(SIGSTOP);
 	}
-	close(ends[1]);
-	if (read(ends[0], &byte, 1) != 1)
+	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
 		errx(2, "cannot make a process with %zu mappings", nr);
-	close(ends[0]);
 	return pid;
 }
 

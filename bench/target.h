@@ -22,7 +22,7 @@
 			.size = sizeof(struct procmap_options), .method = (by) })
 
 /**
- * struct target - a process that waits, and ends with the one that started it
+ * struct target - a process that has stopped, and ends with the one that started it
  * @pid: its ID.
  * @text: its mappings, from its text.
  */
