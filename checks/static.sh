@@ -115,14 +115,6 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-# Every selftest of the room $1 is in a commit of its series: only those are built and run.
-selftests_are_in() {
-	(cd "$ROOT/$1/test" && find . -type f) | sed 's,^\./,,' | sort >"$tmp/here"
-	base_git ls-tree -r --name-only "$1:tools/testing/selftests" | sort >"$tmp/there"
-	[ -s "$tmp/here" ]
-	[ -z "$(comm -23 "$tmp/here" "$tmp/there" | tee /dev/stderr)" ]
-}
-
 # Versions of kernels stand in series/ only; a comment may have one as an example.
 no_version_in_scripts() {
 	cd "$ROOT"
@@ -136,9 +128,6 @@ no_version_in_scripts() {
 
 check "shellcheck" shell_scripts
 check "no script names a version" no_version_in_scripts
-for room in $(rooms); do
-	check "the selftests of $room are in its series" selftests_are_in "$room"
-done
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free
