@@ -5,9 +5,9 @@
 at_idle_priority
 
 bad_options_are_refused() {
-	refuses '-k.*nosuch' vm -k nosuch -- true
+	refuses "no kernel 'nosuch'; take.* stock:FLAVOUR" vm -k nosuch -- true
+	refuses 'no image .*nosuch' vm -k /nosuch -- true
 	refuses '-M.*nosuch.ko$' vm -M 'nosuch.ko scan=1' -- true
-	refuses 'usage' "$ROOT/scripts/kernel" nosuch
 	refuses 'no lib/nosuch; there are: procmap-test$' "$CHECKS/test" lib/nosuch
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }

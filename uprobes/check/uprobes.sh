@@ -67,6 +67,5 @@ tests=("${tests[@]/%.c/_64}" "${tests[@]/%.c/_32}")
 check "its selftests are built" selftests_are_built
 kernel_is_built uprobes
 # -s: see uprobes-live.sh. The other CPU has AVX.
-guest uprobes -s -q '-cpu max' -m 1G -k "$WORK/kernel/uprobes/arch/x86/boot/bzImage" -- \
-	"${tests[@]}"
+guest uprobes -s -q '-cpu max' -m 1G -k uprobes -- "${tests[@]}"
 done_testing
