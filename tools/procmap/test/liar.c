@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A library to preload into procfs_query: its ioctl() gives answers that no
- * kernel gives. $LIE selects which.
+ * kernel gives, or those of a kernel without the ioctls. $LIE selects which.
  */
 #include <errno.h>
+#include <linux/ioctl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +43,7 @@ int ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(args, uint64_t *);
 	va_end(args);
 
-	if (lie_is("none"))
+	if (lie_is("none") && _IOC_TYPE(request) == 'f')
 		return fail(ENOTTY);
 	if (lie_is("refused"))
 		return fail(EPERM);
