@@ -93,11 +93,6 @@ tracers_do_not_mind() {
 		"$TOOL" -p self --list --query
 }
 
-main_job() {
-	"$ROOT/scripts/run" | tee "$tmp/run"
-	grep -q 'the same answers by query and text' "$tmp/run"
-}
-
 kernel_is_built debug
 newest=$(newest_release)
 older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)

@@ -493,6 +493,12 @@ lifetimes() {
 		"live/procmap-query-live-$1"
 }
 
+# "make run", or with an argument of scripts/run another kernel's.
+main_job() {
+	"$ROOT/scripts/run" "$@" | tee "$tmp/run"
+	grep -q 'the same answers by query and text' "$tmp/run"
+}
+
 # The selftests in the directory $2 of build/programs, on the debug kernel with the
 # live module. The debug aids take minutes for more mappings, and half an hour for the
 # longest programs of the scan; "make check-all" has them, in 64 bits. kmemleak scans all
