@@ -24,9 +24,9 @@
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cost.h"
 #include "target.h"
 
 #define NR_VMAS		5000
@@ -84,14 +84,6 @@ static void *map(int prot, int flags)
 	if (page == MAP_FAILED)
 		err(2, "mmap");
 	return page;
-}
-
-static uint64_t now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
 /* Look up the page that is mapped and unmapped as often as a walk looks up others. */
@@ -179,13 +171,13 @@ static void map_and_unmap(uint64_t *ns)
 	size_t i;
 
 	for (i = 0; i < NR_TIMES; i++) {
-		const uint64_t begin = now();
+		const uint64_t begin = now(CLOCK_MONOTONIC);
 		void *const page = mmap(spot, PAGE, PROT_READ | PROT_WRITE,
 					MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 		if (page == MAP_FAILED || munmap(page, PAGE))
 			err(2, "mmap");
-		ns[i] = now() - begin;
+		ns[i] = now(CLOCK_MONOTONIC) - begin;
 	}
 }
 
@@ -196,13 +188,6 @@ static void measure(const struct method *method, uint64_t *ns)
 	map_and_unmap(ns);
 	if (reader)
 		stop_reader(reader);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static void report(const char *kernel, const char *method, uint64_t *ns)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdlib.h>
-#include <time.h>
 
 #include "cost.h"
 
@@ -11,40 +10,42 @@
 #define BATCH_COST	4000000ULL
 #define NR_BATCHES	5
 
-uint64_t now(void)
+/* Early in a boot, other tasks run as well. */
+#define CPU_TIME	CLOCK_THREAD_CPUTIME_ID
+
+uint64_t now(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static int by_number(const void *a, const void *b)
+int by_number(const void *a, const void *b)
 {
-	const double x = *(const double *)a, y = *(const double *)b;
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
 }
 
 double cost_of_run(void (*run)(void *context), void *context)
 {
-	double costs[NR_BATCHES];
-	uint64_t begin, once;
+	uint64_t costs[NR_BATCHES], begin, once;
 	size_t i, j, runs;
 
 	run(context);
-	begin = now();
+	begin = now(CPU_TIME);
 	run(context);
-	once = now() - begin;
+	once = now(CPU_TIME) - begin;
 	if (once >= NR_BATCHES * BATCH_COST)
 		return once;
 	runs = BATCH_COST / (once + 1) + 1;
 	for (i = 0; i < NR_BATCHES; i++) {
-		begin = now();
+		begin = now(CPU_TIME);
 		for (j = 0; j < runs; j++)
 			run(context);
-		costs[i] = (double)(now() - begin) / runs;
+		costs[i] = now(CPU_TIME) - begin;
 	}
 	qsort(costs, NR_BATCHES, sizeof(*costs), by_number);
-	return costs[NR_BATCHES / 2];
+	return (double)costs[NR_BATCHES / 2] / runs;
 }

@@ -7,9 +7,13 @@
 #define BENCH_COST_H
 
 #include <stdint.h>
+#include <time.h>
 
-/* The CPU time of this thread: early in a boot, other tasks run as well. */
-uint64_t now(void);
+/* The time by a clock, in nanoseconds. */
+uint64_t now(clockid_t clock);
+
+/* For qsort(3): the order of two uint64_t. */
+int by_number(const void *a, const void *b);
 
 /*
  * The cost of a run, once it is warm: the median over some batches of runs, or that
