@@ -156,31 +156,25 @@ size_t count_vmas(struct procmap *procmap, unsigned int filters)
 	return nr;
 }
 
-static size_t count_own_vmas(void)
-{
-	struct procmap *procmap;
-	size_t nr;
-
-	if (procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap))
-		errx(2, "no /proc/self/maps");
-	nr = count_vmas(procmap, 0);
-	procmap_close(procmap);
-	return nr;
-}
-
-/* Unmap [vvar] and [vdso]: a process that only waits does not need them. */
-static void unmap_vdso(void)
+/*
+ * Unmap [vvar] and [vdso]: a process that only waits does not need them. Returns the
+ * number of the other mappings; [vsyscall] is not unmapped.
+ */
+static size_t unmap_vdso(void)
 {
 	const struct procmap_mapping *vma;
 	struct procmap *procmap;
 	uint64_t cursor = 0;
+	size_t nr = 0;
 
 	if (procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap))
 		errx(2, "no /proc/self/maps");
 	while (!procmap_next(procmap, &cursor, 0, &vma))
-		if (!strncmp(vma->name, "[v", 2))
-			munmap((void *)vma->start, vma->end - vma->start);
+		if (strncmp(vma->name, "[v", 2) ||
+		    munmap((void *)vma->start, vma->end - vma->start))
+			nr++;
 	procmap_close(procmap);
+	return nr;
 }
 
 /*
@@ -191,10 +185,8 @@ static void unmap_vdso(void)
 static void become_target(size_t nr)
 {
 	const size_t nr_libraries = (nr - 1) / VMAS_PER_LIBRARY + 1;
-	size_t used, made = 0, i;
+	size_t used = unmap_vdso(), made = 0, i;
 
-	unmap_vdso();
-	used = count_own_vmas();
 	for (i = 0; i < nr_libraries; i++)
 		used += LIBRARY_PAGES + HAS_BSS(i);
 	if (used > nr)
