@@ -4,9 +4,9 @@
  * print the stack of each sample: folded, as tools for flame graphs read it. Only for
  * x86-64.
  *
- *	profile [-F HERTZ] [-d DEBUG_FILES] [COMMAND [ARG...]]
+ *	profile [-d DEBUG_FILES] [COMMAND [ARG...]]
  *
- * It samples 99 times per second of CPU time, and reads debug files only below a directory
+ * It samples 499 times per second of CPU time, and reads debug files only below a directory
  * that is given, such as /usr/lib/debug.
  *
  *	cc profile.c $(pkg-config --cflags --libs libprocmap) -ldw -lelf -lstdc++
@@ -62,19 +62,13 @@ struct symbol {
 	char name[];
 };
 
-/* Records that were read at one time. */
-struct round {
-	char *records;
-	size_t size;
-};
-
 /* As long as it is open, its inode number is not used again. */
 struct file {
 	uint64_t inode;
 	uint32_t dev_major, dev_minor;
-	char *name;
 	struct procmap_file *opened;
 	Dwfl *dwfl;
+	Dwfl_Module *module;
 	void *symbols;
 };
 
@@ -82,7 +76,7 @@ static struct perf_event_attr attr = {
 	.type = PERF_TYPE_SOFTWARE,
 	.size = sizeof(attr),
 	.config = PERF_COUNT_SW_CPU_CLOCK,
-	.sample_period = SECOND / 99,
+	.sample_period = SECOND / 499,
 	.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER |
 		       PERF_SAMPLE_STACK_USER,
 	.sample_regs_user = REGS_MASK,
@@ -100,9 +94,7 @@ static struct perf_event_attr attr = {
 static char **command, *debug_path = "";
 static size_t page_size, ring_size, nr_rings;
 static struct perf_event_mmap_page **rings;
-static struct round this;
 static struct procmap_table *table;
-static struct timespec boot;	/* when CLOCK_MONOTONIC was 0 */
 static void *files;
 
 /*
@@ -125,9 +117,7 @@ static void *need(void *memory)
 
 static int by_file(const void *a, const void *b)
 {
-	const struct file *const x = a, *const y = b;
-
-	return memcmp(x, y, offsetof(struct file, name)) ?: strcmp(x->name, y->name);
+	return memcmp(a, b, offsetof(struct file, opened));
 }
 
 /* Symbols that overlap are equal. */
@@ -142,17 +132,13 @@ static int by_range(const void *a, const void *b)
 static void add_symbol(void **symbols, uint64_t start, uint64_t size, const char *name)
 {
 	struct symbol *symbol, **known, *old;
-	char *demangled = NULL;
 
 	if (start + size <= start)
 		return;
-	if (!strncmp(name, "_Z", 2))
-		demangled = __cxa_demangle(name, NULL, NULL, NULL);
-	symbol = need(malloc(sizeof(*symbol) + strlen(demangled ?: name) + 1));
+	symbol = need(malloc(sizeof(*symbol) + strlen(name) + 1));
 	symbol->start = start;
 	symbol->end = start + size;
-	strcpy(symbol->name, demangled ?: name);
-	free(demangled);
+	strcpy(symbol->name, name);
 	while ((known = tfind(symbol, symbols, by_range))) {
 		old = *known;
 		tdelete(old, symbols, by_range);
@@ -161,29 +147,30 @@ static void add_symbol(void **symbols, uint64_t start, uint64_t size, const char
 	need(tsearch(symbol, symbols, by_range));
 }
 
-static const char *find_symbol(void **symbols, uint64_t addr)
+static void read_symbols(struct file *file)
 {
-	const struct symbol key = { .start = addr, .end = addr + 1 };
-	struct symbol **const known = tfind(&key, symbols, by_range);
-
-	return known ? (*known)->name : NULL;
-}
-
-static void read_symbols(void **symbols, Dwfl_Module *module)
-{
-	const int nr = dwfl_module_getsymtab(module);
+	const int nr = dwfl_module_getsymtab(file->module);
 	const char *name;
 	GElf_Addr start;
 	GElf_Sym symbol;
 	int i;
 
 	for (i = 1; i < nr; i++) {
-		name = dwfl_module_getsym_info(module, i, &symbol, &start, NULL, NULL, NULL);
+		name = dwfl_module_getsym_info(file->module, i, &symbol, &start, NULL, NULL,
+					       NULL);
 		if (name && symbol.st_shndx != SHN_UNDEF &&
 		    (GELF_ST_TYPE(symbol.st_info) == STT_FUNC ||
 		     GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC))
-			add_symbol(symbols, start, symbol.st_size, name);
+			add_symbol(&file->symbols, start, symbol.st_size, name);
 	}
+}
+
+static const char *find_symbol(void **symbols, uint64_t addr)
+{
+	const struct symbol key = { .start = addr, .end = addr + 1 };
+	struct symbol **const known = tfind(&key, symbols, by_range);
+
+	return known ? (*known)->name : NULL;
 }
 
 /* /tmp/perf-PID.map is read again for an address that is not in it yet. */
@@ -248,9 +235,12 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.set_initial_registers = set_registers,
 };
 
-static int64_t time_of(const struct timespec *time)
+static int64_t now(clockid_t clock)
 {
-	return time->tv_sec * SECOND + time->tv_nsec;
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * SECOND + time.tv_nsec;
 }
 
 /* A file that was changed since the sample may be another one with its inode number. */
@@ -262,7 +252,6 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 		.debuginfo_path = &debug_path,
 	};
 	struct procmap *procmap = NULL;
-	Dwfl_Module *module;
 	struct stat stat;
 	int fd;
 
@@ -271,33 +260,30 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 	procmap_close(procmap);
 	fd = procmap_file_fd(file->opened);
 	if (fstat(fd, &stat) ||
-	    time_of(&stat.st_ctim) + TICK > time_of(&boot) + (int64_t)sample->time) {
+	    stat.st_ctim.tv_sec * SECOND + stat.st_ctim.tv_nsec + TICK >
+	    now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC) + (int64_t)sample->time) {
 		procmap_close_file(file->opened);
 		file->opened = NULL;
 		return;
 	}
 	file->dwfl = need(dwfl_begin(&callbacks));
-	module = dwfl_report_elf(file->dwfl, "", "", dup(fd), 0, false);
+	file->module = dwfl_report_elf(file->dwfl, "", "", dup(fd), 0, false);
 	dwfl_report_end(file->dwfl, NULL, NULL);
-	if (module && dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL))
-		read_symbols(&file->symbols, module);
+	dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL);
+	read_symbols(file);
 }
 
 static struct file *find_file(const struct procmap_mapping *mapping)
 {
-	struct file key = {
+	const struct file key = {
 		.inode = mapping->inode,
 		.dev_major = mapping->dev_major,
 		.dev_minor = mapping->dev_minor,
-		.name = (char *)mapping->name,
 	};
 	struct file **const known = need(tsearch(&key, &files, by_file));
 
-	if (*known == &key) {
-		*known = need(malloc(sizeof(key)));
-		**known = key;
-		(*known)->name = need(strdup(key.name));
-	}
+	if (*known == &key)
+		*known = memcpy(need(malloc(sizeof(key))), &key, sizeof(key));
 	if (!(*known)->opened)
 		open_file(*known, mapping);
 	return *known;
@@ -321,7 +307,7 @@ static const char *find_name(uint64_t addr)
 		return find_jit_symbol(found->process_user, addr);
 	file = find_file(mapping);
 	offset = addr - mapping->start + mapping->offset;
-	snprintf(text, sizeof(text), "%s+%#lx", basename(file->name), offset);
+	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name), offset);
 	if (!file->opened || procmap_file_address(file->opened, offset, &regs[DWARF_PC]))
 		return text;
 	dwfl = file->dwfl;
@@ -350,13 +336,15 @@ static bool go_to_caller(void)
 }
 
 /* Semicolons separate the names of a folded stack. */
-static void print_name(char *name)
+static void print_name(const char *name)
 {
-	char *at = name;
+	char *const demangled = strncmp(name, "_Z", 2) ? NULL :
+				__cxa_demangle(name, NULL, NULL, NULL);
+	const char *at;
 
-	while ((at = strpbrk(at, ";\n")))
-		*at = ':';
-	fputs(name, stdout);
+	for (at = demangled ?: name; *at; at++)
+		putchar(*at == ';' || *at == '\n' ? ':' : *at);
+	free(demangled);
 }
 
 /* The outermost function is the first. */
@@ -375,22 +363,14 @@ static void print_frames(void)
 	free(name);
 }
 
-/* If nothing has the name, it is the ID. */
+/* If no event has said the name, it is the ID. */
 static void print_sample(void)
 {
-	char comm[PROCMAP_COMM_SIZE], path[32];
-	FILE *file;
+	char comm[PROCMAP_COMM_SIZE];
 	int i;
 
-	if (procmap_table_get_comm(table, sample->pid, sample->time, comm)) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", sample->pid);
+	if (procmap_table_get_comm(table, sample->pid, sample->time, comm))
 		snprintf(comm, sizeof(comm), "%d", sample->pid);
-		file = fopen(path, "re");
-		if (file) {
-			fscanf(file, "%15[^\n]", comm);
-			fclose(file);
-		}
-	}
 	print_name(comm);
 	for (i = 0; i < NR_REGS; i++)
 		regs[i] = sample->regs[dwarf_order[i]];
@@ -417,30 +397,28 @@ static size_t read_ring(struct perf_event_mmap_page *ring, char *records)
  */
 static void read_rings(void)
 {
+	static char *last, *end_of_last;
+	char *const records = need(malloc(nr_rings * ring_size)), *end = records, *at;
 	const struct perf_event_header *record;
-	const struct procmap_table_stats *const stats = procmap_table_get_stats(table);
-	const uint64_t dropped = stats->dropped;
-	const struct round last = this;
 	uint64_t lost = 0;
 	size_t i;
-	char *at;
 
-	this = (struct round) { .records = need(malloc(nr_rings * ring_size)) };
 	for (i = 0; i < nr_rings; i++)
-		this.size += read_ring(rings[i], this.records + this.size);
-	for (at = this.records; at < this.records + this.size; at += record->size) {
+		end += read_ring(rings[i], end);
+	for (at = records; at < end; at += record->size) {
 		record = (void *)at;
 		procmap_table_record(table, &attr, record);
 		if (record->type == PERF_RECORD_LOST)
 			lost += ((uint64_t *)(record + 1))[1];
 	}
-	for (at = last.records; at < last.records + last.size; at += sample->header.size) {
+	for (at = last; at < end_of_last; at += sample->header.size) {
 		sample = (void *)at;
 		if (sample->header.type == PERF_RECORD_SAMPLE && (pid_t)sample->pid > 0)
 			print_sample();
 	}
-	free(last.records);
-	lost += stats->dropped - dropped;
+	free(last);
+	last = records;
+	end_of_last = end;
 	if (lost)
 		warnx("%lu samples or events were lost", lost);
 }
@@ -459,26 +437,6 @@ static void open_ring(int cpu)
 	if (ring == MAP_FAILED)
 		err(2, "perf_event_open: see kernel.perf_event_mlock_kb");
 	rings[nr_rings++] = ring;
-}
-
-static void take_arguments(int argc, char **argv)
-{
-	unsigned long frequency;
-	int option;
-
-	while ((option = getopt(argc, argv, "+F:d:")) != -1) {
-		if (option == '?')
-			errx(2, "usage: %s [-F HERTZ] [-d DEBUG_FILES] [COMMAND [ARG...]]", *argv);
-		if (option == 'd') {
-			debug_path = optarg;
-			continue;
-		}
-		frequency = strtoul(optarg, &optarg, 10);
-		if (*optarg || !frequency || frequency > 10000)
-			errx(2, "-F is from 1 to 10000");
-		attr.sample_period = SECOND / frequency;
-	}
-	command = argv[optind] ? argv + optind : NULL;
 }
 
 /* Its output does not get between the stacks. */
@@ -504,17 +462,17 @@ int main(int argc, char **argv)
 		.gone = free_jit_symbols,
 	};
 	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
-	struct timespec now;
-	int status = 0, cpu;
+	int status = 0, option, cpu;
 	pid_t pid = 0;
 
-	take_arguments(argc, argv);
+	while ((option = getopt(argc, argv, "+d:")) != -1) {
+		if (option == '?')
+			errx(2, "usage: %s [-d DEBUG_FILES] [COMMAND [ARG...]]", *argv);
+		debug_path = optarg;
+	}
+	command = argv[optind] ? argv + optind : NULL;
 	setlinebuf(stdout);
 	elf_version(EV_CURRENT);
-	clock_gettime(CLOCK_REALTIME, &boot);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	boot.tv_sec -= now.tv_sec;
-	boot.tv_nsec -= now.tv_nsec;
 	if (procmap_table_new(&table_options, &table))
 		need(NULL);
 	rings = need(calloc(nr_cpus, sizeof(*rings)));
