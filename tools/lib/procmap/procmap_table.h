@@ -76,7 +76,7 @@ struct procmap_table_stats {
 	uint64_t failed;	/* readings, as of a process that has exited */
 	uint64_t events;	/* that were used */
 	uint64_t dropped;	/* events: too late, or without room */
-	uint64_t evicted;	/* processes forgotten for want of room */
+	uint64_t evicted;	/* processes forgotten for a limit */
 	size_t processes;	/* that are known */
 	size_t mappings;	/* that are kept */
 	size_t bytes;		/* in use, without those of malloc(3) itself */
