@@ -545,7 +545,11 @@ static bool is_over(const struct procmap_table *table, const struct program *pro
 	       !child->children;
 }
 
-/* The name of a process at a time, which may be that of a parent; NULL if unknown. */
+/*
+ * The name of a process at a time; NULL if unknown. A child has that of its parent, and
+ * what begins without one has none: before that, the ID was that of another process, or
+ * of another program.
+ */
 const char *find_comm(const struct process *process, uint64_t time)
 {
 	size_t nr = facts_up_to(process, time);
@@ -556,12 +560,13 @@ const char *find_comm(const struct process *process, uint64_t time)
 
 		if (fact->kind == NAMED)
 			return fact->comm;
-		if (fact->kind == BEGUN && inherited(fact, program)) {
-			program = fact->program;
-			time = program->time;
-			process = program->parent;
-			nr = facts_up_to(process, time);
-		}
+		if (fact->kind != BEGUN)
+			continue;
+		program = inherited(fact, program);
+		if (!program)
+			break;
+		process = program->parent;
+		nr = facts_up_to(process, program->time);
 	}
 	return NULL;
 }

@@ -549,6 +549,10 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	/* Events synthesized for the beginning of time do no harm. */
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 2, 0));
 	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	/* What begins without a parent has no name of before. */
+	ASSERT_EQ(0, procmap_table_exec(table, 3, 170));
+	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 3, 171, comm));
+	EXPECT_EQ(0, procmap_table_get_comm(table, 3, 169, comm));
 	procmap_table_free(table);
 }
 
