@@ -579,7 +579,7 @@ void settle_program(struct procmap_table *table, struct program *program,
 		    struct view *view)
 {
 	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
-	const char *const comm = find_comm(program->parent, program->time);
+	const char *const comm = view ? find_comm(program->parent, program->time) : NULL;
 	struct fact named = { .time = program->time, .kind = NAMED };
 	struct process *const child = program->process;
 	const size_t at = index_of(program);
