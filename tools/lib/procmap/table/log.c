@@ -491,7 +491,6 @@ static void update_process(struct process *process)
 		return;
 	process->was_read = was_read;
 	process->has_been_read = was_read != OF_EVENTS;
-	process->error = 0;
 }
 
 /* Add a fact to the log, which owns what is in it if that works. */

@@ -49,10 +49,9 @@ static uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
 	return &table->forgotten[pid % FORGOTTEN];
 }
 
-/* What comes for this process, of this time or before, is not all that there was. */
+/* What comes for this process, of a time before this one, is not all that there was. */
 static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
 {
-	time += time < UINT64_MAX;
 	*forgotten_of(table, pid) = later(*forgotten_of(table, pid), time);
 }
 

@@ -214,7 +214,7 @@ struct process {
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
  * @nr_programs: number of programs that there were.
- * @forgotten: by their ID, the time behind all that was known of processes that were
+ * @forgotten: by their ID, the time of the last that was known of processes that were
  *	forgotten: what comes for an earlier time is not all.
  * @sweep: the chain in which processes are looked for next that exited long ago.
  * @processes: the processes, in chains by their ID. Owned.
