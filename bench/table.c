@@ -29,11 +29,17 @@
 #define LARGE_VMAS	100000
 #define LATE		64
 
+/* Those that live for a moment have these IDs, one after the other. */
+#define SHORT_PID	(LARGE_PID + 1)
+#define SHORT_PIDS	1000
+#define SHORT_VMAS	5
+
 /**
  * struct table_bench - what is measured of a table
  * @table: the table.
  * @time: the time of the last event.
  * @next: the number of the next event.
+ * @lives: how many processes have lived for a moment.
  * @names: the names of the files of each program.
  * @questions: what the table is asked for.
  */
@@ -41,6 +47,7 @@ struct table_bench {
 	struct procmap_table *table;
 	uint64_t time;
 	size_t next;
+	size_t lives;
 	char names[TABLE_PROGRAMS][TABLE_FILES][48];
 	struct {
 		pid_t pid;
@@ -118,6 +125,23 @@ static void replace_late(void *context)
 	replace_large(context, LATE);
 }
 
+/* A process starts, executes a program, and exits, as those of a build do. */
+static void live_for_a_moment(void *context)
+{
+	struct table_bench *const bench = context;
+	const pid_t pid = SHORT_PID + bench->lives++ % SHORT_PIDS;
+	size_t i;
+
+	if (procmap_table_fork(bench->table, pid, pid, 1, ++bench->time) ||
+	    procmap_table_exec(bench->table, pid, ++bench->time) ||
+	    procmap_table_comm(bench->table, pid, pid, bench->time, "cc1"))
+		errx(2, "a process does not start");
+	for (i = 0; i < SHORT_VMAS; i++)
+		report_mmap(bench, pid, i, ++bench->time);
+	if (procmap_table_exit(bench->table, pid, pid, ++bench->time))
+		errx(2, "a process does not exit");
+}
+
 /* Each process is asked for the next of its mappings, in an order that jumps. */
 static void prepare_table(struct table_bench *bench)
 {
@@ -145,6 +169,15 @@ static void find_in_table(void *context)
 			errx(2, "a mapping is not in the table");
 }
 
+static void find_after_loss(void *context)
+{
+	const struct table_bench *const bench = context;
+
+	if (procmap_table_lost(bench->table, bench->time))
+		errx(2, "procmap_table_lost");
+	find_in_table(context);
+}
+
 int main(void)
 {
 	const struct procmap_table_options options = {
@@ -165,8 +198,11 @@ int main(void)
 	       (double)procmap_table_get_stats(bench.table)->bytes / TABLE_PIDS);
 	printf("table: find                %10.1f\n",
 	       cost_of_run(find_in_table, &bench) / NR_ADDRS);
+	printf("table: find, after a loss  %10.1f\n",
+	       cost_of_run(find_after_loss, &bench) / NR_ADDRS);
 	printf("table: an mmap event       %10.1f\n",
 	       cost_of_run(report_mmaps, &bench) / TABLE_VMAS);
+	printf("table: a short process     %10.1f\n", cost_of_run(live_for_a_moment, &bench));
 	fill_large(&bench);
 	printf("table: one of 100,000      %10.1f\n",
 	       cost_of_run(replace_in_order, &bench) / LARGE_VMAS);
