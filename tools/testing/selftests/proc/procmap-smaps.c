@@ -230,7 +230,7 @@ TEST(pages_before_the_line_of_a_mapping_are_not_counted)
 	touch(page_at(0), 2 * page, page);
 	ASSERT_EQ(0, mprotect(page_at(1), page, PROT_NONE));
 	file = open_text_behind_area("/proc/self/smaps");
-	ASSERT_TRUE(file);
+	ASSERT_TRUE(!!file);
 	ASSERT_EQ(0, mprotect(page_at(1), page, PROT_READ | PROT_WRITE));
 	EXPECT_EQ((long long)page, next_value(file, "Size:"));
 	EXPECT_EQ((long long)page, next_value(file, "Rss:"));
