@@ -56,7 +56,9 @@ static struct usage read_usage(pid_t pid, const char *name, uint64_t start, uint
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	file = fopen(path, "re");
-	while (file && fgets(text, sizeof(text), file)) {
+	if (!file)
+		return usage;
+	while (fgets(text, sizeof(text), file)) {
 		last_end = line_end;
 		if (sscanf(text, "%llx-%llx ", &line_start, &line_end) == 2) {
 			usage.rises = usage.rises && last_end <= line_start;
