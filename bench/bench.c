@@ -9,9 +9,6 @@
  *	bench METHOD short		the headline figures only
  *	bench METHOD library		the works of libprocmap, by each of its methods
  *					that the running kernel has, and by the default
- *	bench METHOD WORK		do one work until killed, for a profile: once it
- *					begins, a line is printed; METHOD can be "scan" or
- *					"text", too
  *
  * A walk fails unless it returns as many mappings as the text has.
  */
@@ -470,9 +467,11 @@ static void do_work(void *context)
 		fail(bench, strerror(abs(error)));
 }
 
-/* Make a work the current one. */
-static void begin_work(struct bench *bench, const struct work *work)
+/* Return the cost of a unit. */
+static double cost_of(const struct work *work, struct bench *bench)
 {
+	double cost;
+
 	bench->work = work;
 	bench->expected = count_vmas(bench->procmaps[BY_TEXT],
 				     filters[work->which].library);
@@ -481,14 +480,6 @@ static void begin_work(struct bench *bench, const struct work *work)
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
-}
-
-/* Return the cost of a unit. */
-static double cost_of(const struct work *work, struct bench *bench)
-{
-	double cost;
-
-	begin_work(bench, work);
 	cost = cost_of_run(do_work, bench);
 	return cost / bench->units;
 }
@@ -625,45 +616,25 @@ static void measure_library(struct bench *bench, const char *kernel)
 	}
 }
 
-static void repeat(struct bench *bench, const char *method, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < NR_WORKS; i++)
-		if (!strcmp(method_names[works[i].method], method) &&
-		    !strcmp(works[i].name, name))
-			break;
-	if (i == NR_WORKS || !can_be_done(&works[i], bench))
-		errx(2, "there is no work '%s' by %s", name, method);
-	begin_work(bench, &works[i]);
-	puts("ready");
-	fflush(stdout);
-	for (;;)
-		do_work(bench);
-}
-
 int main(int argc, char **argv)
 {
-	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
-	const bool is_library = argc == 3 && !strcmp(argv[2], "library");
+	const char *const what = argc == 3 ? argv[2] : "";
+	const bool headline_only = !strcmp(what, "short");
+	const bool is_library = !strcmp(what, "library");
 	static struct bench bench;
 	struct utsname host;
 
-	if (argc != 2 && argc != 3)
-		errx(2, "usage: bench METHOD [short | library | WORK]");
+	if (argc != 2 && !headline_only && !is_library)
+		errx(2, "usage: bench METHOD [short | library]");
 	/* Memory that was freed is not given back: page faults are not measured. */
 	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	if (strcmp(argv[1], method_names[BY_SCAN]) &&
-	    strcmp(argv[1], method_names[BY_TEXT]))
-		method_names[BY_QUERY] = argv[1];
+	method_names[BY_QUERY] = argv[1];
 	uname(&host);
 	open_bench(&bench);
 	if (is_library)
 		measure_library(&bench, host.release);
-	else if (argc == 2 || headline_only)
-		measure(&bench, host.release, headline_only);
 	else
-		repeat(&bench, argv[1], argv[2]);
+		measure(&bench, host.release, headline_only);
 	return 0;
 }
