@@ -414,7 +414,7 @@ static const struct work works[] = {
 	{ "walk, per VMA", BY_SCAN,
 	  .run = scan_walk, .headline = true },
 	{ "walk, per VMA", BY_TEXT,
-	  .run = library_walk, .library = true },
+	  .run = library_walk, .library = true, .headline = true },
 	{ "unchanged scan", BY_SCAN,
 	  .run = unchanged_scan, .headline = true },
 	{ "executable walk, per VMA", BY_QUERY,

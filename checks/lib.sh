@@ -366,20 +366,6 @@ lib_is_fuzzed() {
 	"$tmp/fuzz" -seed=1 -runs=500000 -max_len=4096 "$corpus"
 }
 
-# Instructions a mapping, in the text of a process with many: sscanf(3) takes 7,700.
-scanner_is_fast() {
-	gcc -O2 -g -Wall -Wextra -I "$lib" -o "$tmp/scan" "$lib/test/scan.c" \
-		"$programs/lib64/libprocmap.a"
-	python3 -c 'import ctypes, sqlite3, ssl
-print(open("/proc/self/maps").read(), end="")' >"$tmp/maps"
-	valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=scan \
-		"$tmp/scan" "$tmp/maps" 2>"$tmp/counted" | tee "$tmp/scanned"
-	sed -nE 's/.*Collected : ([0-9]+)$/\1/p' "$tmp/counted" >>"$tmp/scanned"
-	awk '{ value[NR] = $1 }
-	     END { printf "%d instructions a mapping\n", value[2] / value[1]
-		   exit NR != 2 || value[2] > 2500 * value[1] }' "$tmp/scanned"
-}
-
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "musl builds it" musl_builds_it
 check "it exports what it declares" lib_exports_what_it_declares
@@ -402,5 +388,4 @@ take_guest host-profile "$programs/examples/profile_test.py"
 check "valgrind finds nothing" lib_under_valgrind
 check "ASan and UBSan find nothing" lib_under_sanitizers
 check "fuzzed" lib_is_fuzzed
-check "the scanner takes a third of the instructions of sscanf" scanner_is_fast
 done_testing
