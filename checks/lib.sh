@@ -117,7 +117,6 @@ clean_leaves_the_sources() {
 	cd "$copy"
 	git init -q
 	git add .
-	find . -name .git -prune -o -print | sort >"$tmp/sources"
 	for dir in tools/lib/procmap tools/procmap; do
 		make -C $dir
 	done
@@ -127,7 +126,7 @@ clean_leaves_the_sources() {
 	for dir in tools/lib/procmap tools/procmap; do
 		make -C $dir clean
 	done
-	find . -name .git -prune -o -print | sort | diff "$tmp/sources" -
+	git ls-files --others --directory --deleted --modified | diff /dev/null -
 }
 
 # The program in a page's EXAMPLES.
@@ -194,111 +193,79 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
-# The processes that a check starts end with it.
-# shellcheck disable=SC2046	# one word a job
-end_jobs() {
-	kill $(jobs -p) 2>/dev/null || :
-}
-
-# A stack, of which the program and the build ID are known.
-backtrace_works() {
-	cat >"$tmp/blocked.c" <<-END
+# A process for the examples: its stack, program, build ID and the name of its memory are
+# known. It waits for a line, maps a library, waits, executes another program, and exits.
+# shellcheck disable=SC2046,SC2154	# one word a job; set by coproc
+start_scene() {
+	cat >"$tmp/scene.c" <<-END
+		#include <dlfcn.h>
+		#include <sys/mman.h>
 		#include <unistd.h>
 
 		__attribute__((noinline)) int waits(void)
 		{
-			return pause() + 1;
+			char line;
+
+			return write(1, "\\n", 1) + read(0, &line, 1);
 		}
 
 		int main(void)
 		{
-			return waits() + 1;
+			const int memory = memfd_create("OTEL_CTX", 0);
+
+			if (mmap(NULL, 1, PROT_READ, MAP_SHARED, memory, 0) == MAP_FAILED ||
+			    waits() != 2 || !dlopen("libssl.so.3", RTLD_NOW) || waits() != 2)
+				return 1;
+			return execlp("sleep", "sleep", "2", NULL);
 		}
 	END
-	gcc -g -O0 -Wl,-Ttext-segment=0 -Wl,--build-id=0x0123456789 -o "$tmp/blocked" \
-		"$tmp/blocked.c"
-	"$tmp/blocked" &
-	trap end_jobs EXIT
-	wait_for 60 grep -q 'S (sleeping)' "/proc/$!/status"
-	"$programs/examples/backtrace" $! | tee "$tmp/stack"
-	sed -nE "s,^\t$tmp/blocked\+(0x[0-9a-f]+) 0123456789$,\1,p" "$tmp/stack" |
-		addr2line -f -e "$tmp/blocked" | sed -n 'p;n' | head -n 2 |
+	gcc -D_GNU_SOURCE -g -O0 -Wl,-Ttext-segment=0 -Wl,--build-id=0x0123456789 \
+		-o "$tmp/scene" "$tmp/scene.c"
+	coproc "$tmp/scene"
+	trap 'kill $(jobs -p) 2>/dev/null || :' EXIT
+	pid=$COPROC_PID
+	read -r _ <&"${COPROC[0]}"
+}
+
+backtrace_works() {
+	start_scene
+	"$programs/examples/backtrace" "$pid" | tee "$tmp/stack"
+	sed -nE "s,^\t$tmp/scene\+(0x[0-9a-f]+) 0123456789$,\1,p" "$tmp/stack" |
+		addr2line -f -e "$tmp/scene" | sed -n 'p;n' | head -n 2 |
 		diff - <(printf '%s\n' waits main)
 	expect 2 "$programs/examples/backtrace"
 	expect 1 "$programs/examples/backtrace" 2147483647
 }
 
-# 200 processes, of which one maps a library, executes another program, and exits.
+# The scene is one of 200 processes; the others are this one.
 watch_works() {
-	local pids=()
-	trap end_jobs EXIT
-	for _ in {1..199}; do
-		sleep 1000 &
-		pids+=($!)
-	done
-	mkfifo "$tmp/go"
-	python3 -c 'import os, sys
-go = open(sys.argv[1])
-go.readline()
-import ssl
-go.readline()
-os.execvp("sleep", ["sleep", "2"])' "$tmp/go" &
-	pids+=($!)
-	exec 3>"$tmp/go"
-	"$programs/examples/watch" "${pids[@]}" >"$tmp/watched" 2>&1 &
-	wait_for 60 grep -q "^${pids[199]}: [0-9]* executable mappings$" "$tmp/watched"
-	echo >&3
-	wait_for 60 grep -q "^${pids[199]} + .* /.*/libssl\.so" "$tmp/watched"
-	echo >&3
-	wait_for 60 grep -q "^${pids[199]}: exited$" "$tmp/watched"
+	start_scene
+	# shellcheck disable=SC2046	# one word an ID
+	"$programs/examples/watch" $(yes $$ | head -n 199) "$pid" >"$tmp/watched" 2>&1 &
+	wait_for 60 grep -q "^$pid: [0-9]* executable mappings$" "$tmp/watched"
+	echo >&"${COPROC[1]}"
+	wait_for 60 grep -q "^$pid + .* /.*/libssl\.so" "$tmp/watched"
+	echo >&"${COPROC[1]}"
+	wait_for 60 grep -q "^$pid: exited$" "$tmp/watched"
 	grep -c 'executable mappings$' "$tmp/watched" | grep -x 201
 	grep -c " + .*/libssl\.so" "$tmp/watched" | grep -x 1
 }
 
+# A profiler may have mapped the program, too.
 whomaps_works() {
-	local pid
-	cp /bin/sleep "$tmp/mapped"
-	"$tmp/mapped" 1000 &
-	pid=$!
-	trap end_jobs EXIT
-	wait_for 60 [ "/proc/$pid/exe" -ef "$tmp/mapped" ]
-	# A profiler may have mapped it, too.
-	"$programs/examples/whomaps" "$tmp/mapped" | grep "^$pid " | tee "$tmp/mappers"
-	awk -v "pid=$pid" -v "name=$tmp/mapped" '$6 == name { print pid, $1, $2, $6 }' \
+	start_scene
+	"$programs/examples/whomaps" "$tmp/scene" | grep "^$pid " | tee "$tmp/mappers"
+	awk -v "pid=$pid" -v "name=$tmp/scene" '$6 == name { print pid, $1, $2, $6 }' \
 		"/proc/$pid/maps" | diff "$tmp/mappers" -
-	rm "$tmp/mapped"
-	cp /bin/sleep "$tmp/mapped"
-	"$programs/examples/whomaps" "$tmp/mapped" | (! grep "^$pid ")
+	cp --remove-destination /bin/sleep "$tmp/scene"
+	"$programs/examples/whomaps" "$tmp/scene" | (! grep "^$pid ")
 	expect 1 "$programs/examples/whomaps" "$tmp/none"
 }
 
-# The three spellings, as far as this kernel has names for memory.
+# The tests of the library have the two names of anonymous memory.
 otel_works() {
-	python3 - "$programs/examples/otel" <<-'END'
-		import ctypes, mmap, os, subprocess, sys
-
-		def name(memory):
-		    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-		    libc = ctypes.CDLL(None)
-		    args = (0x53564d41, 0, address, mmap.PAGESIZE, b"OTEL_CTX")
-		    return not libc.prctl(*map(ctypes.c_ulong, args[:4]), ctypes.c_char_p(args[4]))
-
-		memfd = os.memfd_create("OTEL_CTX")
-		os.ftruncate(memfd, mmap.PAGESIZE)
-		published = [mmap.mmap(memfd, mmap.PAGESIZE)]
-		expected = ["/memfd:OTEL_CTX (deleted)"]
-		for flags, spelling in (mmap.MAP_PRIVATE, "[anon:OTEL_CTX]"), \
-				       (mmap.MAP_SHARED, "[anon_shmem:OTEL_CTX]"):
-		    memory = mmap.mmap(-1, mmap.PAGESIZE, flags | mmap.MAP_ANONYMOUS)
-		    if name(memory):
-		        published.append(memory)
-		        expected.append(spelling)
-		found = subprocess.run(sys.argv[1], capture_output=True, text=True, check=True)
-		lines = [line.split(" ", 2) for line in found.stdout.splitlines()]
-		print(found, expected)
-		assert sorted(rest for pid, _, rest in lines
-			      if int(pid) == os.getpid()) == sorted(expected)
-	END
+	start_scene
+	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
 }
 
 # The header of C++, in both compilers.
