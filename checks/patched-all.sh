@@ -13,7 +13,9 @@ all_programs_on() {
 
 kernel_is_built debug
 kernel_is_built patched
-query_is_built
+check "the tree 'query' is that of the series" tree_is_the_series query
+check "the programs without the RFC are built" "$ROOT/scripts/programs" query
+kernel_is_built query
 check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
 export PROCMAP_TEST_MAPPINGS=6000
 all_programs_on patched

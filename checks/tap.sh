@@ -304,13 +304,6 @@ tree_is_the_series() {
 	[ ! -s "$tmp/changes" ]
 }
 
-# Build the programs and the kernel of the series without the RFC.
-query_is_built() {
-	check "the tree 'query' is that of the series" tree_is_the_series query
-	check "the programs without the RFC are built" "$ROOT/scripts/programs" query
-	kernel_is_built query
-}
-
 # Build a kernel before a section builds a module for it: another may be building it.
 kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"

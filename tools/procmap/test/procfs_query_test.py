@@ -887,9 +887,11 @@ class ProcfsQueryTest(unittest.TestCase):
         self.refused(f"process {self.plain} {NO_MAPPINGS}", "--list", "-Q", lie="gone")
 
     def test_without_the_ioctl_it_cannot_be_asked_for(self):
+        message = "the kernel lacks the ioctl: leave out -Q, -S and --bench"
         for option in "-Q", "-S", "--bench=2":
-            self.refused("the kernel lacks the ioctl: leave out -Q, -S and --bench",
-                         "--list", option, lie="none" if HAS_QUERY else None)
+            self.refused(message, "--list", option, lie="none" if HAS_QUERY else None)
+        if not HAS_SCAN:
+            self.refused(message, "--list", "-S")
 
     def test_options_that_do_not_work_together_are_refused(self):
         for first, others in REFUSED_TOGETHER.items():
