@@ -506,52 +506,6 @@ debug_kernel() {
 		"${tests[@]}"
 }
 
-# The BPF selftests that find VMAs, and some more that attach to user space. One of
-# them needs CONFIG_FUNCTION_ERROR_INJECTION, which Debian's kernels do not have.
-finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
-# shellcheck disable=SC2034	# for checks/bpf.sh
-stock_finders=${finders/bpf_cookie,}
-attachers=uprobe_autoattach,usdt,stacktrace_build_id
-
-# In the guest: run test_progs, and print its results as TAP, with the queries that
-# the system call answered. test_progs knows no TAP.
-# shellcheck disable=SC2016	# for the guest's shell
-bpf_tests='
-status=0
-tr , "\n" <<<"$1,$2" | sed "\$=;d" | sed "s/^/1../"
-strace -f --seccomp-bpf -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
-	./test_progs -vv -a "$1" ${3:+-d "$3"} >/run/out || status=1
-sed -nE "s/^.*_IOC\(_IOC_READ\|_IOC_WRITE, 0x66, 0x11, 0x68\).* = /query: /p" \
-	/run/ioctls >>/run/out
-./test_progs -a "$2" >>/run/out || status=1
-sed -E "s/^(ok|not ok) /# &/
-	s/^#[0-9]+ +([^/ ]+):OK$/&\nok \1/
-	s/^#[0-9]+ +([^/ ]+):SKIP$/&\nok \1 # SKIP/
-	s/^#[0-9]+ +([^/ ]+):FAIL$/&\nnot ok \1/" /run/out
-exit $status
-'
-
-# Run those given, and the attachers, on the kernel $1.
-bpf_finders() {
-	take_guest "bpf-$1" "$ROOT/scripts/bpf" run "$1" \
-		bash -c "$bpf_tests" tests "$2" "$attachers" "$(base_fact BPF_DENIED)"
-}
-
-# The VMAs that each of the tests $4 found and the queries that the system call answered
-# have to be as many, and none be found by the other method. The series has the tests print
-# what they find; those of a base with the query print "VMA FOUND" for each answer.
-vmas_are_found_by() {
-	awk -v method="$2" -v result="$3" -v finders="$4" '
-		/ is in the VMA .* by / { found++; if (!index($0, "by " method)) bad = 1 }
-		/^VMA FOUND \(/ { found++; if (method != "PROCMAP_QUERY") bad = 1 }
-		/^#[0-9]+ +[^\/ ]+:OK$/ && found { sub(/:OK/, "", $2)
-			print $2, found; all += found; tests++; found = 0 }
-		/^query: / { queries++; if ($2 != result) bad = 1 }
-		END { print tests, "tests,", all, "found,", queries, "queries"
-		      exit bad || tests != split(finders, list, ",") || queries != all }' \
-		"$BUILD/log/guest-bpf-$1"
-}
-
 # Its report on what follows the errors to ignore has to be empty.
 checkpatch() {
 	local ignored=$1 reports
