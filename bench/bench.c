@@ -56,7 +56,8 @@
 /* The number of VMAs in the target. */
 #define NR_VMAS		10000
 
-enum method { BY_QUERY, BY_SCAN, BY_TEXT, BY_DEFAULT, NR_METHODS };
+/* The methods are those of libprocmap. */
+#define NR_METHODS	(PROCMAP_BY_SCAN + 1)
 
 /* The mappings that a walk returns. */
 enum which { ALL, EXECUTABLE, FILES };
@@ -112,7 +113,7 @@ struct bench {
  */
 struct work {
 	const char *name;
-	enum method method;
+	enum procmap_method method;
 	int (*run)(struct bench *bench);
 	enum which which;
 	bool build_ids;
@@ -279,13 +280,6 @@ static bool has_generations(struct bench *bench)
 	return scan_since(bench, &bench->generation) == 1 && bench->generation;
 }
 
-static const enum procmap_method library_methods[NR_METHODS] = {
-	[BY_QUERY] = PROCMAP_BY_QUERY,
-	[BY_SCAN] = PROCMAP_BY_SCAN,
-	[BY_TEXT] = PROCMAP_BY_TEXT,
-	[BY_DEFAULT] = PROCMAP_ANY_METHOD,
-};
-
 static struct procmap *handle(const struct bench *bench)
 {
 	return bench->procmaps[bench->work->method];
@@ -356,7 +350,7 @@ static int open_and_find(struct bench *bench)
 	int error;
 
 	error = procmap_open_pid(bench->target.pid,
-				 BY(library_methods[bench->work->method]),
+				 BY(bench->work->method),
 				 &procmap);
 	if (error)
 		return error;
@@ -389,67 +383,67 @@ static int find_in_snapshot(struct bench *bench)
 	return 0;
 }
 
-/* Their names in the report. The first is replaced by the argument METHOD. */
+/* Their names in the report. That of the query is replaced by the argument METHOD. */
 static const char *method_names[NR_METHODS] = {
-	"query", "scan", "text", "default",
+	"default", "query", "text", "scan",
 };
 
 static const struct work works[] = {
-	{ "lookup", BY_QUERY,
+	{ "lookup", PROCMAP_BY_QUERY,
 	  .run = lookup, .headline = true },
-	{ "lookup", BY_TEXT,
+	{ "lookup", PROCMAP_BY_TEXT,
 	  .run = library_lookup, .library = true },
-	{ "miss", BY_QUERY,
+	{ "miss", PROCMAP_BY_QUERY,
 	  .run = lookup_miss, .headline = true },
-	{ "special name", BY_QUERY,
+	{ "special name", PROCMAP_BY_QUERY,
 	  .run = lookup_special },
-	{ "30-byte path", BY_QUERY,
+	{ "30-byte path", PROCMAP_BY_QUERY,
 	  .run = lookup_short, .headline = true },
-	{ "200-byte path", BY_QUERY,
+	{ "200-byte path", PROCMAP_BY_QUERY,
 	  .run = lookup_long },
-	{ "path and build ID", BY_QUERY,
+	{ "path and build ID", PROCMAP_BY_QUERY,
 	  .run = lookup_build_id, .headline = true },
-	{ "walk, per VMA", BY_QUERY,
+	{ "walk, per VMA", PROCMAP_BY_QUERY,
 	  .run = query_walk, .headline = true },
-	{ "walk, per VMA", BY_SCAN,
+	{ "walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .headline = true },
-	{ "walk, per VMA", BY_TEXT,
+	{ "walk, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .library = true, .headline = true },
-	{ "unchanged scan", BY_SCAN,
+	{ "unchanged scan", PROCMAP_BY_SCAN,
 	  .run = unchanged_scan, .headline = true },
-	{ "executable walk, per VMA", BY_QUERY,
+	{ "executable walk, per VMA", PROCMAP_BY_QUERY,
 	  .run = query_walk, .which = EXECUTABLE },
-	{ "executable walk, per VMA", BY_SCAN,
+	{ "executable walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .which = EXECUTABLE, .headline = true },
-	{ "executable walk, per VMA", BY_TEXT,
+	{ "executable walk, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .which = EXECUTABLE, .library = true },
-	{ "build IDs, per VMA", BY_QUERY,
+	{ "build IDs, per VMA", PROCMAP_BY_QUERY,
 	  .run = query_walk, .which = FILES, .build_ids = true },
-	{ "build IDs, per VMA", BY_SCAN,
+	{ "build IDs, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .which = FILES, .build_ids = true, .headline = true },
-	{ "symbolizer's pass", BY_QUERY,
+	{ "symbolizer's pass", PROCMAP_BY_QUERY,
 	  .run = pass },
-	{ "symbolizer's pass", BY_TEXT,
+	{ "symbolizer's pass", PROCMAP_BY_TEXT,
 	  .run = pass, .library = true },
-	{ "build IDs, per VMA", BY_TEXT,
+	{ "build IDs, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .which = FILES, .build_ids = true,
 	  .library = true, .library_only = true },
-	{ "find by name, per VMA", BY_TEXT,
+	{ "find by name, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_find_name, .library = true, .library_only = true },
-	{ "open, lookup, close", BY_TEXT,
+	{ "open, lookup, close", PROCMAP_BY_TEXT,
 	  .run = open_and_find, .library = true, .library_only = true },
-	{ "snapshot, per VMA", BY_TEXT,
+	{ "snapshot, per VMA", PROCMAP_BY_TEXT,
 	  .run = take_snapshot, .library = true, .library_only = true },
-	{ "refreshed snapshot", BY_TEXT,
+	{ "refreshed snapshot", PROCMAP_BY_TEXT,
 	  .run = refresh_snapshot, .library = true, .library_only = true },
-	{ "lookup in a snapshot", BY_TEXT,
+	{ "lookup in a snapshot", PROCMAP_BY_TEXT,
 	  .run = find_in_snapshot, .library = true, .library_only = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
 static const struct work the_floor = {
-	"floor", BY_QUERY, .run = floor_of_ioctl,
+	"floor", PROCMAP_BY_QUERY, .run = floor_of_ioctl,
 };
 
 static void fail(const struct bench *bench, const char *how)
@@ -473,7 +467,7 @@ static double cost_of(const struct work *work, struct bench *bench)
 	double cost;
 
 	bench->work = work;
-	bench->expected = count_vmas(bench->procmaps[BY_TEXT],
+	bench->expected = count_vmas(bench->procmaps[PROCMAP_BY_TEXT],
 				     filters[work->which].library);
 	if (work->library && take_snapshot(bench))
 		fail(bench, "it takes no snapshot");
@@ -488,14 +482,11 @@ static bool is_at(const struct procmap_mapping *line, enum places places)
 {
 	switch (places) {
 	case SHORT_PATHS:
-		return number_of(line->name) >= 0 &&
-		       line->name_len == PATH_SHORT;
+		return is_library(line->name) && line->name_len == PATH_SHORT;
 	case LONG_PATHS:
-		return number_of(line->name) >= 0 &&
-		       line->name_len == PATH_LONG;
+		return is_library(line->name) && line->name_len == PATH_LONG;
 	case CODE:
-		return number_of(line->name) >= 0 &&
-		       line->flags & PROCMAP_EXECUTABLE;
+		return is_library(line->name) && line->flags & PROCMAP_EXECUTABLE;
 	default:
 		return true;
 	}
@@ -552,7 +543,7 @@ static void open_bench(struct bench *bench)
 	if (bench->fd < 0)
 		err(2, "%s", path);
 	for (i = 0; i < NR_METHODS; i++) {
-		error = procmap_open_pid(bench->target.pid, BY(library_methods[i]),
+		error = procmap_open_pid(bench->target.pid, BY(i),
 					 &bench->procmaps[i]);
 		if (error && error != -ENOTTY)
 			errx(2, "open by %s: %s", method_names[i], strerror(-error));
@@ -565,7 +556,7 @@ static void open_bench(struct bench *bench)
 
 static bool can_be_done(const struct work *work, struct bench *bench)
 {
-	if (work->method == BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
+	if (work->method == PROCMAP_BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
 	    errno == ENOTTY)
 		return false;
 	return work->run != unchanged_scan || has_generations(bench);
@@ -585,7 +576,7 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 	const double floor = cost_of(&the_floor, bench);
 	size_t i;
 
-	if (!bench->procmaps[BY_QUERY])
+	if (!bench->procmaps[PROCMAP_BY_QUERY])
 		errx(2, "this kernel has no PROCMAP_QUERY");
 	for (i = 0; i < NR_WORKS; i++) {
 		const struct work *const work = &works[i];
@@ -620,19 +611,19 @@ int main(int argc, char **argv)
 {
 	const char *const what = argc == 3 ? argv[2] : "";
 	const bool headline_only = !strcmp(what, "short");
-	const bool is_library = !strcmp(what, "library");
+	const bool library_only = !strcmp(what, "library");
 	static struct bench bench;
 	struct utsname host;
 
-	if (argc != 2 && !headline_only && !is_library)
+	if (argc != 2 && !headline_only && !library_only)
 		errx(2, "usage: bench METHOD [short | library]");
 	/* Memory that was freed is not given back: page faults are not measured. */
 	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	method_names[BY_QUERY] = argv[1];
+	method_names[PROCMAP_BY_QUERY] = argv[1];
 	uname(&host);
 	open_bench(&bench);
-	if (is_library)
+	if (library_only)
 		measure_library(&bench, host.release);
 	else
 		measure(&bench, host.release, headline_only);

@@ -48,11 +48,10 @@ static size_t path_length(size_t nr)
 	       (PATH_LENGTHS - 1);
 }
 
-/* The number of a library is in the last three bytes of its path. */
-#define NUMBER_SIZE	3
-#define NUMBER_BASE	26
-
-/* Make the path of a library below /opt. Its directories have 15-byte names. */
+/*
+ * Make the path of a library below /opt. Its directories have 15-byte names, and the number
+ * of the library is at its end.
+ */
 static void make_path(char path[PATH_LONG + 1], size_t nr)
 {
 	const size_t len = path_length(nr);
@@ -61,23 +60,12 @@ static void make_path(char path[PATH_LONG + 1], size_t nr)
 	memcpy(path, "/opt", 4);
 	for (at = 4; at < len; at++)
 		path[at] = at % 16 == 4 ? '/' : 'a' + at % 16;
-	path[len] = '\0';
-	for (at = len - 1; at >= len - NUMBER_SIZE; at--) {
-		path[at] = 'A' + nr % NUMBER_BASE;
-		nr /= NUMBER_BASE;
-	}
+	snprintf(path + len - 3, 4, "%03zu", nr % 1000);
 }
 
-long number_of(const char *path)
+bool is_library(const char *path)
 {
-	const size_t len = strlen(path);
-	size_t at, nr = 0;
-
-	if (strncmp(path, "/opt/", 5) || len < PATH_SHORT)
-		return -1;
-	for (at = len - NUMBER_SIZE; at < len; at++)
-		nr = nr * NUMBER_BASE + path[at] - 'A';
-	return nr;
+	return !strncmp(path, "/opt/", 5);
 }
 
 static void make_directories(char *path)

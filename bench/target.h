@@ -40,7 +40,7 @@ void start_target(struct target *target, size_t nr_vmas);
 /* The number of mappings that pass the filters. */
 size_t count_vmas(struct procmap *procmap, unsigned int filters);
 
-/* Return the number of the library at a path, or -1 if it is another file. */
-long number_of(const char *path);
+/* Whether a path is that of one of the libraries. */
+bool is_library(const char *path);
 
 #endif /* BENCH_TARGET_H */
