@@ -8,14 +8,7 @@ use_arm64
 programs=$BUILD/programs-arm64
 release=$(cat "$("$ROOT/scripts/stock" cloud-arm64)/release")
 
-tool_queries() {
-	vm -k "stock:$release" -M "$(module_of "$release")" -- \
-		"$programs/procmap/procfs_query" -p self --list --query | tee "$tmp/list"
-	grep '\[vdso\]$' "$tmp/list"
-}
-
 export PROCMAP_TEST_MAPPINGS=6000
 mapfile -t tests < <(selftests proc && selftests proc32 | grep -E -- '-(abi|names|truth)$')
 stock_kernel "$release" "${tests[@]}"
-check "the tool queries" tool_queries
 done_testing
