@@ -40,7 +40,7 @@ help:
 	@echo '                 KERNEL=debug: with the debug aids of the kernel'
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
-	@echo 'make check-bpf   run all of test_progs with and without the series, and compare'
+	@echo 'make check-bpf   run the BPF selftests with and without the series, and compare'
 	@echo 'make soak        call the ioctls at random, 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
 	@echo 'make bench-contention  measure how long readers delay a process that maps'
@@ -85,7 +85,7 @@ check-all: setup
 	@checks/run --all
 
 check-bpf: setup
-	@scripts/bpf compare
+	@checks/run bpf-all
 
 soak: export KERNEL = debug
 soak: setup
