@@ -32,6 +32,7 @@ vm_ends_at_its_limit() {
 # Each of these lines is one.
 splats=(
 	'WARNING: planted'
+	'BUG: KCSAN: data-race in planted / planted'
 	'BUG kmalloc-64 (Tainted: G): Poison overwritten'
 	'divide error: 0000 [#1] PREEMPT SMP'
 	'INFO: trying to register non-static key.'
