@@ -164,7 +164,8 @@ message_and_new_patch() {
 		diff - <(printf '%s\n' 'Subject: Plant a line' '' 'It is a test.' '' ---)
 	is_settled
 	git_there commit -q --amend -m 'Plant a line' -m 'As in:' -m 'diff -u a b' -m 'The end.'
-	refuses_cleanly "bring back 'diff -u a b'" refresh
+	refuses_cleanly 'would not bring back the commits' refresh
+	eval "$(sed 's/.*; see \(git .*\): a message .*/\1/' "$tmp/err")" | grep 'diff -u a b'
 }
 
 # A change here does not take a commit in the tree away, and can be taken along.

@@ -157,14 +157,12 @@ hunks() {
 
 # The series as it would be written has to have the messages and files of the tree.
 refuse_difference() {
-	local line
-	line=$(diff <(commits_of "$head") <(commits_of "${tips[$branch]}") |
-		sed -n '2{s/^. //; s/^:.*\t//; p}') || :
-	[ -z "$line" ] ||
-		die "the patches would not bring back '$line' of $tree; a message cannot have" \
+	cmp -s <(commits_of "$head") <(commits_of "${tips[$branch]}") ||
+		die "the patches would not bring back the commits of $tree; see git -C $tree" \
+		    "range-diff $below ${head::12} ${tips[$branch]::12}: a message cannot have" \
 		    "each line, and a copy in tools/ has to be that of its original"
 }
 
 commits_of() {
-	git log --reverse --format=%B --raw --no-renames --no-abbrev "$below..$1"
+	git log --reverse --format=%B%T "$below..$1"
 }
