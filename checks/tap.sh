@@ -184,15 +184,6 @@ selftests() {
 	done
 }
 
-# Of these, what the patched kernels have to show: how calls reach the engine, in 64 and
-# in 32 bits, and what the tree does itself: permission, names, locks, the text.
-# The engine is the same as in the live module, with which the debug kernel runs the
-# others. "make check-all" runs all of them here, too.
-in_tree_tests() {
-	selftests proc | grep -E -- '-(fuse|lock|names|readers|smaps|text)$'
-	selftests proc32 | grep -E -- '-readers$'
-}
-
 # In the guest: run the base's own selftests in directories of $1, and print the status of
 # each, and how many tests of it passed and failed. proc-uptime-* asserts that idle time
 # never falls, which it does now and then.
