@@ -13,30 +13,11 @@ without=(AUXTRACE DEMANGLE DWARF GTK2 JEVENTS JVMTI LIBAUDIT LIBBABELTRACE LIBBP
 	LIBCRYPTO LIBDEBUGINFOD LIBNUMA LIBPERL LIBPFM4 LIBPYTHON LIBTRACEEVENT LIBUNWIND
 	LIBZSTD LZMA SDT SLANG)
 
-make_perf() {
-	local flags=("${without[@]/#/NO_}")
-	rm -rf "$out/src"
-	mkdir -p "$out/src" "$out/obj"
-	# -m: all commits have the date of the base, and no file would be newer than the
-	# object of its predecessor.
-	base_git archive perf "$@" | tar -xm -C "$out/src"
-	# Else it asks a git for its version, and finds this project's.
-	echo "#define PERF_VERSION \"$(base_fact VERSION)\"" >"$out/src/PERF-VERSION-FILE"
-	LC_ALL=C make -C "$out/src/tools/perf" JOBS="$(nproc)" O="$out/obj" \
-		CC="ccache gcc" "${flags[@]/%/=1}"
-	ln -f "$out/obj/perf" "$out/perf"
-}
-
 perf_is_built() {
-	local key paths
+	local flags=("${without[@]/#/NO_}")
 	mkdir -p "$out"
-	mapfile -t paths < <(base_git show perf:tools/perf/MANIFEST)
-	key=$(base_git ls-tree perf "${paths[@]}" | sha1sum)
-	if [ "$key" != "$(cat "$out/key" 2>/dev/null)" ]; then
-		rm -f "$out/key"
-		make_perf "${paths[@]}"
-		printf '%s\n' "$key" >"$out/key"
-	fi
+	LC_ALL=C make -C "$WORK/perf/tools/perf" JOBS="$(nproc)" O="$out" CC="ccache gcc" \
+		"${flags[@]/%/=1}"
 }
 
 test_programs_are_built() {
