@@ -1,5 +1,5 @@
 #!/bin/bash
-# vm: scripts/vm itself.
+# vm: scripts/vm itself. That it counts instructions is shown by the section bench.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -84,27 +84,6 @@ vm_dies_of() {
 	rm -rf "$(cat "$tmp/run")"
 }
 
-# The first loop is for what is done once, such as reading pages of the shell.
-vm_counts_instructions() {
-	local run
-	for run in 1 2; do
-		# shellcheck disable=SC2016	# for the guest's shell
-		vm -i -- bash -c 'nproc
-			for loop in 1 2; do
-				t=$EPOCHREALTIME
-				for ((i = 0; i < 10000; i++)); do :; done
-			done
-			echo $((${EPOCHREALTIME/./} - ${t/./}))' >"$tmp/count.$run"
-	done
-	paste "$tmp"/count.?
-	awk 'NR == FNR { n[FNR] = $1; next }
-	     FNR == 1 && $1 != 1 { bad = 1 }
-	     FNR == 2 { compared = 1 }
-	     FNR == 2 && ($1 / n[2] > 1.02 || n[2] / $1 > 1.02) { bad = 1 }
-	     END { exit bad || !compared }' \
-		"$tmp/count.1" "$tmp/count.2"
-}
-
 newest=$(newest_release)
 kernel_is_built patched
 kernel_is_built debug
@@ -118,5 +97,4 @@ check "vm reports a dead guest" vm_reports_a_dead_guest
 check "vm leaves nothing after INT" vm_dies_of INT
 check "vm leaves nothing after TERM" vm_dies_of TERM
 check "vm leaves no QEMU after KILL" vm_dies_of KILL
-check "vm counts instructions" vm_counts_instructions
 done_testing
