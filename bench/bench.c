@@ -109,7 +109,6 @@ struct bench {
  * @build_ids: it is a walk that returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
  * @library: it is done by libprocmap, and so by any method.
- * @library_only: it is one of "bench METHOD library" alone.
  */
 struct work {
 	const char *name;
@@ -119,7 +118,6 @@ struct work {
 	bool build_ids;
 	bool headline;
 	bool library;
-	bool library_only;
 };
 
 static char name[PATH_MAX];
@@ -427,17 +425,17 @@ static const struct work works[] = {
 	  .run = pass, .library = true },
 	{ "build IDs, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .which = FILES, .build_ids = true,
-	  .library = true, .library_only = true },
+	  .library = true },
 	{ "find by name, per VMA", PROCMAP_BY_TEXT,
-	  .run = library_find_name, .library = true, .library_only = true },
+	  .run = library_find_name, .library = true },
 	{ "open, lookup, close", PROCMAP_BY_TEXT,
-	  .run = open_and_find, .library = true, .library_only = true },
+	  .run = open_and_find, .library = true },
 	{ "snapshot, per VMA", PROCMAP_BY_TEXT,
-	  .run = take_snapshot, .library = true, .library_only = true },
+	  .run = take_snapshot, .library = true },
 	{ "refreshed snapshot", PROCMAP_BY_TEXT,
-	  .run = refresh_snapshot, .library = true, .library_only = true },
+	  .run = refresh_snapshot, .library = true },
 	{ "lookup in a snapshot", PROCMAP_BY_TEXT,
-	  .run = find_in_snapshot, .library = true, .library_only = true },
+	  .run = find_in_snapshot, .library = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
@@ -582,8 +580,7 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 		const struct work *const work = &works[i];
 		double cost;
 
-		if ((headline_only && !work->headline) || work->library_only ||
-		    !can_be_done(work, bench))
+		if ((headline_only && !work->headline) || !can_be_done(work, bench))
 			continue;
 		cost = cost_of(work, bench);
 		print_cost(bench, kernel, cost,
