@@ -279,13 +279,13 @@ checkout_each() {
 }
 
 # Print the warnings of W=1 and sparse about objects at a commit, without line numbers.
-# Sparse knows only functions that always lock, or never: these two take either of two locks.
+# Sparse knows only functions that always lock, or never: these take, or drop, either of two.
 warnings_at() {
 	checkout_each "$1" >&2
 	shift
 	(cd "$out_each" && rm -f "$@")
 	make_each W=1 C=2 "$@" 2>&1 | tee -a /dev/stderr |
-		sed -nE "/context imbalance in '(walk_take_lock|procmap_walk_unlock)'/d
+		sed -nE "/context imbalance in '(walk_take_lock|procmap_walk_(unlock|keep_vma))'/d
 			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
 }
 

@@ -47,6 +47,8 @@ static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 		vma = procmap_walk_next(walk);
 		if (vma) {
 			procmap_assert_locked(walk, vma);
+			if (text->keeps_vma)
+				procmap_walk_keep_vma(walk);
 			return text_clip(text, vma, *pos);
 		}
 		if (walk->pos >= walk->end) {
@@ -76,15 +78,9 @@ struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos)
 		return NULL;
 	}
 	*pos = text->walk.pos;
+	if (text->keeps_vma)
+		procmap_text_stop(text);
 	return text_find(text, pos);
-}
-
-void procmap_text_keep(struct procmap_text *text, struct vm_area_struct *vma)
-{
-	if (vma == text->gate)
-		return;
-	procmap_walk_keep_vma(&text->walk, procmap_text_whole(text, vma));
-	text->is_kept = true;
 }
 
 void procmap_text_stop(struct procmap_text *text)
@@ -92,10 +88,6 @@ void procmap_text_stop(struct procmap_text *text)
 	if (!text->is_locked)
 		return;
 	text->is_locked = false;
-	if (text->is_kept)
-		procmap_walk_unlock_vma(&text->walk);
-	else
-		procmap_walk_unlock(&text->walk);
-	text->is_kept = false;
+	procmap_walk_unlock(&text->walk);
 	procmap_assert_unlocked(&text->walk);
 }

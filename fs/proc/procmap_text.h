@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The VMAs of the lines of /proc/<pid>/maps, without mmap_lock.
+ * The VMAs of the lines of /proc/<pid>/maps, and of smaps, without mmap_lock.
  */
 #ifndef _PROC_PROCMAP_TEXT_H
 #define _PROC_PROCMAP_TEXT_H
@@ -17,7 +17,8 @@
  * @whole: the VMA of the current line, if it starts before the last line's end.
  * @clipped: a copy of it that starts there.
  * @is_locked: procmap_walk_lock() has taken the locks of @walk.
- * @is_kept: the VMA of the current line is all that is locked.
+ * @keeps_vma: the caller's choice: only the VMA of the current line stays locked, and the
+ *	caller may sleep, except in the line of the gate VMA.
  *
  * It is zero when the file is opened. The caller's lock on the file protects it.
  */
@@ -27,7 +28,7 @@ struct procmap_text {
 	struct vm_area_struct *whole;
 	struct vm_area_struct clipped;
 	bool is_locked;
-	bool is_kept;
+	bool keeps_vma;
 };
 
 /**
@@ -50,7 +51,7 @@ struct vm_area_struct *procmap_text_start(struct procmap_text *text,
 
 /**
  * procmap_text_next - find the VMA of the next line
- * @text: the text. A VMA has been found, and not the last one.
+ * @text: the text. A VMA has been found.
  * @pos: moves behind the line of that VMA.
  *
  * May sleep.
@@ -65,16 +66,6 @@ procmap_text_whole(const struct procmap_text *text, struct vm_area_struct *vma)
 {
 	return vma == &text->clipped ? text->whole : vma;
 }
-
-/**
- * procmap_text_keep - keep only the VMA of the current line locked
- * @text: the text.
- * @vma: the VMA that was returned.
- *
- * The caller may sleep then, unless it is the gate VMA, and calls procmap_text_stop()
- * before it goes on to the next line.
- */
-void procmap_text_keep(struct procmap_text *text, struct vm_area_struct *vma);
 
 /**
  * procmap_text_stop - unlock the VMA of the current line, if there is one

@@ -67,6 +67,7 @@ static int walk_take_lock(struct procmap_walk *walk)
 	walk->is_mmap_locked = walk->tries && (walk->tries >= TRIES_MAX ||
 		read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
 					 WRITER_TIMEOUT_US, false, walk->mm));
+	walk->is_rcu_locked = !walk->is_mmap_locked;
 	if (walk->is_mmap_locked) {
 		walk->left = 1;
 		walk->tries = 0;
@@ -76,37 +77,26 @@ static int walk_take_lock(struct procmap_walk *walk)
 	return 0;
 }
 
+static __always_inline void walk_unlock_tree(struct procmap_walk *walk)
+{
+	if (walk->is_rcu_locked)
+		rcu_read_unlock();
+	else if (walk->is_mmap_locked)
+		mmap_read_unlock(walk->mm);
+	walk->is_rcu_locked = false;
+	walk->is_mmap_locked = false;
+}
+
+void procmap_walk_keep_vma(struct procmap_walk *walk)
+{
+	walk_unlock_tree(walk);
+}
+
 void procmap_walk_unlock(struct procmap_walk *walk)
 {
+	walk_unlock_tree(walk);
 	if (walk->locked)
 		vma_end_read(walk->locked);
-	walk->locked = NULL;
-	if (walk->is_mmap_locked)
-		mmap_read_unlock(walk->mm);
-	else
-		rcu_read_unlock();
-	mmput(walk->mm);
-}
-
-void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma)
-{
-	if (!walk->is_mmap_locked) {
-		rcu_read_unlock();
-		return;
-	}
-	/*
-	 * There is no writer, so this does not wait. vma_start_read() may fail without
-	 * one, when mm_lock_seq has come round.
-	 */
-	down_read(&vma->vm_lock->lock);
-	walk->locked = vma;
-	walk->is_mmap_locked = false;
-	mmap_read_unlock(walk->mm);
-}
-
-void procmap_walk_unlock_vma(struct procmap_walk *walk)
-{
-	vma_end_read(walk->locked);
 	walk->locked = NULL;
 	mmput(walk->mm);
 }
@@ -128,8 +118,14 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	struct vm_area_struct *vma;
 	unsigned int seq;
 
-	if (walk->is_mmap_locked)
-		return walk_down(walk);
+	if (walk->is_mmap_locked) {
+		vma = walk_down(walk);
+		/* There is no writer, so this does not wait. */
+		if (vma)
+			down_read(&vma->vm_lock->lock);
+		walk->locked = vma;
+		return vma;
+	}
 
 	seq = walk_read_seq(walk->mm);
 	vma = walk->locked && seq == walk->seq && !(seq & 1) ?
@@ -185,13 +181,8 @@ void procmap_walk_unlock(struct procmap_walk *walk)
 	mmput(walk->mm);
 }
 
-void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma)
+void procmap_walk_keep_vma(struct procmap_walk *walk)
 {
-}
-
-void procmap_walk_unlock_vma(struct procmap_walk *walk)
-{
-	procmap_walk_unlock(walk);
 }
 
 static struct vm_area_struct *walk_find(struct procmap_walk *walk)

@@ -45,7 +45,8 @@
  * @seq: mm_lock_seq when the tree was looked at last.
  * @tries: how often in a row a writer was met. It is kept from one
  *	procmap_walk_lock() to the next.
- * @is_mmap_locked: mmap_lock is held for reading; otherwise, it is RCU.
+ * @is_mmap_locked: mmap_lock is held for reading.
+ * @is_rcu_locked: RCU is. Neither is after procmap_walk_keep_vma().
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -60,6 +61,7 @@ struct procmap_walk {
 	unsigned int seq;
 	unsigned int tries;
 	bool is_mmap_locked;
+	bool is_rcu_locked;
 #endif
 };
 
@@ -97,12 +99,10 @@ static inline void procmap_assert_locked(const struct procmap_walk *walk,
 					 struct vm_area_struct *vma)
 {
 #ifdef CONFIG_PER_VMA_LOCK
-	if (!walk->is_mmap_locked) {
-		vma_assert_locked(vma);
-		return;
-	}
-#endif
+	vma_assert_locked(vma);
+#else
 	lockdep_assert_held(&walk->mm->mmap_lock);
+#endif
 }
 
 /*
@@ -193,7 +193,7 @@ static __always_inline int procmap_copy_arg(void *arg, size_t size,
  *
  * On success the caller holds RCU or mmap_lock for reading, and a reference on the
  * users of the address space, and drops both with procmap_walk_unlock(). May sleep;
- * the caller may not, in between.
+ * the caller may not, in between, but after procmap_walk_keep_vma().
  *
  * Return: 0, -ESRCH if the address space has no users left, or -EINTR if a fatal
  * signal arrived while waiting for the lock.
@@ -224,20 +224,13 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
 void procmap_walk_unlock(struct procmap_walk *walk);
 
 /**
- * procmap_walk_keep_vma - keep only a VMA locked
- * @walk: the walk. procmap_walk_next() has returned @vma.
- * @vma: the VMA.
+ * procmap_walk_keep_vma - keep only the VMA that was found locked
+ * @walk: the walk. procmap_walk_next() has returned a VMA.
  *
  * Drops RCU or mmap_lock, but without per-VMA locks keeps mmap_lock. The caller may
- * sleep then, and calls procmap_walk_unlock_vma() next.
+ * sleep then, and calls procmap_walk_unlock() next.
  */
-void procmap_walk_keep_vma(struct procmap_walk *walk, struct vm_area_struct *vma);
-
-/**
- * procmap_walk_unlock_vma - undo procmap_walk_lock() and procmap_walk_keep_vma()
- * @walk: the walk.
- */
-void procmap_walk_unlock_vma(struct procmap_walk *walk);
+void procmap_walk_keep_vma(struct procmap_walk *walk);
 
 /**
  * procmap_copy_name - copy the name of a VMA, unless it is a path
