@@ -68,12 +68,6 @@ static int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
 	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
 }
 
-/* An event may have reported the build ID instead of the inode. */
-static bool has_only_build_id(const struct procmap_mapping *mapping)
-{
-	return !has_file(mapping) && mapping->build_id_size > 0;
-}
-
 static bool is_build_id_of(int fd, const struct procmap_mapping *mapping)
 {
 	uint8_t id[PROCMAP_BUILD_ID_MAX];
@@ -82,14 +76,19 @@ static bool is_build_id_of(int fd, const struct procmap_mapping *mapping)
 	       !memcmp(id, mapping->build_id, mapping->build_id_size);
 }
 
-/* Returns 0, or -ESTALE if it is another file. */
+/*
+ * Returns 0, or -ESTALE if it is another file. An event may have reported the build ID
+ * instead of the inode, whose number may be that of another file by now.
+ */
 static int check_file_of(const struct procmap *procmap, int fd,
 			 const struct procmap_mapping *mapping)
 {
 	struct stat stat;
 
-	if (has_only_build_id(mapping))
-		return is_build_id_of(fd, mapping) ? 0 : -ESTALE;
+	if (mapping->build_id_size > 0 && !is_build_id_of(fd, mapping))
+		return -ESTALE;
+	if (!has_file(mapping))
+		return 0;
 	if (fstat(fd, &stat))
 		return -errno;
 	return is_stat_of(&stat, mapping) ? 0 : check_seen_as(procmap, fd, mapping);
@@ -252,7 +251,7 @@ static int open_anywhere(struct procmap *procmap, const struct procmap_mapping *
 	int fd = -ENODEV, elsewhere;
 
 	if ((procmap && procmap->dir < 0) ||
-	    (!has_file(mapping) && !has_only_build_id(mapping)))
+	    (!has_file(mapping) && mapping->build_id_size <= 0))
 		return -ENODEV;
 	if (procmap) {
 		fd = open_map_file(procmap, mapping, false);

@@ -848,6 +848,15 @@ TEST_F(files, without_a_process)
 	EXPECT_EQ(20, id_size_of(&by_id, NULL));
 	by_id.build_id[19]++;
 	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	/* The number of its inode may be used again. */
+	by_id.inode = found->inode;
+	by_id.dev_major = found->dev_major;
+	by_id.dev_minor = found->dev_minor;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	by_id.build_id[19]--;
+	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	by_id.inode++;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
 
 	/* Below the root of a container, which has another file at the path. */
 	ASSERT_EQ(0, rename(in(self->dir, "one"), in(self->dir, "two")));
