@@ -2,7 +2,7 @@
 /*
  * Sample what a command and its children, or all processes, execute in user space, and
  * print the stack of each sample: folded, as tools for flame graphs read it. Only for
- * x86-64.
+ * x86-64, and Linux 5.12 or later.
  *
  *	profile [-d DEBUG_FILES] [COMMAND [ARG...]]
  *
@@ -27,8 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,7 +35,6 @@
 #include <procmap_table.h>
 
 #define SECOND		1000000000l
-#define TICK		(SECOND / 50)	/* the clock of files is late by less */
 #define ROUND		20000		/* us */
 #define LINE_SIZE	65536
 
@@ -62,9 +59,9 @@ struct symbol {
 	char name[];
 };
 
-/* As long as it is open, its inode number is not used again. */
+/* A file is known by its build ID; one that has none, by its inode. */
 struct file {
-	uint64_t inode;
+	uint64_t build_id[3], inode;
 	uint32_t dev_major, dev_minor;
 	struct procmap_file *opened;
 	Dwfl *dwfl;
@@ -87,6 +84,7 @@ static struct perf_event_attr attr = {
 	.exclude_kernel = 1,
 	.mmap = 1,
 	.mmap2 = 1,
+	.build_id = 1,
 	.comm = 1,
 	.task = 1,
 };
@@ -235,15 +233,6 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.set_initial_registers = set_registers,
 };
 
-static int64_t now(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * SECOND + time.tv_nsec;
-}
-
-/* A file that was changed since the sample may be another one with its inode number. */
 static void open_file(struct file *file, const struct procmap_mapping *mapping)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -252,22 +241,16 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 		.debuginfo_path = &debug_path,
 	};
 	struct procmap *procmap = NULL;
-	struct stat stat;
-	int fd;
+	int err;
 
 	procmap_open_pid(sample->pid, NULL, &procmap);
-	procmap_open_file(procmap, mapping, NULL, &file->opened);
+	err = procmap_open_file(procmap, mapping, NULL, &file->opened);
 	procmap_close(procmap);
-	fd = procmap_file_fd(file->opened);
-	if (fstat(fd, &stat) ||
-	    stat.st_ctim.tv_sec * SECOND + stat.st_ctim.tv_nsec + TICK >
-	    now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC) + (int64_t)sample->time) {
-		procmap_close_file(file->opened);
-		file->opened = NULL;
+	if (err)
 		return;
-	}
 	file->dwfl = need(dwfl_begin(&callbacks));
-	file->module = dwfl_report_elf(file->dwfl, "", "", dup(fd), 0, false);
+	file->module = dwfl_report_elf(file->dwfl, "", "",
+				       dup(procmap_file_fd(file->opened)), 0, false);
 	dwfl_report_end(file->dwfl, NULL, NULL);
 	dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL);
 	read_symbols(file);
@@ -275,13 +258,16 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 
 static struct file *find_file(const struct procmap_mapping *mapping)
 {
-	const struct file key = {
-		.inode = mapping->inode,
-		.dev_major = mapping->dev_major,
-		.dev_minor = mapping->dev_minor,
-	};
-	struct file **const known = need(tsearch(&key, &files, by_file));
+	struct file key = { .inode = 0 }, **known;
 
+	if (mapping->build_id_size > 0) {
+		memcpy(key.build_id, mapping->build_id, mapping->build_id_size);
+	} else {
+		key.inode = mapping->inode;
+		key.dev_major = mapping->dev_major;
+		key.dev_minor = mapping->dev_minor;
+	}
+	known = need(tsearch(&key, &files, by_file));
 	if (*known == &key)
 		*known = memcpy(need(malloc(sizeof(key))), &key, sizeof(key));
 	if (!(*known)->opened)
@@ -303,7 +289,7 @@ static const char *find_name(uint64_t addr)
 	    ~found->mapping->flags & PROCMAP_EXECUTABLE)
 		return NULL;
 	mapping = found->mapping;
-	if (!mapping->inode)
+	if (*mapping->name != '/')
 		return find_jit_symbol(found->process_user, addr);
 	file = find_file(mapping);
 	offset = addr - mapping->start + mapping->offset;
@@ -446,7 +432,6 @@ static pid_t start_command(void)
 
 	if (pid)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp(*command, command);
 	err(2, "%s", *command);
@@ -456,6 +441,7 @@ int main(int argc, char **argv)
 {
 	const struct procmap_table_options table_options = {
 		.size = sizeof(table_options),
+		.flags = PROCMAP_TABLE_BUILD_IDS,
 		.window = 10 * SECOND,
 		.keep_exited = 10 * SECOND,
 		.reread = SECOND,

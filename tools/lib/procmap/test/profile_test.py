@@ -197,11 +197,6 @@ class ProfileTest(unittest.TestCase):
         os.unlink(self.log)
         self.check(self.run_while_stopped("forked", spells=8))
 
-    def test_no_name_from_another_file_at_the_path(self):
-        out = self.run_while_stopped("replaced")
-        self.assertRegex(out, r"profile-load;swapped\d+\.so\+0x[0-9a-f]+ 1\n")
-        self.assertNotRegex(out, "(spin|fill|entry)_")
-
     def test_names_of_a_deleted_library(self):
         sampled = self.check(self.run_profile(*self.argv("replaced", rounds=1, spin=500000)))
         self.assertTrue(sampled)
@@ -241,16 +236,6 @@ class ProfileTest(unittest.TestCase):
             self.assertNotIn("said", self.run_profile(*args, *command, status=7))
             with open(path, encoding="ascii") as file:
                 self.assertEqual(file.read().splitlines(), command[4:])
-
-    def test_interrupt_leaves_no_process(self):
-        profile = self.start(*self.argv("in_place", rounds=1, spin=10**9))
-        self.wait_until(lambda: os.path.exists(self.log))
-        time.sleep(0.5)
-        profile.send_signal(signal.SIGINT)
-        out, _ = self.finish(profile, -signal.SIGINT)
-        self.assertRegex(out, r"\A(profile-load;.* 1\n)+\Z")
-        self.wait_until(lambda: subprocess.run(["pgrep", "-f", self.log], check=False,
-                                               stdout=DEVNULL).returncode)
 
     def refused(self, named, *args):
         out, said = self.finish(self.start(*args), 2)
