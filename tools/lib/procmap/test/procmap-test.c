@@ -3,15 +3,14 @@
  * libprocmap by the ioctls and by the text: all must return what sscanf(3) finds
  * in the text of the same process.
  *
- * The calls of the library to ioctl(2), pread(2) and the allocator come here
- * first (the linker's --wrap), to be counted, or to fail on demand. So do those
- * to open(2) and openat(2), which this program defines itself.
+ * The calls of the library to ioctl(2), pread(2), open(2), openat(2) and the
+ * allocator come here first (the linker's --wrap), to be counted, or to fail on
+ * demand.
  */
 #include "proc/procmap-query.h"
 
 #include <linux/memfd.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -55,6 +54,9 @@ static _Thread_local struct {
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int __real_openat64(int dir, const char *path, int flags, mode_t mode);
+int __wrap_openat64(int dir, const char *path, int flags, mode_t mode);
+int __wrap_open64(const char *path, int flags, mode_t mode);
 ssize_t __real_pread64(int fd, void *to, size_t size, off64_t pos);
 ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos);
 void *__real_malloc(size_t size);
@@ -182,10 +184,8 @@ static bool may_allocate(void)
 	return true;
 }
 
-static int open_unless_full(int dir, const char *path, int flags, va_list args)
+int __wrap_openat64(int dir, const char *path, int flags, mode_t mode)
 {
-	const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
-
 	calls.opened++;
 	if (!calls.opens) {
 		errno = ENFILE;
@@ -193,29 +193,12 @@ static int open_unless_full(int dir, const char *path, int flags, va_list args)
 	}
 	if (calls.opens > 0)
 		calls.opens--;
-	return syscall(SYS_openat, dir, path, flags | O_LARGEFILE, mode);
+	return __real_openat64(dir, path, flags, mode);
 }
 
-int open(const char *path, int flags, ...)
+int __wrap_open64(const char *path, int flags, mode_t mode)
 {
-	va_list args;
-	int fd;
-
-	va_start(args, flags);
-	fd = open_unless_full(AT_FDCWD, path, flags, args);
-	va_end(args);
-	return fd;
-}
-
-int openat(int dir, const char *path, int flags, ...)
-{
-	va_list args;
-	int fd;
-
-	va_start(args, flags);
-	fd = open_unless_full(dir, path, flags, args);
-	va_end(args);
-	return fd;
+	return __wrap_openat64(AT_FDCWD, path, flags, mode);
 }
 
 void *__wrap_malloc(size_t size)
