@@ -1618,7 +1618,6 @@ TEST(broken_lines_are_refused)
 #include "process-test.h"
 #include "file-test.h"
 #include "snapshot-test.h"
-#include "memory-test.h"
 #include "table-test.h"
 #include "record-test.h"
 
