@@ -624,33 +624,6 @@ static const char *const with_build_id[] = {
 	"plain", "new\\012line", "literal\\012", "with blank ", "gone (deleted)",
 };
 
-TEST_F(scene, build_ids)
-{
-	const struct procmap_mapping *found;
-	uint64_t cursor = 0;
-	size_t i;
-
-	if (geteuid())
-		SKIP(return, "only root can look at a deleted file");
-	for (i = 0; i < 5; i++) {
-		const struct maps_line *const line =
-			line_named(&self->maps, with_build_id[i]);
-
-		ASSERT_TRUE(!!line);
-		ASSERT_EQ(0, procmap_find(self->procmap, line->start,
-					  PROCMAP_WANT_BUILD_ID, &found));
-		EXPECT_TRUE(has_test_id(found));
-		ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
-		EXPECT_EQ(0, found->build_id_size);
-	}
-	while (!procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
-			     &found)) {
-		EXPECT_LE(0, found->build_id_size);
-		if (!found->inode && strcmp(found->name, "[vdso]"))
-			EXPECT_EQ(0, found->build_id_size);
-	}
-}
-
 /* Map a file, and let its path lead to another, for this process alone. */
 static uint64_t map_hidden_file(const char *dir)
 {
