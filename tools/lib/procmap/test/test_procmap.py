@@ -11,7 +11,6 @@ import mmap
 import os
 import re
 import shutil
-import signal
 import site
 import subprocess
 import sys
@@ -97,16 +96,13 @@ class Lookup(unittest.TestCase):
                 with self.subTest(method), Procmap(pid, method) as maps:
                     self.assertIn(method, (Method.ANY, maps.method))
                     self.assertEqual([fields(m) for m in maps], lines)
+                    self.assertEqual(
+                        [fields(m) for m in maps.mappings(Flag.EXECUTABLE)],
+                        [line for line in lines if line[2][2] == "x"],
+                    )
                     for line in lines:
                         self.assertEqual(fields(maps.find(line[1] - 1)), line)
                     self.assertIsNone(maps.find(8))
-
-    def test_filters(self):
-        with Child() as pid, Procmap(pid) as maps:
-            self.assertEqual(
-                [fields(m) for m in maps.mappings(Flag.EXECUTABLE | Flag.FILE_BACKED)],
-                [line for line in truth(pid) if line[2][2] == "x" and line[6]],
-            )
 
     def test_names(self):
         name = os.fsencode(tempfile.gettempdir()) + b"/procmap \xff name"
@@ -224,26 +220,17 @@ class Handles(unittest.TestCase):
             maps.find(0)
 
     def test_reopen(self):
-        stdin, to_child = os.pipe()
-        from_child, stdout = os.pipe()
-        child = os.fork()
-        if not child:
-            os.read(stdin, 1)
-            os.dup2(stdin, 0)
-            os.dup2(stdout, 1)
-            os.execlp("cat", "cat")
-        with Procmap(child) as maps:
-            os.write(to_child, b"go")
-            os.read(from_child, 1)
+        with subprocess.Popen(
+            ["sh", "-c", "read line; exec cat"], bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as child, Procmap(child.pid) as maps:
+            child.stdin.write(b"execute\nit runs")
+            child.stdout.read(1)
             with self.assertRaises(OSError) as caught:
                 maps.find(0)
             self.assertEqual(caught.exception.errno, errno.ESTALE)
             maps.reopen()
-            self.assertEqual([fields(m) for m in maps], list(truth(child)))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        for fd in stdin, to_child, from_child, stdout:
-            os.close(fd)
+            self.assertEqual([fields(m) for m in maps], list(truth(child.pid)))
 
     def test_integers_that_do_not_fit(self):
         address = address_of(LIBC.printf)
@@ -371,13 +358,6 @@ class Snapshots(unittest.TestCase):
         for part in (slice(None), slice(2), slice(-2, None), slice(None, None, -2),
                      slice(1, 2**70), slice(5, 2)):
             self.assertEqual([fields(m) for m in snapshot[part]], lines[part])
-        self.assertEqual([fields(m) for m in reversed(snapshot)], lines[::-1])
-        self.assertEqual(snapshot.index(snapshot[2]), 2)
-        self.assertEqual(snapshot.count(snapshot[2]), 1)
-        self.assertIn(snapshot[2], snapshot)
-        self.assertNotIn(snapshot[2]._replace(start=0), snapshot)
-        with self.assertRaises(ValueError):
-            snapshot.index(None)
         with self.assertRaises(TypeError):
             snapshot[1.0]
         self.assertIn(snapshot.is_consistent, (False, True))
