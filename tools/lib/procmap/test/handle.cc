@@ -96,33 +96,23 @@ static void walks_by_flags_and_name()
 	}
 }
 
-static void resolves_to_elf_addresses()
+static void opens_the_mapped_file()
 {
 	const std::uint64_t addr = address_of_main();
 	auto own = handle::open_self();
-	const auto resolved = own.resolve({ addr, 8 });
-	const auto &mapping = *resolved->mappings[0];
-	Dl_info info;
-
-	EXPECT(resolved->nr_addrs == 2);
-	EXPECT(!resolved->mappings[1]);
-	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
-	EXPECT(file(own, mapping).address(libprocmap::offset_of(mapping, addr)) ==
-	       addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
-}
-
-static void opens_the_mapped_file()
-{
-	auto own = handle::open_self();
-	const auto *found = own.find(address_of_main());
+	const auto *found = own.find(addr);
+	const std::uint64_t offset = libprocmap::offset_of(*found, addr);
 	const ino_t inode = found->inode;
 	file opened(own, *found), alone(*found), of_fd(opened.fd());
 	const auto moved = std::move(opened);
 	struct stat stat;
+	Dl_info info;
 
 	EXPECT(!fstat(moved.fd(), &stat) && stat.st_ino == inode);
 	EXPECT(!fstat(alone.fd(), &stat) && stat.st_ino == inode);
 	EXPECT(of_fd.build_id() == alone.build_id());
+	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
+	EXPECT(alone.address(offset) == addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
 	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
 	EXPECT(error_of([] { file(-1); }) == EBADF);
 }
@@ -260,7 +250,6 @@ int main()
 	is_empty_after_a_move();
 	finds_what_the_text_shows();
 	walks_by_flags_and_name();
-	resolves_to_elf_addresses();
 	opens_the_mapped_file();
 	throws_the_error();
 	moves_what_it_owns();
