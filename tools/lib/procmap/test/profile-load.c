@@ -1,36 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A load for a sampling profiler: it forks, executes itself, starts threads, and loads,
- * replaces and unloads libraries, and logs by itself what ran where, and when.
+ * A load for a sampling profiler: it forks, starts threads, and loads, replaces and
+ * unloads libraries, and logs by itself what ran where, and for how long.
  *
- * Usage: profile-load LOG DIRECTORY ROUNDS MICROSECONDS [KIND [FIRST]]
+ * Usage: profile-load LOG DIRECTORY ROUNDS MICROSECONDS [KIND]
  *
- * It waits for the end of its standard input, then plays so many rounds. In each, it
- * spins for so long, at least once. KIND is one of those below; without it, they take
- * turns. FIRST is the number of the first round.
+ * It plays so many rounds. In each, it spins for so long, at least once. KIND is one of
+ * those below; without it, they take turns.
  *
- * This file is also the source of the libraries, DIRECTORY/libspin1.so to libspin5.so,
+ * This file is also the source of the libraries, DIRECTORY/libspin1.so to libspin4.so,
  * with NUMBER defined. The flags -O1 -fno-inline -fno-optimize-sibling-calls make the
  * stacks what the log says.
  *
  * A line of the log has, separated by tabs: for how long it spun, in ns of the thread's
- * CPU time, and the functions, from main() or the first of the thread on. Code that is in
- * no file is in /tmp/perf-PID.map, and no function calls it.
+ * CPU time, and the innermost functions. Code that is in no file is in
+ * /tmp/perf-PID.map, and no function calls it.
  */
 #include <dlfcn.h>
 #include <err.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,9 +87,8 @@ uint64_t ENTRY(spin_t *spin, uint64_t ns)
 
 #if !NUMBER
 
-#define LIBRARIES	5
-#define NR_KINDS	6
-#define THREADS		2
+#define LIBRARIES	4
+#define NR_KINDS	5
 
 /* More than the size of a function that spins. */
 #define CODE_SIZE	256
@@ -148,117 +142,64 @@ static void *load(const char *path)
 	return checked(dlopen(path, RTLD_NOW | RTLD_LOCAL));
 }
 
-static void enter(void *library, int round, const char *caller)
+/* Spin in the library that was loaded from a path, or is now. */
+static void enter(const char *path, int round, const char *caller)
 {
+	void *const library = load(path);
 	char *const leaf = format("spin_%d", number_of(round));
 	char *const name = format("entry_%d", number_of(round));
-	char *const chain = format("%s%s;%s;%s;%s", gettid() == getpid() ? "main;" : "",
-				   caller, __func__, name, leaf);
 	spin_t *const spin = checked(dlsym(library, leaf));
 	entry_t *const entry = checked(dlsym(library, name));
 
-	log_spell(entry(spin, spell_ns), chain);
-}
-
-/* A child that does not survive its parent. */
-static pid_t start_child(void)
-{
-	const pid_t parent = getpid();
-	const pid_t pid = fork();
-
-	if (pid < 0)
-		err(1, "fork");
-	if (!pid && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
-		_exit(1);
-	return pid;
-}
-
-static void await(pid_t pid)
-{
-	int status;
-
-	if (waitpid(pid, &status, 0) != pid || status)
-		errx(1, "child %d failed", pid);
+	log_spell(entry(spin, spell_ns), format("%s;%s;%s;%s", caller, __func__, name, leaf));
+	dlclose(library);
 }
 
 static void in_place(int round)
 {
-	char *const path = path_of(round);
-	void *const library = load(path);
-
-	enter(library, round, __func__);
-	dlclose(library);
+	enter(path_of(round), round, __func__);
 }
 
 /* A child has the mappings of its parent, and one more. */
 static void forked(int round)
 {
-	char *const path = path_of(round);
-	void *const library = load(path);
-	const pid_t pid = start_child();
+	void *const library = load(path_of(round));
+	const pid_t pid = fork();
+	int status;
 
 	if (!pid) {
-		enter(library, round, __func__);
-		enter(load(path_of(round + 1)), round + 1, __func__);
+		enter(path_of(round), round, __func__);
+		enter(path_of(round + 1), round + 1, __func__);
 		_exit(0);
 	}
-	await(pid);
+	if (waitpid(pid, &status, 0) != pid || status)
+		errx(1, "child %d failed", pid);
 	dlclose(library);
-}
-
-static void executed(int round)
-{
-	const pid_t pid = start_child();
-
-	if (!pid) {
-		execl("/proc/self/exe", arguments[0], arguments[1], arguments[2], "1",
-		      arguments[4], "in_place", format("%d", round), NULL);
-		err(1, "execl");
-	}
-	await(pid);
 }
 
 static void *in_thread(void *round)
 {
-	char *const path = path_of((intptr_t)round);
-	void *const library = load(path);
-
-	enter(library, (intptr_t)round, __func__);
-	dlclose(library);
+	enter(path_of((intptr_t)round), (intptr_t)round, __func__);
 	return NULL;
 }
 
 static void threaded(int round)
 {
-	pthread_t threads[THREADS];
+	pthread_t thread;
 
-	for (intptr_t i = 0; i < THREADS; i++)
-		if (pthread_create(threads + i, NULL, in_thread, (void *)(round + i)))
-			errx(1, "pthread_create");
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
+	if (pthread_create(&thread, NULL, in_thread, (void *)(intptr_t)round))
+		errx(1, "pthread_create");
+	pthread_join(thread, NULL);
 }
 
 /* A new file takes the path. */
 static void replace(const char *path, int round)
 {
-	char *const source = path_of(round);
-	char *const draft = format("%s.new", path);
-	const int in = open(source, O_RDONLY | O_CLOEXEC);
-	const int out = open(draft, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
-	struct stat stat;
-
-	if (in < 0 || out < 0 || fstat(in, &stat) ||
-	    sendfile(out, in, NULL, stat.st_size) != stat.st_size || rename(draft, path))
-		err(1, "%s", path);
-	close(in);
-	close(out);
+	if (system(format("cp %s %s.new && mv %s.new %s", path_of(round), path, path, path)))
+		errx(1, "%s is not replaced", path);
 }
 
-/*
- * By the time that a library spins, another one has its path. What takes that in the end
- * may have the inode number of the first, which is free by then.
- */
+/* By the time that a library spins, another one has its path, and later a third one. */
 static void replaced(int round)
 {
 	char *const path = format("%s/swapped%d.so", arguments[2], getpid());
@@ -267,7 +208,7 @@ static void replaced(int round)
 	replace(path, round);
 	library = load(path);
 	replace(path, round + 1);
-	enter(library, round, __func__);
+	enter(path, round, __func__);
 	dlclose(library);
 	replace(path, round + 2);
 }
@@ -297,7 +238,6 @@ static const struct kind {
 } kinds[NR_KINDS] = {
 	{ "in_place", in_place },
 	{ "forked", forked },
-	{ "executed", executed },
 	{ "threaded", threaded },
 	{ "replaced", replaced },
 	{ "anonymous", anonymous },
@@ -306,28 +246,19 @@ static const struct kind {
 int main(int argc, char **argv)
 {
 	const struct kind *kind = NULL;
-	int round, end;
-	char byte;
 
 	if (argc < 5)
-		errx(2, "usage: LOG DIRECTORY ROUNDS MICROSECONDS [KIND [FIRST]]");
+		errx(2, "usage: LOG DIRECTORY ROUNDS MICROSECONDS [KIND]");
 	arguments = argv;
 	spell_ns = strtoull(argv[4], NULL, 10) * 1000;
-	round = argc > 6 ? atoi(argv[6]) : 0;
-	end = round + atoi(argv[3]);
 	for (int i = 0; argc > 5 && i < NR_KINDS; i++)
 		if (!strcmp(kinds[i].name, argv[5]))
 			kind = kinds + i;
-	if (argc > 5 && !kind)
-		errx(2, "%s is not a kind of round", argv[5]);
 
 	log_fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (log_fd < 0)
 		err(1, "%s", argv[1]);
-	while (read(STDIN_FILENO, &byte, 1) > 0)
-		;
-
-	for (; round < end; round++)
+	for (int round = 0; round < atoi(argv[3]); round++)
 		(kind ? kind : kinds + round % NR_KINDS)->play(round);
 	return 0;
 }

@@ -56,7 +56,7 @@ class ProfileTest(unittest.TestCase):
         argv = ["cc", *FLAGS, *flags, f"{HERE}/profile-load.c", "-o"]
         load = f"{directory}/profile-load"
         subprocess.check_call([*argv, load])
-        for number in range(1, 6):
+        for number in range(1, 5):
             subprocess.check_call([*argv, f"{directory}/libspin{number}.so",
                                    f"-DNUMBER={number}", "-shared", "-fPIC"])
         return load
@@ -79,93 +79,65 @@ class ProfileTest(unittest.TestCase):
         load = load or self.load
         return [load, self.log, os.path.dirname(load), str(rounds), str(spin), *kind]
 
-    def start(self, *args, stdin=DEVNULL):
-        """Start profile. It writes to files, so that it never waits for us."""
-        files = [tempfile.TemporaryFile("w+") for _ in range(2)]
-        # It does not outlive the test, however that ends.
-        profile = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", PROFILE, *args],
-                                   stdin=stdin, stdout=files[0], stderr=files[1])
-        profile.files = files
-        for cleanup in *(file.close for file in files), profile.wait, profile.kill:
-            self.addCleanup(cleanup)
-        return profile
+    def run_profile(self, *args, status=0, meanwhile=lambda profile: None):
+        """Return its output. It writes to a file, so that it never waits for us."""
+        with tempfile.TemporaryFile("w+") as output:
+            with subprocess.Popen([PROFILE, *args], stdin=DEVNULL, stdout=output,
+                                  stderr=PIPE, text=True) as profile:
+                try:
+                    meanwhile(profile)
+                    self.said = profile.communicate()[1]
+                finally:
+                    profile.kill()
+            self.assertEqual(profile.returncode, status, self.said)
+            output.seek(0)
+            return output.read()
 
-    def finish(self, profile, status=0):
-        """Await its end; return its output and its messages."""
-        profile.wait()
-        for file in profile.files:
-            file.seek(0)
-        out, said = (file.read() for file in profile.files)
-        self.assertEqual(profile.returncode, status, said)
-        return out, said
+    def check(self, out, depth=0):
+        """Each stack of a function that spun was logged; and each that was logged, often.
 
-    def run_profile(self, *args, status=0):
-        return self.finish(self.start(*args), status)[0]
-
-    def wait_until(self, condition):
-        while not condition():
-            time.sleep(0.01)
-
-    def spells(self):
-        """What the load has logged: the samples to expect of each chain of functions."""
+        With depth, so many functions of a stack are known.
+        """
         expected = collections.Counter()
         with open(self.log, encoding="ascii") as file:
             for line in file:
                 duration, chain = line.rstrip("\n").split("\t")
-                expected[tuple(chain.split(";"))] += int(duration) * FREQUENCY / 1e9
-        return expected
-
-    def count_spells(self):
-        with open(self.log, encoding="ascii") as file:
-            return file.read().count("\n")
-
-    def check(self, out, depth=None):
-        """Each stack of a function that spun was logged; and each that was logged, often.
-
-        The library of "replaced" may be gone, and then has no names. With depth, so many
-        functions of a stack are known.
-        """
-        expected = collections.Counter()
-        for chain, count in self.spells().items():
-            expected[chain[-depth:] if depth else chain] += count
+                expected[tuple(chain.split(";")[-depth:])] += int(duration) * FREQUENCY / 1e9
         sampled, wrong = collections.Counter(), []
         for stack, count in stacks_of(out).items():
             if not re.match("fill|spin", stack[-1]):
                 continue
             chain = next((chain for chain in expected if stack[-len(chain):] == chain), None)
-            if chain and stack[0] in ("profile-load", "exe"):
+            if chain and stack[0] == "profile-load":
                 sampled[chain] += count
             else:
                 wrong.append(stack)
         self.assertEqual(wrong, [])
         for chain, count in expected.items():
             self.assertLess(sampled[chain], 1.5 * count + 10, chain)
-            if "replaced" not in chain:
-                self.assertGreater(sampled[chain], count / 4 - 2, chain)
+            self.assertGreater(sampled[chain], count / 4 - 2, chain)
         self.assertGreater(sampled.total(), expected.total() / 4 - 2)
-        return sampled
 
     def test_stacks_of_a_command(self):
         out = self.run_profile(*self.argv())
-        sampled = self.check(out)
-        self.assertEqual({chain[-4] for chain in sampled if len(chain) > 1},
-                         {"in_place", "forked", "in_thread"} |
-                         {chain[-4] for chain in sampled if "replaced" in chain})
-        self.assertIn("profile-load;_start;__libc_start_main", out)
+        self.check(out)
+        self.assertRegex(out, "profile-load;_start;__libc_start_main.*;main;in_place;enter;")
 
     def test_stacks_of_all_processes(self):
-        profile = self.start()
-        time.sleep(0.5)
-        subprocess.check_call(self.argv(), stdin=DEVNULL)
-        forked = {self.fork_for(0.01) for _ in range(50)}
-        time.sleep(0.5)
-        profile.send_signal(signal.SIGINT)
-        out = self.finish(profile, -signal.SIGINT)[0]
+        forked = set()
+
+        def load(profile):
+            time.sleep(0.5)
+            subprocess.check_call(self.argv(), stdin=DEVNULL)
+            forked.update(self.fork_for(0.01) for _ in range(50))
+            time.sleep(0.5)
+            profile.send_signal(signal.SIGINT)
+
+        out = self.run_profile(status=-signal.SIGINT, meanwhile=load)
         self.check(out)
         # No event has said their name.
         named = {stack[0] for stack in stacks_of(out)}
         self.assertTrue(named & {str(pid) for pid in forked}, named)
-        self.assertFalse([name for name in named if "/proc" in name])
 
     @staticmethod
     def fork_for(duration):
@@ -179,27 +151,8 @@ class ProfileTest(unittest.TestCase):
         os.waitpid(pid, 0)
         return pid
 
-    def run_while_stopped(self, kind, rounds=4, spells=4):
-        """The samples of a load that has exited before profile has seen any."""
-        profile = self.start(*self.argv(kind, rounds=rounds), stdin=PIPE)
-        self.wait_until(lambda: os.path.exists(self.log))
-        profile.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, profile.pid, os.WSTOPPED | os.WEXITED)
-        profile.stdin.close()
-        profile.stdin = None
-        self.wait_until(lambda: self.count_spells() == spells)
-        time.sleep(0.2)
-        profile.send_signal(signal.SIGCONT)
-        return self.finish(profile)[0]
-
-    def test_names_from_events_alone(self):
-        self.check(self.run_while_stopped("executed"))
-        os.unlink(self.log)
-        self.check(self.run_while_stopped("forked", spells=8))
-
     def test_names_of_a_deleted_library(self):
-        sampled = self.check(self.run_profile(*self.argv("replaced", rounds=1, spin=500000)))
-        self.assertTrue(sampled)
+        self.check(self.run_profile(*self.argv("replaced", rounds=1, spin=500000)))
 
     def test_debug_files_if_asked(self):
         directory = f"{self.tmp}/stripped"
@@ -238,9 +191,8 @@ class ProfileTest(unittest.TestCase):
                 self.assertEqual(file.read().splitlines(), command[4:])
 
     def refused(self, named, *args):
-        out, said = self.finish(self.start(*args), 2)
-        self.assertEqual(out, "")
-        self.assertIn(named, said)
+        self.assertEqual(self.run_profile(*args, status=2), "")
+        self.assertIn(named, self.said)
 
     def test_refuses_bad_usage(self):
         self.refused("usage: ", "-n")
