@@ -1077,43 +1077,6 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 		  variant->method == PROCMAP_BY_TEXT ? 2200 : 2001 + 512, i);
 }
 
-TEST_F_TIMEOUT(change, what_stays_is_returned_once, SLOW)
-{
-	const struct procmap_mapping *found;
-	uint64_t cursor = 0, last = 0;
-	int i, nr_seen = 0;
-
-	ASSERT_TRUE(split(self->area, 3000));
-	/* All the while, pages in its first half come, go, merge and split. */
-	for (i = 0; !procmap_next(self->procmap, &cursor, 0, &found); i++) {
-		char *const page = self->area + i * 7 % 1490 * PAGE;
-		const int fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-
-		ASSERT_LE(last, found->start);
-		ASSERT_LT(found->start, found->end);
-		ASSERT_EQ(found->end, cursor);
-		last = found->end;
-		if (found->start >= (uintptr_t)self->area + AREA / 2 &&
-		    found->end <= (uintptr_t)self->area + AREA)
-			nr_seen++;
-		switch (i % 4) {
-		case 0:
-			ASSERT_EQ(0, munmap(page, PAGE));
-			break;
-		case 1:
-			ASSERT_TRUE(mmap(page, PAGE, PROT_READ, fixed, -1, 0) ==
-				    page);
-			break;
-		case 2:
-			mprotect(page, 3 * PAGE, PROT_READ);
-			break;
-		default:
-			mprotect(page, PAGE, PROT_NONE);
-		}
-	}
-	EXPECT_EQ(1500, nr_seen);
-}
-
 /*
  * By scan, few ioctls are enough where most of the mappings are wanted; where
  * few are, a scan is tried only now and then. By query there is one for each
