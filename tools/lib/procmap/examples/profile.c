@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -432,6 +433,7 @@ static pid_t start_command(void)
 
 	if (pid)
 		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp(*command, command);
 	err(2, "%s", *command);

@@ -190,6 +190,20 @@ class ProfileTest(unittest.TestCase):
             with open(path, encoding="ascii") as file:
                 self.assertEqual(file.read().splitlines(), command[4:])
 
+    def test_interrupt_leaves_no_process(self):
+        def interrupt(profile):
+            time.sleep(0.5)
+            profile.send_signal(signal.SIGINT)
+
+        argv = ["sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh",
+                *self.argv("in_place", rounds=1, spin=10**9)]
+        self.run_profile(*argv, status=-signal.SIGINT, meanwhile=interrupt)
+        for _ in range(100):
+            if subprocess.run(["pgrep", "-f", self.log], check=False, stdout=DEVNULL).returncode:
+                return
+            time.sleep(0.1)
+        self.fail("the command goes on")
+
     def refused(self, named, *args):
         self.assertEqual(self.run_profile(*args, status=2), "")
         self.assertIn(named, self.said)
