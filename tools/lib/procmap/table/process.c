@@ -498,7 +498,7 @@ static bool to_mapping(const struct procmap_mmap *event, struct procmap_mapping 
 	mapping->name_len = strlen(mapping->name);
 	if (mapping->name_len > 4 * PATH_MAX)
 		return false;
-	if (has_path || event->ino) {
+	if (has_path || event->ino || event->build_id_size) {
 		mapping->offset = event->pgoff;
 		mapping->inode = event->ino;
 		mapping->dev_major = event->maj;

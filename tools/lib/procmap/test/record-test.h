@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
 	struct perf_event_attr attr = attr_of(ALL_IDS);
 	struct procmap_mmap mapped = {
 		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .ino = 5, .maj = 8,
-		.prot = PROT_READ,
+		.prot = PROT_READ, .pgoff = PAGE,
 		.filename = "/some/library", .build_id_size = 3, .build_id = "abc",
 	};
 	const struct procmap_table_mapping *found;
@@ -242,8 +242,12 @@ TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
 	EXPECT_EQ(0u, stats->events);
 	EXPECT_EQ(0u, stats->processes);
 
-	/* A build ID only if the event has asked for it, whatever the record says. */
+	/*
+	 * A build ID only if the event has asked for it, whatever the record says. The path may
+	 * have been too long.
+	 */
 	attr.build_id = 1;
+	mapped.filename = "//toolong";
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
 	end_record(&record, &attr, 10);
@@ -252,6 +256,7 @@ TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
 	EXPECT_EQ(3, found->mapping->build_id_size);
 	EXPECT_EQ(0, memcmp("abc", found->mapping->build_id, 3));
 	EXPECT_EQ(0u, found->mapping->inode);
+	EXPECT_EQ(PAGE, found->mapping->offset);
 	EXPECT_EQ(PROCMAP_READABLE, found->mapping->flags);
 	mapped.build_id_size = 21;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
