@@ -77,21 +77,24 @@ static bool is_build_id_of(int fd, const struct procmap_mapping *mapping)
 }
 
 /*
- * Returns 0, or -ESTALE if it is another file. An event may have reported the build ID
- * instead of the inode, whose number may be that of another file by now.
+ * Returns 0, or -ESTALE if it is another file. The inode number may be that of another file
+ * by now, and an event may have reported the build ID instead.
  */
 static int check_file_of(const struct procmap *procmap, int fd,
 			 const struct procmap_mapping *mapping)
 {
 	struct stat stat;
+	int err = 0;
 
-	if (mapping->build_id_size > 0 && !is_build_id_of(fd, mapping))
+	if (has_file(mapping)) {
+		if (fstat(fd, &stat))
+			return -errno;
+		if (!is_stat_of(&stat, mapping))
+			err = check_seen_as(procmap, fd, mapping);
+	}
+	if (!err && mapping->build_id_size > 0 && !is_build_id_of(fd, mapping))
 		return -ESTALE;
-	if (!has_file(mapping))
-		return 0;
-	if (fstat(fd, &stat))
-		return -errno;
-	return is_stat_of(&stat, mapping) ? 0 : check_seen_as(procmap, fd, mapping);
+	return err;
 }
 
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */
