@@ -472,7 +472,7 @@ TEST_F(scene, snapshot_of_another_program)
 }
 
 /*
- * So it works in a signal handler, while malloc(3) holds its locks. Only the first walk, and
+ * These work in a signal handler, while malloc(3) holds its locks. Only the first walk, and
  * the first text, need more than the handle has.
  */
 TEST_F(scene, nothing_is_allocated)
@@ -484,7 +484,7 @@ TEST_F(scene, nothing_is_allocated)
 	size_t nr_addrs, i;
 	struct procmap *procmap;
 	uint64_t *addrs, cursor;
-	struct changes changes = { .nr_max = 1, .result = 1 };
+	struct changes changes = { .nr_max = 16, .result = 1 };
 
 	addrs = calloc(4 * self->maps.nr + 2, sizeof(*addrs));
 	nr_addrs = make_addresses(&self->maps, addrs);
