@@ -23,8 +23,8 @@ run_planted() {
 	cat "$tmp/output" "$tmp/flat"
 }
 
-# A program of that script is a failure, in the line that begins with PROGRAM[: TEST]. Any
-# test of the program "any" may be skipped, but not the whole of it.
+# A program with that script is reported as a failure, in a line that begins with
+# PROGRAM[: TEST]. Any test of the program "any" may be skipped, but not the whole of it.
 is_found() {
 	local found=$1 script=$2
 	plant "${found%%:*}" "$script"

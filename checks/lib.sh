@@ -262,7 +262,7 @@ whomaps_works() {
 	expect 1 "$programs/examples/whomaps" "$tmp/none"
 }
 
-# The tests of the library have the two names of anonymous memory.
+# The tests of the library look for the two names of anonymous memory.
 otel_works() {
 	start_scene
 	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"

@@ -88,7 +88,7 @@ passes() {
 }
 
 # The status of each program of the base on the kernel $1. QEMU 7.2 reads the stack of a
-# far return, as in sysret_ss_attrs_64, as the kernel does, which SMAP forbids.
+# far return with the kernel's privilege, which SMAP forbids: sysret_ss_attrs_64 returns so.
 statuses_on() {
 	vm -t 3600 -q '-cpu max,-smap' -a kmemleak=off -k "$1" -- \
 		bash -c "$base_tests" tests "$selftests" proc x86 mm | tee "$tmp/statuses-$1"

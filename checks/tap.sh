@@ -279,7 +279,7 @@ checkout_each() {
 }
 
 # Print the warnings of W=1 and sparse about objects at a commit, without line numbers.
-# Sparse knows only functions that always lock, or never: these take, or drop, either of two.
+# Sparse knows only functions that always lock, or never: these use either of two locks.
 warnings_at() {
 	checkout_each "$1" >&2
 	shift

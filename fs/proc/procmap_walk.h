@@ -46,7 +46,7 @@
  * @tries: how often in a row a writer was met. It is kept from one
  *	procmap_walk_lock() to the next.
  * @is_mmap_locked: mmap_lock is held for reading.
- * @is_rcu_locked: RCU is. Neither is after procmap_walk_keep_vma().
+ * @is_rcu_locked: RCU is held. After procmap_walk_keep_vma(), neither is.
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -192,8 +192,8 @@ static __always_inline int procmap_copy_arg(void *arg, size_t size,
  * @walk: the walk; it goes on at @pos.
  *
  * On success the caller holds RCU or mmap_lock for reading, and a reference on the
- * users of the address space, and drops both with procmap_walk_unlock(). May sleep;
- * the caller may not, in between, but after procmap_walk_keep_vma().
+ * users of the address space, and drops both with procmap_walk_unlock(). May sleep.
+ * In between, the caller may not, except after procmap_walk_keep_vma().
  *
  * Return: 0, -ESRCH if the address space has no users left, or -EINTR if a fatal
  * signal arrived while waiting for the lock.

@@ -60,7 +60,7 @@ struct symbol {
 	char name[];
 };
 
-/* A file is known by its build ID; one that has none, by its inode. */
+/* Known by its build ID; without one by its inode, which another file may have by now. */
 struct file {
 	uint64_t build_id[3], inode;
 	uint32_t dev_major, dev_minor;
@@ -426,7 +426,7 @@ static void open_ring(int cpu)
 	rings[nr_rings++] = ring;
 }
 
-/* Its output does not get between the stacks. */
+/* It ends with this process, and its output does not get between the stacks. */
 static pid_t start_command(void)
 {
 	const pid_t pid = fork();

@@ -142,7 +142,7 @@ static void *load(const char *path)
 	return checked(dlopen(path, RTLD_NOW | RTLD_LOCAL));
 }
 
-/* Spin in the library that was loaded from a path, or is now. */
+/* Spin in the library at a path; it may be loaded already. */
 static void enter(const char *path, int round, const char *caller)
 {
 	void *const library = load(path);
