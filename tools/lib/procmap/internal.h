@@ -32,9 +32,6 @@
 #define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
 			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
-/* These are found out of a file. */
-#define WANT_OF_FILE	(PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED)
-
 /* These flags of the library and of an ioctl are passed on unchanged. */
 #define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 
@@ -121,11 +118,6 @@ struct scan {
  * @scan: the current batch of the scan method.
  * @name: the name of the mapping that was returned last.
  * @found: the mapping that was returned last.
- * @last: the mapping of a file that was returned last in this walk, with the build
- *	ID and PROCMAP_DELETED if they are wanted; its inode is 0 if there is none.
- * @wanted: the caller's flags for @last.
- * @in_run: the two mappings that were returned last are of one file.
- * @last_name: the name of the mapping of which PROCMAP_DELETED was found out last.
  * @part: part of a name, for procmap_find_name().
  * @programs: how often procmap_reopen() has found another program.
  */
@@ -141,10 +133,6 @@ struct procmap {
 	struct scan scan;
 	struct name_buffer name;
 	struct procmap_mapping found;
-	struct procmap_mapping last;
-	unsigned int wanted;
-	bool in_run;
-	struct name_buffer last_name;
 	struct name_buffer part;
 	unsigned int programs;
 };
@@ -221,10 +209,7 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
  */
 hidden int text_is_there(int fd);
 
-/*
- * Add what is wanted of the file of a mapping and is not known yet. In a run of
- * mappings of one file, it is found out for the first.
- */
+/* Add what is wanted of the file of a mapping and is not known yet. */
 hidden void add_wanted(struct procmap *procmap, unsigned int flags,
 		       bool has_build_id, struct procmap_mapping *mapping);
 

@@ -414,7 +414,6 @@ void procmap_close(struct procmap *procmap)
 	scan_free(&procmap->scan);
 	free(procmap->name.bytes);
 	free(procmap->part.bytes);
-	free(procmap->last_name.bytes);
 	if (procmap->fd >= 0)
 		close(procmap->fd);
 	if (procmap->dir >= 0)
@@ -454,57 +453,15 @@ static struct text *text_with_fields(struct procmap *procmap, unsigned int flags
 	return smaps->fd < 0 ? &procmap->maps : smaps;
 }
 
-/* A file may have several names, of which some were deleted. */
-static bool has_last_name(const struct procmap *procmap,
-			  const struct procmap_mapping *mapping)
-{
-	return procmap->last_name.bytes &&
-	       !strcmp(procmap->last_name.bytes, mapping->name);
-}
-
-static void keep_name(struct procmap *procmap,
-		      const struct procmap_mapping *mapping)
-{
-	struct name_buffer *const copy = &procmap->last_name;
-
-	if (!name_reserve(copy, mapping->name_len + 1))
-		memcpy(copy->bytes, mapping->name, mapping->name_len + 1);
-	else if (copy->bytes)
-		*copy->bytes = '\0';
-}
-
 void add_wanted(struct procmap *procmap, unsigned int flags, bool has_build_id,
 		struct procmap_mapping *mapping)
 {
-	struct procmap_mapping *const last = &procmap->last;
 	const bool is_file = has_file(mapping);
-	bool is_same;
 
-	if (!(flags & WANT_OF_FILE))
-		return;
-	procmap->in_run = is_file && last->inode && same_file(last, mapping) &&
-			  !(flags & WANT_OF_FILE & ~procmap->wanted);
-	if (flags & PROCMAP_WANT_BUILD_ID) {
-		if (procmap->in_run && !has_build_id) {
-			mapping->build_id_size = last->build_id_size;
-			memcpy(mapping->build_id, last->build_id,
-			       sizeof(mapping->build_id));
-		} else if (!has_build_id || !is_file) {
-			find_build_id(procmap, mapping);
-		}
-	}
-	if ((flags & PROCMAP_WANT_DELETED) && is_file) {
-		is_same = procmap->in_run && has_last_name(procmap, mapping);
-		if (is_same ? last->flags & PROCMAP_DELETED :
-			      is_deleted(procmap, mapping))
-			mapping->flags |= PROCMAP_DELETED;
-		if (!is_same)
-			keep_name(procmap, mapping);
-	}
-	if (is_file) {
-		*last = *mapping;
-		procmap->wanted = flags;
-	}
+	if ((flags & PROCMAP_WANT_BUILD_ID) && (!has_build_id || !is_file))
+		find_build_id(procmap, mapping);
+	if ((flags & PROCMAP_WANT_DELETED) && is_file && is_deleted(procmap, mapping))
+		mapping->flags |= PROCMAP_DELETED;
 }
 
 static int find_in_text(struct procmap *procmap, uint64_t addr,
@@ -514,10 +471,8 @@ static int find_in_text(struct procmap *procmap, uint64_t addr,
 	int err;
 
 	/* Positions in maps and smaps are unrelated, so a switch restarts. */
-	if (procmap->walk != text || addr < text->passed) {
+	if (procmap->walk != text || addr < text->passed)
 		text_restart(text);
-		procmap->last.inode = 0;
-	}
 	procmap->walk = text;
 	err = text_next(text, addr, flags, mapping, &procmap->name);
 	if (!err)
@@ -608,9 +563,7 @@ static bool is_valid_answer(const struct procmap_query *answer, uint64_t addr)
 int find_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		  struct procmap_mapping *mapping)
 {
-	/* In a run of mappings of one file, the next one is likely to be of it. */
-	const bool ask_build_id = (flags & PROCMAP_WANT_BUILD_ID) &&
-				  !procmap->in_run;
+	const bool ask_build_id = flags & PROCMAP_WANT_BUILD_ID;
 	struct procmap_query answer = {
 		.query_addr = addr,
 		.query_flags = flags & (FILTERS | PROCMAP_COVERING_OR_NEXT),
@@ -665,8 +618,6 @@ int find_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
 void start_over(struct procmap *procmap)
 {
 	procmap->walk = NULL;
-	procmap->last.inode = 0;
-	procmap->in_run = false;
 	scan_start_over(&procmap->scan);
 }
 
@@ -676,8 +627,6 @@ int find_next_by_query(struct procmap *procmap, uint64_t addr, unsigned int flag
 {
 	if (flags & PROCMAP_UNFILTERED)
 		flags &= ~FILTERS;
-	if (addr < procmap->last.end)
-		procmap->last.inode = 0;
 	return find_by_query(procmap, addr, flags | PROCMAP_COVERING_OR_NEXT,
 			     mapping);
 }
