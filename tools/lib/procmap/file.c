@@ -32,7 +32,7 @@ static int check_seen_as(const struct procmap *procmap, int fd,
 		.method = procmap && procmap->method == PROCMAP_BY_TEXT ?
 			  PROCMAP_BY_TEXT : PROCMAP_ANY_METHOD,
 	};
-	const struct procmap_mapping *mapped;
+	struct procmap_mapping mapped;
 	struct procmap *self;
 	void *page;
 	int err;
@@ -42,8 +42,8 @@ static int check_seen_as(const struct procmap *procmap, int fd,
 		return -errno;
 	err = procmap_open_self(&options, &self);
 	if (!err) {
-		err = procmap_find(self, (uintptr_t)page, 0, &mapped);
-		if (!err && !same_file(mapped, mapping))
+		err = find_at(self, (uintptr_t)page, 0, &mapped);
+		if (!err && !same_file(&mapped, mapping))
 			err = -ESTALE;
 		procmap_close(self);
 	}

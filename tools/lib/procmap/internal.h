@@ -137,13 +137,6 @@ struct procmap {
 	unsigned int programs;
 };
 
-/*
- * Copy a structure of the caller's, which begins with its size, to one of @size bytes.
- * Fields that it does not have are zero; all are if it is NULL. Returns 0, or -EINVAL if
- * it has fields that are not known and not zero.
- */
-hidden int take_struct(void *to, size_t size, const void *from);
-
 static inline bool has_file(const struct procmap_mapping *mapping)
 {
 	return mapping->inode || mapping->dev_major || mapping->dev_minor;
@@ -156,163 +149,6 @@ static inline bool same_file(const struct procmap_mapping *a,
 	       a->dev_minor == b->dev_minor;
 }
 
-/*
- * Open the file of @fd again, for reading, with a file offset of its own. Most
- * callers that have the file open are allowed to. Returns the new file
- * descriptor or -errno.
- */
-hidden int reopen(int fd);
-
-static inline bool passes(const struct procmap_mapping *mapping,
-			  unsigned int flags)
-{
-	if ((flags & PROCMAP_FILE_BACKED) && !has_file(mapping))
-		return false;
-	return !(flags & PERMISSIONS & ~mapping->flags);
-}
-
-/* Grow the buffer to at least @size bytes. Returns 0 or -ENOMEM. */
-hidden int name_reserve(struct name_buffer *name, size_t size);
-
-/*
- * Escape each newline in a name of @len bytes as the text does, and update
- * @len. Returns 0 or -ENOMEM.
- */
-hidden int escape_name(struct name_buffer *name, size_t *len);
-
-hidden bool is_method(enum procmap_method method);
-
-/*
- * The method of walks. If any may be used, whether the kernel has the scan is found out
- * when one begins.
- */
-hidden enum procmap_method method_of(struct procmap *procmap);
-
-/* Go back to the first line. */
-hidden void text_restart(struct text *text);
-
-/* Close the file and free the buffer. */
-hidden void text_close(struct text *text);
-
-/*
- * Find the next line of a mapping that ends above @addr and passes the filters
- * in @flags. Returns 0, -ENOENT, -ESRCH, -EBADMSG, -ENOMEM or an error of
- * read(2).
- */
-hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
-		     struct procmap_mapping *mapping, struct name_buffer *name);
-
-/*
- * Check that a maps file has a text, that is, that its address space still exists. By
- * one byte: the kernel makes only one line for that. Returns 0, -ESRCH, or an error of
- * read(2).
- */
-hidden int text_is_there(int fd);
-
-/* Add what is wanted of the file of a mapping and is not known yet. */
-hidden void add_wanted(struct procmap *procmap, unsigned int flags,
-		       bool has_build_id, struct procmap_mapping *mapping);
-
-/*
- * The error to return for one of a lookup: -ESRCH, that the address space is gone, may
- * be due to an exec, too.
- */
-hidden int lookup_error(const struct procmap *procmap, int err);
-
-/* Begin a new series of calls: use nothing that an earlier one has returned. */
-hidden void start_over(struct procmap *procmap);
-
-/*
- * Find the first mapping that ends above @addr and passes the filters in
- * @flags; with PROCMAP_UNFILTERED, also one in front of it that does not pass. A
- * series of calls with rising addresses is fast. Returns as procmap_find().
- */
-hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		     struct procmap_mapping *mapping);
-
-/* Internal: not to be searched by the kernel for a mapping that passes. */
-#define PROCMAP_UNFILTERED	0x80000000u
-
-/*
- * The same by PROCMAP_QUERY, for addresses in any order; without
- * PROCMAP_COVERING_OR_NEXT only a mapping that covers @addr.
- */
-hidden int find_by_query(struct procmap *procmap, uint64_t addr,
-			 unsigned int flags, struct procmap_mapping *mapping);
-
-/* find_from() by PROCMAP_QUERY. */
-hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
-			      unsigned int flags, struct procmap_mapping *mapping);
-
-/*
- * Replace @mapping, which an ioctl returned without its name, by the first
- * mapping of the text that ends above @addr and passes the filters in @flags.
- * Page size and build ID stay, unless another file is mapped there by now.
- */
-hidden int take_from_text(struct procmap *procmap, uint64_t addr,
-			  unsigned int flags, struct procmap_mapping *mapping);
-
-#ifdef PROCMAP_SCAN
-/* Returns 0 if PROCMAP_SCAN works, or its error. */
-hidden int scan_probe(int fd);
-
-/* Drop the batch. */
-hidden void scan_start_over(struct scan *scan);
-
-/* find_from() by PROCMAP_SCAN. */
-hidden int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		     struct procmap_mapping *mapping);
-
-/*
- * The generation of the address space; 0 if the kernel does not number them.
- * Returns 0 or -errno.
- */
-hidden int scan_generation(struct procmap *procmap, uint64_t *generation);
-
-/* Free the buffers. */
-hidden void scan_free(struct scan *scan);
-#else
-static inline int scan_probe(int fd)
-{
-	(void)fd;
-	return -ENOTTY;
-}
-
-static inline void scan_start_over(struct scan *scan)
-{
-	(void)scan;
-}
-
-static inline int scan_find(struct procmap *procmap, uint64_t addr,
-			    unsigned int flags, struct procmap_mapping *mapping)
-{
-	return find_next_by_query(procmap, addr, flags, mapping);
-}
-
-static inline int scan_generation(struct procmap *procmap, uint64_t *generation)
-{
-	(void)procmap;
-	*generation = 0;
-	return 0;
-}
-
-static inline void scan_free(struct scan *scan)
-{
-	(void)scan;
-}
-#endif
-
-/*
- * Read the build ID of the file by the method of the handle, or that of the vdso
- * from memory.
- */
-hidden void find_build_id(struct procmap *procmap,
-			  struct procmap_mapping *mapping);
-
-/* Ask the kernel for it. Returns 0 or -errno; -ESTALE if the mapping has changed. */
-hidden int query_build_id(struct procmap *procmap,
-			  struct procmap_mapping *mapping);
-
 /* The length of a name without its " (deleted)". */
 static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
 {
@@ -324,6 +160,41 @@ static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
 		return mapping->name_len;
 	return mapping->name_len - len;
 }
+
+static inline bool passes(const struct procmap_mapping *mapping,
+			  unsigned int flags)
+{
+	if ((flags & PROCMAP_FILE_BACKED) && !has_file(mapping))
+		return false;
+	return !(flags & PERMISSIONS & ~mapping->flags);
+}
+
+/* util.c */
+
+/*
+ * Copy a structure of the caller's, which begins with its size, to one of @size bytes.
+ * Fields that it does not have are zero; all are if it is NULL. Returns 0, or -EINVAL if
+ * it has fields that are not known and not zero.
+ */
+hidden int take_struct(void *to, size_t size, const void *from);
+
+/*
+ * Open the file of @fd again, for reading, with a file offset of its own. Most
+ * callers that have the file open are allowed to. Returns the new file
+ * descriptor or -errno.
+ */
+hidden int reopen(int fd);
+
+/* Grow the buffer to at least @size bytes. Returns 0 or -ENOMEM. */
+hidden int name_reserve(struct name_buffer *name, size_t size);
+
+/*
+ * Escape each newline in a name of @len bytes as the text does, and update
+ * @len. Returns 0 or -ENOMEM.
+ */
+hidden int escape_name(struct name_buffer *name, size_t *len);
+
+/* collect.c, slots.c */
 
 /**
  * struct collection - copies of mappings
@@ -409,9 +280,7 @@ static inline size_t slots_below(const struct slots *slots, const void *entries,
 	return from;
 }
 
-/* Return whether there is no file at the path of the mapping, or another one. */
-hidden bool is_deleted(struct procmap *procmap,
-		       const struct procmap_mapping *mapping);
+/* elf.c */
 
 /*
  * Read the build ID of an ELF file, or of an image at @begin. Returns its size, or 0 if
@@ -441,5 +310,177 @@ hidden int read_segments(int fd, struct segments *segments);
 /* The address of an offset in the file. Returns 0 or -ENOENT. */
 hidden int address_in(const struct segments *segments, uint64_t offset,
 		      uint64_t *address);
+
+/*
+ * text.c, query.c and scan.c find mappings by one interface of the kernel each. They set
+ * build_id_size to -EAGAIN if they were not asked for the build ID, or cannot tell it.
+ */
+
+/* Internal: not to be searched by the kernel for a mapping that passes. */
+#define PROCMAP_UNFILTERED	0x80000000u
+
+/* text.c */
+
+/* Go back to the first line. */
+hidden void text_restart(struct text *text);
+
+/* Close the file and free the buffer. */
+hidden void text_close(struct text *text);
+
+/*
+ * Find the next line of a mapping that ends above @addr and passes the filters
+ * in @flags. Returns 0, -ENOENT, -ESRCH, -EBADMSG, -ENOMEM or an error of
+ * read(2).
+ */
+hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
+		     struct procmap_mapping *mapping, struct name_buffer *name);
+
+/*
+ * Check that a maps file has a text, that is, that its address space still exists. By
+ * one byte: the kernel makes only one line for that. Returns 0, -ESRCH, or an error of
+ * read(2).
+ */
+hidden int text_is_there(int fd);
+
+/*
+ * Replace @mapping, which an ioctl returned without its name, by the first
+ * mapping of the text that ends above @addr and passes the filters in @flags.
+ * The page size stays, unless another file is mapped there by now.
+ */
+hidden int take_from_text(struct procmap *procmap, uint64_t addr,
+			  unsigned int flags, struct procmap_mapping *mapping);
+
+/* query.c */
+
+/* Returns 0 if PROCMAP_QUERY works, or its error. */
+hidden int query_probe(int fd);
+
+/*
+ * Find a mapping by PROCMAP_QUERY, for addresses in any order; without
+ * PROCMAP_COVERING_OR_NEXT only one that covers @addr.
+ */
+hidden int find_by_query(struct procmap *procmap, uint64_t addr,
+			 unsigned int flags, struct procmap_mapping *mapping);
+
+/* find_from() by PROCMAP_QUERY. */
+hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
+			      unsigned int flags, struct procmap_mapping *mapping);
+
+/* Ask the kernel for it. Returns 0 or -errno; -ESTALE if the mapping has changed. */
+hidden int query_build_id(struct procmap *procmap,
+			  struct procmap_mapping *mapping);
+
+/* scan.c */
+
+#ifdef PROCMAP_SCAN
+/* Returns 0 if PROCMAP_SCAN works, or its error. */
+hidden int scan_probe(int fd);
+
+/* Drop the batch. */
+hidden void scan_start_over(struct scan *scan);
+
+/* find_from() by PROCMAP_SCAN. */
+hidden int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		     struct procmap_mapping *mapping);
+
+/*
+ * The generation of the address space; 0 if the kernel does not number them.
+ * Returns 0 or -errno.
+ */
+hidden int scan_generation(struct procmap *procmap, uint64_t *generation);
+
+/* Free the buffers. */
+hidden void scan_free(struct scan *scan);
+#else
+static inline int scan_probe(int fd)
+{
+	(void)fd;
+	return -ENOTTY;
+}
+
+static inline void scan_start_over(struct scan *scan)
+{
+	(void)scan;
+}
+
+static inline int scan_find(struct procmap *procmap, uint64_t addr,
+			    unsigned int flags, struct procmap_mapping *mapping)
+{
+	return find_next_by_query(procmap, addr, flags, mapping);
+}
+
+static inline int scan_generation(struct procmap *procmap, uint64_t *generation)
+{
+	(void)procmap;
+	*generation = 0;
+	return 0;
+}
+
+static inline void scan_free(struct scan *scan)
+{
+	(void)scan;
+}
+#endif
+
+/* find.c */
+
+hidden bool is_method(enum procmap_method method);
+
+/*
+ * The method of walks. If any may be used, whether the kernel has the scan is found out
+ * when one begins.
+ */
+hidden enum procmap_method method_of(struct procmap *procmap);
+
+/*
+ * Choose the method of a handle whose maps file was opened. Returns 0, or the error of
+ * the method that the caller wants.
+ */
+hidden int choose_method(struct procmap *procmap, enum procmap_method method);
+
+/* Begin a new series of calls: use nothing that an earlier one has returned. */
+hidden void start_over(struct procmap *procmap);
+
+/*
+ * Find the first mapping that ends above @addr and passes the filters in
+ * @flags; with PROCMAP_UNFILTERED, also one in front of it that does not pass. A
+ * series of calls with rising addresses is fast. Returns as procmap_find().
+ */
+hidden int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		     struct procmap_mapping *mapping);
+
+/*
+ * Find the mapping at @addr; with PROCMAP_COVERING_OR_NEXT, or the next one that passes
+ * the filters in @flags. Returns as procmap_find().
+ */
+hidden int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		   struct procmap_mapping *mapping);
+
+/* handle.c */
+
+/*
+ * The error to return for one of a lookup: -ESRCH, that the address space is gone, may
+ * be due to an exec, too.
+ */
+hidden int lookup_error(const struct procmap *procmap, int err);
+
+/* mapped.c */
+
+/*
+ * Read the build ID of the file by the method of the handle, or that of the vdso
+ * from memory.
+ */
+hidden void find_build_id(struct procmap *procmap,
+			  struct procmap_mapping *mapping);
+
+/* Return whether there is no file at the path of the mapping, or another one. */
+hidden bool is_deleted(struct procmap *procmap,
+		       const struct procmap_mapping *mapping);
+
+/* lookup.c */
+
+/* find_from(), with what is wanted of the file, and the error to return. */
+hidden int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+			struct procmap_mapping *mapping);
 
 #endif /* PROCMAP_INTERNAL_H */

@@ -135,10 +135,10 @@ static int collect_found(struct procmap *procmap, const struct question *questio
 
 	start_over(procmap);
 	while (question != end) {
-		err = find_from(procmap, question->addr, flags | PROCMAP_UNFILTERED,
-				found);
+		err = look_up_from(procmap, question->addr, flags | PROCMAP_UNFILTERED,
+				   found);
 		if (err)
-			return err == -ENOENT ? 0 : lookup_error(procmap, err);
+			return err == -ENOENT ? 0 : err;
 		while (question != end && question->addr < found->start)
 			question++;
 		if (question == end || question->addr >= found->end)

@@ -198,7 +198,6 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 		       uint64_t addr, struct procmap_mapping *mapping)
 {
 	const struct scan *const scan = &procmap->scan;
-	int err;
 
 	if (vma->start >= vma->end ||
 	    vma->build_id_size > sizeof(mapping->build_id) ||
@@ -217,15 +216,14 @@ static int take_record(struct procmap *procmap, const struct procmap_vma *vma,
 	mapping->dev_major = vma->dev_major;
 	mapping->dev_minor = vma->dev_minor;
 	mapping->build_id_size = vma->build_id_size;
+	if (!(scan->flags & PROCMAP_WANT_BUILD_ID) ||
+	    vma->flags & PROCMAP_VMA_BUILD_ID_NOT_READ)
+		mapping->build_id_size = -EAGAIN;
 	memcpy(mapping->build_id, scan->data + vma->build_id_offset,
 	       vma->build_id_size);
-	err = vma->flags & PROCMAP_VMA_NAME_TOO_LONG ?
-	      take_from_text(procmap, addr, scan->flags, mapping) :
-	      take_name(procmap, vma, mapping);
-	if (!err)
-		add_wanted(procmap, scan->flags,
-			   !(vma->flags & PROCMAP_VMA_BUILD_ID_NOT_READ), mapping);
-	return err;
+	return vma->flags & PROCMAP_VMA_NAME_TOO_LONG ?
+	       take_from_text(procmap, addr, scan->flags, mapping) :
+	       take_name(procmap, vma, mapping);
 }
 
 /* The first mapping of the batch that ends above @addr, or NULL. */
@@ -278,7 +276,7 @@ int scan_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	int err;
 
 	if (addr < scan->passed || addr < scan->from || flags != scan->flags) {
-		start_over(procmap);
+		scan_start_over(scan);
 		scan->flags = flags;
 	}
 	scan->passed = addr;

@@ -335,7 +335,7 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 	if (err)
 		return err;
 	mapping->page_size = 0;
-	mapping->build_id_size = 0;
+	mapping->build_id_size = -EAGAIN;
 	if (flags & PROCMAP_WANT_PAGE_SIZE)
 		return take_page_size(text, &mapping->page_size);
 	return 0;
@@ -352,4 +352,18 @@ int text_is_there(int fd)
 	if (len < 0)
 		return -errno;
 	return len ? 0 : -ESRCH;
+}
+
+int take_from_text(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		   struct procmap_mapping *mapping)
+{
+	const struct procmap_mapping by_ioctl = *mapping;
+	int err;
+
+	text_restart(&procmap->maps);
+	err = text_next(&procmap->maps, addr, flags & FILTERS, mapping,
+			&procmap->name);
+	if (!err && same_file(mapping, &by_ioctl))
+		mapping->page_size = by_ioctl.page_size;
+	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Part of procmap-test: mappings by their names, and what is found out of the files:
- * whether they were deleted, their build IDs in a run, and their addresses.
+ * whether they were deleted, their build IDs, and their addresses.
  */
 #include <fnmatch.h>
 #include <link.h>
@@ -451,68 +451,6 @@ TEST_F(files, that_are_hidden)
 	EXPECT_EQ(1, WEXITSTATUS(status));
 }
 
-/* Pages of one file each, or of two files in turn, with gaps. */
-#define RUN	100
-
-static char *map_run(const char *dir, int nr_files)
-{
-	static const char *const names[] = { "one", "two" };
-	char *area;
-	int fds[2], i;
-
-	area = mmap(NULL, 2 * RUN * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
-	for (i = 0; i < nr_files; i++)
-		if (map_file(dir, names[i], &fds[i]) == MAP_FAILED)
-			return NULL;
-	for (i = 0; i < RUN; i++)
-		if (mmap(area + 2 * i * PAGE, PAGE, PROT_READ | PROT_EXEC,
-			 MAP_PRIVATE | MAP_FIXED, fds[i % nr_files], 0) == MAP_FAILED ||
-		    munmap(area + (2 * i + 1) * PAGE, PAGE))
-			return NULL;
-	while (nr_files--)
-		close(fds[nr_files]);
-	return area;
-}
-
-/* Of one file or two; a scan, which reads no file, may not return some build IDs. */
-TEST_F(files, build_ids_in_a_run)
-{
-	const int by_method = procmap_get_method(self->procmap);
-	const struct procmap_mapping *found;
-	int turn, i;
-
-	for (turn = 0; turn < 4; turn++) {
-		const int nr_files = 1 + turn % 2;
-		char *const area = map_run(self->dir, nr_files);
-		uint64_t cursor = (uintptr_t)area;
-
-		ASSERT_TRUE(!!area);
-		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
-		cursor = (uintptr_t)area;
-		calls.hide_ids = turn / 2;
-		calls.not_read = 0;
-		calls.ids = 0;
-		calls.opened = 0;
-		for (i = 0; i < RUN; i++) {
-			ASSERT_EQ(0, procmap_next(self->procmap, &cursor,
-						  PROCMAP_WANT_BUILD_ID, &found));
-			ASSERT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
-			ASSERT_TRUE(has_test_id(found));
-		}
-		/* It takes two of one file to know that this is a run. */
-		if (by_method == PROCMAP_BY_SCAN)
-			EXPECT_GE(nr_files == 1 || !calls.hide_ids ? 1 : RUN, calls.ids);
-		if (by_method == PROCMAP_BY_SCAN && calls.hide_ids)
-			EXPECT_LT(0u, calls.not_read);
-		if (by_method == PROCMAP_BY_QUERY)
-			EXPECT_GE(nr_files == 1 ? 2 : RUN, calls.ids);
-		if (by_method == PROCMAP_BY_TEXT && nr_files == 1)
-			EXPECT_GT(10, calls.opened);
-		munmap(area, 2 * RUN * PAGE);
-	}
-}
-
 /* Walk to the mapping at @start. Returns the size of its build ID, or an error. */
 static int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
 {
@@ -585,35 +523,6 @@ TEST_F(files, build_id_of_a_damaged_file)
 	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
 	EXPECT_EQ(0, memcmp(test_id, id, 20));
 	close(fd);
-}
-
-/* Facts that were not wanted of a file before are found out for its next mapping. */
-TEST_F(files, other_wishes_in_a_run)
-{
-	static const unsigned int wanted[] = {
-		0, PROCMAP_WANT_DELETED, PROCMAP_WANT_DELETED, PROCMAP_WANT_BUILD_ID,
-		PROCMAP_WANT_BUILD_ID, PROCMAP_WANT_DELETED | PROCMAP_WANT_BUILD_ID,
-		PROCMAP_WANT_BUILD_ID, PROCMAP_WANT_DELETED, 0, PROCMAP_WANT_BUILD_ID,
-	};
-	char *const area = map_run(self->dir, 1);
-	const struct procmap_mapping *found;
-	uint64_t cursor = (uintptr_t)area;
-	size_t i;
-
-	ASSERT_TRUE(!!area);
-	if (geteuid())
-		SKIP(return, "only root can look at a deleted file");
-	ASSERT_EQ(0, unlink(in(self->dir, "one")));
-	for (i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, wanted[i], &found));
-		EXPECT_EQ((uintptr_t)area + 2 * i * PAGE, found->start);
-		EXPECT_EQ(wanted[i] & PROCMAP_WANT_BUILD_ID ? 20 : 0,
-			  found->build_id_size);
-		EXPECT_EQ(!!found->build_id_size, has_test_id(found));
-		EXPECT_EQ(wanted[i] & PROCMAP_WANT_DELETED ? PROCMAP_DELETED : 0,
-			  found->flags & PROCMAP_DELETED);
-	}
-	munmap(area, 2 * RUN * PAGE);
 }
 
 /* The build ID behind the header of its note in the memory of the vdso, or NULL. */

@@ -41,14 +41,11 @@ static _Thread_local struct {
 	void *replaced;	/* replace this page once it has been in an answer: */
 	int replacement;	/* by one of this file, or if 0 by an anonymous one */
 	bool hide_ids;	/* let no record of a scan have its build ID */
-	unsigned int not_read;	/* records without their build IDs */
 	long allocations;	/* let all fail that come after so many */
 	unsigned int failures;	/* let so many of 100 allocations fail, at random */
 	unsigned int seed;	/* of that */
 	long opens;		/* the same, with ENFILE */
 	unsigned int allocated;	/* attempts to allocate */
-	unsigned int opened;	/* and to open */
-	unsigned int ids;	/* queries that want a build ID */
 	unsigned int interruptions;	/* let so many calls fail with EINTR */
 } calls = { .allocations = -1, .opens = -1 };
 
@@ -91,7 +88,6 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	int ret;
 
 	calls.queries++;
-	calls.ids += !!query->build_id_size;
 	if (is_interrupted())
 		return -1;
 	if (calls.query_errno) {
@@ -115,7 +111,6 @@ static void hide_id(struct procmap_vma *vma)
 		vma->build_id_size = 0;
 		vma->flags |= PROCMAP_VMA_BUILD_ID_NOT_READ;
 	}
-	calls.not_read += !!(vma->flags & PROCMAP_VMA_BUILD_ID_NOT_READ);
 }
 
 static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
@@ -186,7 +181,6 @@ static bool may_allocate(void)
 
 int __wrap_openat64(int dir, const char *path, int flags, mode_t mode)
 {
-	calls.opened++;
 	if (!calls.opens) {
 		errno = ENFILE;
 		return -1;

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * Handles: open, close, and follow a process that executes another program.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Free the text of maps, whose file is that of the handle. */
+static void end_text(struct procmap *procmap)
+{
+	procmap->maps.fd = -1;
+	text_close(&procmap->maps);
+	procmap->maps = (struct text) { .fd = -1 };
+}
+
+static struct procmap *new_handle(void)
+{
+	struct procmap *const procmap = calloc(1, sizeof(*procmap));
+
+	if (!procmap)
+		return NULL;
+	procmap->fd = -1;
+	procmap->process = -1;
+	procmap->dir = -1;
+	procmap->maps.fd = -1;
+	procmap->smaps.fd = -1;
+	if (name_reserve(&procmap->name, PATH_MAX)) {
+		free(procmap);
+		return NULL;
+	}
+	return procmap;
+}
+
+/* Open the maps file below the directory of a process or thread. */
+static int open_maps_of(struct procmap *procmap, enum procmap_method method)
+{
+	end_text(procmap);
+	if (procmap->fd >= 0)
+		close(procmap->fd);
+	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (procmap->fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	procmap->maps.fd = procmap->fd;
+	return choose_method(procmap, method);
+}
+
+/*
+ * Open the maps file of a thread that has not exited, since the main thread has: its
+ * mappings are those of the process.
+ */
+static int open_thread(struct procmap *procmap, enum procmap_method method)
+{
+	const int tasks = openat(procmap->dir, "task",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list;
+	bool is_main = true;
+	struct dirent *task;
+	int err = -ESRCH;
+
+	list = tasks < 0 ? NULL : fdopendir(tasks);
+	if (!list) {
+		err = -errno;
+		if (tasks >= 0)
+			close(tasks);
+		return err == -ENOENT ? -ESRCH : err;
+	}
+	procmap->process = procmap->dir;
+	procmap->dir = -1;
+	while (err == -ESRCH && (task = readdir(list))) {
+		if (*task->d_name == '.')
+			continue;
+		/* The first one of the list is the main thread. */
+		if (is_main) {
+			is_main = false;
+			continue;
+		}
+		if (procmap->dir >= 0)
+			close(procmap->dir);
+		procmap->dir = openat(tasks, task->d_name,
+				      O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (procmap->dir >= 0)
+			err = open_maps_of(procmap, method);
+	}
+	closedir(list);
+	return err;
+}
+
+/*
+ * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
+ * -ENOENT if there is no such line, or another error of open(2).
+ */
+static int read_number(int dir, const char *path, const char *label, int *number)
+{
+	char text[4096];
+	const char *line;
+	ssize_t len;
+	int fd;
+
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -errno;
+	text[len] = '\0';
+	line = strstr(text, label);
+	if (!line)
+		return -ENOENT;
+	*number = atoi(line + strlen(label));
+	return 0;
+}
+
+/* Return whether the process with this directory in /proc has an address space. */
+static bool has_memory(int dir)
+{
+	int kilobytes;
+
+	return !read_number(dir, "status", "\nVmSize:\t", &kilobytes);
+}
+
+/* More than any process executes programs in a row. */
+#define OPEN_TRIES	10
+
+/* Open the mappings of the process whose directory in /proc the handle has. */
+static int open_maps(struct procmap *procmap, enum procmap_method method)
+{
+	unsigned int tries;
+	int err = -ESRCH;
+
+	/* Between the opening and the first call, it may execute a program. */
+	for (tries = 0; tries < OPEN_TRIES && err == -ESRCH; tries++) {
+		err = open_maps_of(procmap, method);
+		if (err == -ESRCH && !has_memory(procmap->dir))
+			return open_thread(procmap, method);
+	}
+	return err;
+}
+
+/* Open a handle by the process's directory in /proc, which the handle keeps. */
+static int open_in(int dir, enum procmap_method method, struct procmap **procmap)
+{
+	struct procmap *new;
+	int err;
+
+	new = new_handle();
+	if (!new) {
+		close(dir);
+		return -ENOMEM;
+	}
+	new->dir = dir;
+	err = open_maps(new, method);
+	if (err) {
+		procmap_close(new);
+		return err;
+	}
+	*procmap = new;
+	return 0;
+}
+
+static int take_options(struct procmap_options *options,
+			const struct procmap_options *given)
+{
+	const int err = take_struct(options, sizeof(*options), given);
+
+	if (!options->proc)
+		options->proc = "/proc";
+	return !err && is_method(options->method) ? 0 : -EINVAL;
+}
+
+/* A file below @proc is missing: tell a missing process from a missing procfs. */
+static int missing_process_error(const char *proc)
+{
+	struct statfs fs;
+
+	return !statfs(proc, &fs) && fs.f_type == PROC_SUPER_MAGIC ? -ESRCH : -ENOENT;
+}
+
+/* @name: the process's directory in procfs. */
+static int open_named(const char *name, const struct procmap_options *given,
+		      struct procmap **procmap)
+{
+	struct procmap_options options;
+	char path[PATH_MAX];
+	int dir;
+
+	if (!procmap || take_options(&options, given))
+		return -EINVAL;
+	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? missing_process_error(options.proc) : -errno;
+	return open_in(dir, options.method, procmap);
+}
+
+int procmap_open_pid(pid_t pid, const struct procmap_options *options,
+		     struct procmap **procmap)
+{
+	char name[3 * sizeof(pid)];
+
+	if (pid <= 0)
+		return -EINVAL;
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	return open_named(name, options, procmap);
+}
+
+int procmap_open_self(const struct procmap_options *options, struct procmap **procmap)
+{
+	return open_named("self", options, procmap);
+}
+
+int procmap_open_text(const char *text, size_t size,
+		      const struct procmap_options *given, struct procmap **procmap)
+{
+	struct procmap_options options;
+	struct procmap *new;
+	int err;
+
+	if (!text || !size || !procmap || take_options(&options, given) ||
+	    (options.method != PROCMAP_ANY_METHOD &&
+	     options.method != PROCMAP_BY_TEXT))
+		return -EINVAL;
+	new = new_handle();
+	if (!new)
+		return -ENOMEM;
+	new->method = PROCMAP_BY_TEXT;
+	new->maps.bytes = (char *)text;	/* never written to */
+	new->maps.end = size;
+	do {
+		err = text_next(&new->maps, 0, 0, &new->found, &new->name);
+	} while (!err);
+	text_restart(&new->maps);
+	if (err != -ENOENT) {
+		procmap_close(new);
+		return err;
+	}
+	*procmap = new;
+	return 0;
+}
+
+int procmap_reopen(struct procmap *procmap)
+{
+	struct procmap *new;
+	struct procmap old;
+	int dir, err;
+
+	if (!procmap || procmap->fd < 0)
+		return -EINVAL;
+	dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
+		    F_DUPFD_CLOEXEC, 0);
+	if (dir < 0)
+		return -errno;
+	err = open_in(dir, procmap->any ? PROCMAP_ANY_METHOD : procmap->method, &new);
+	if (err)
+		return err;
+	old = *procmap;
+	new->programs = old.programs + 1;
+	*procmap = *new;
+	*new = old;
+	procmap_close(new);
+	return 0;
+}
+
+void procmap_close(struct procmap *procmap)
+{
+	if (!procmap)
+		return;
+	end_text(procmap);
+	text_close(&procmap->smaps);
+	scan_free(&procmap->scan);
+	free(procmap->name.bytes);
+	free(procmap->part.bytes);
+	if (procmap->fd >= 0)
+		close(procmap->fd);
+	if (procmap->dir >= 0)
+		close(procmap->dir);
+	if (procmap->process >= 0)
+		close(procmap->process);
+	free(procmap);
+}
+
+/* Facts found out about the kernel change no handle for its caller. */
+int procmap_get_method(const struct procmap *procmap)
+{
+	return procmap ? (int)method_of((struct procmap *)procmap) : -EINVAL;
+}
+
+/* The address space is gone: tell an exit from an execve(2). */
+static int exit_or_exec_error(const struct procmap *procmap)
+{
+	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
+	int fd, is_gone, nr_threads = 0;
+
+	if (dir < 0)
+		return -ESRCH;
+	fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		switch (errno) {
+		case EACCES:
+		case EPERM:
+			return -ESTALE;
+		case EMFILE:
+		case ENFILE:
+		case ENOMEM:
+			return -errno;
+		default:
+			return -ESRCH;
+		}
+	}
+	is_gone = text_is_there(fd);
+	close(fd);
+	/* It may execute another program at this moment. */
+	if (!is_gone || has_memory(dir))
+		return -ESTALE;
+	/* If the main thread has exited, there may be others. */
+	return !read_number(dir, "status", "\nThreads:\t", &nr_threads) &&
+	       nr_threads > 1 ? -ESTALE : -ESRCH;
+}
+
+int lookup_error(const struct procmap *procmap, int err)
+{
+	return err == -ESRCH ? exit_or_exec_error(procmap) : err;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * Find one mapping, or walk over them.
+ */
+#include <errno.h>
+
+#include "internal.h"
+
+/* Add what is wanted of the file of a mapping that was found. */
+static void add_wanted(struct procmap *procmap, unsigned int flags,
+		       struct procmap_mapping *mapping)
+{
+	if (!(flags & PROCMAP_WANT_BUILD_ID))
+		mapping->build_id_size = 0;
+	else if (mapping->build_id_size == -EAGAIN || !has_file(mapping))
+		find_build_id(procmap, mapping);
+	if ((flags & PROCMAP_WANT_DELETED) && is_deleted(procmap, mapping))
+		mapping->flags |= PROCMAP_DELETED;
+}
+
+int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		 struct procmap_mapping *mapping)
+{
+	const int err = find_from(procmap, addr, flags, mapping);
+
+	if (err)
+		return lookup_error(procmap, err);
+	add_wanted(procmap, flags, mapping);
+	return 0;
+}
+
+int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		 const struct procmap_mapping **mapping)
+{
+	int err;
+
+	if (!procmap || !mapping ||
+	    (flags & ~(WALK_FLAGS | PROCMAP_COVERING_OR_NEXT)))
+		return -EINVAL;
+	start_over(procmap);
+	err = find_at(procmap, addr, flags, &procmap->found);
+	if (err)
+		return lookup_error(procmap, err);
+	add_wanted(procmap, flags, &procmap->found);
+	*mapping = &procmap->found;
+	return 0;
+}
+
+int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
+		 const struct procmap_mapping **mapping)
+{
+	struct procmap_mapping *found;
+	int err;
+
+	if (!procmap || !cursor || !mapping || (flags & ~WALK_FLAGS))
+		return -EINVAL;
+	found = &procmap->found;
+	err = look_up_from(procmap, *cursor, flags, found);
+	if (err)
+		return err;
+	if (found->start < *cursor) {
+		if (has_file(found))
+			found->offset += *cursor - found->start;
+		found->start = *cursor;
+	}
+	*cursor = found->end;
+	*mapping = found;
+	return 0;
+}
+
+unsigned int procmap_version(void)
+{
+	return PROCMAP_VERSION;
+}

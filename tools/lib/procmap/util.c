@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * The ground floor: structures of the caller's, names and descriptors.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* As in the text, so that all methods return the same names. */
+static const char newline[] = "\\012";
+#define NEWLINE_LEN	(sizeof(newline) - 1)
+
+/* A name of PROCMAP_QUERY that has a newline for each byte fits, and a NUL. */
+#define NAME_SIZE	(PATH_MAX * NEWLINE_LEN)
+
+int take_struct(void *to, size_t size, const void *from)
+{
+	const unsigned char *const bytes = from;
+	size_t given = 0, i;
+
+	memset(to, 0, size);
+	if (!from)
+		return 0;
+	memcpy(&given, from, sizeof(given));
+	if (given < sizeof(given))
+		return -EINVAL;
+	for (i = size; i < given; i++)
+		if (bytes[i])
+			return -EINVAL;
+	memcpy(to, from, given < size ? given : size);
+	return 0;
+}
+
+int reopen(int fd)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	int new;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* Its owner may have a lease on it, for whose end open(2) would wait. */
+	new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return new < 0 ? -errno : new;
+}
+
+/* The first time, which is when a handle is opened, for all names but a few. */
+int name_reserve(struct name_buffer *name, size_t size)
+{
+	char *bytes;
+
+	if (size <= name->size)
+		return 0;
+	size = size < NAME_SIZE ? NAME_SIZE : size * 2;
+	bytes = realloc(name->bytes, size);
+	if (!bytes)
+		return -ENOMEM;
+	/* Checkers of memory do not know that an ioctl will write it. */
+	if (!name->bytes)
+		memset(bytes, 0, PATH_MAX);
+	name->bytes = bytes;
+	name->size = size;
+	return 0;
+}
+
+/* In place, from the last byte to the first. */
+int escape_name(struct name_buffer *name, size_t *len)
+{
+	size_t nr_newlines = 0, i;
+	char *to;
+	int err;
+
+	if (!memchr(name->bytes, '\n', *len))
+		return 0;
+	for (i = 0; i < *len; i++)
+		nr_newlines += name->bytes[i] == '\n';
+	err = name_reserve(name, *len + nr_newlines * (NEWLINE_LEN - 1) + 1);
+	if (err)
+		return err;
+
+	i = *len;
+	*len += nr_newlines * (NEWLINE_LEN - 1);
+	to = name->bytes + *len;
+	*to = '\0';
+	while (i--) {
+		if (name->bytes[i] != '\n') {
+			*--to = name->bytes[i];
+		} else {
+			to -= NEWLINE_LEN;
+			memcpy(to, newline, NEWLINE_LEN);
+		}
+	}
+	return 0;
+}
