@@ -133,10 +133,10 @@ static bool read_phdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr,
 		     sizeof(phdr32)))
 		return false;
 	phdr->p_type = phdr32.p_type;
+	phdr->p_flags = phdr32.p_flags;
 	phdr->p_offset = phdr32.p_offset;
 	phdr->p_vaddr = phdr32.p_vaddr;
 	phdr->p_filesz = phdr32.p_filesz;
-	phdr->p_memsz = phdr32.p_memsz;
 	phdr->p_align = phdr32.p_align;
 	return true;
 }
@@ -221,8 +221,8 @@ static int add_segment(struct segments *segments, const Elf64_Phdr *phdr)
 	all[segments->nr++] = (struct segment) {
 		.offset = phdr->p_offset,
 		.file_size = phdr->p_filesz,
-		.memory_size = phdr->p_memsz,
 		.address = phdr->p_vaddr,
+		.flags = phdr->p_flags,
 	};
 	return 0;
 }
@@ -238,6 +238,7 @@ int read_segments(int fd, struct segments *segments)
 	*segments = (struct segments) { .nr = 0 };
 	if (!read_ehdr(&reader, &ehdr))
 		return -ENOEXEC;
+	segments->are_fixed = ehdr.e_type == ET_EXEC;
 	for (i = 0; i < ehdr.e_phnum && !err; i++) {
 		if (!read_phdr(&reader, &ehdr, i, &phdr))
 			err = -ENOEXEC;
@@ -251,26 +252,73 @@ int read_segments(int fd, struct segments *segments)
 	return err;
 }
 
-/*
- * The rest of a segment's last page is its .bss in memory, but may be the next segment in
- * the file: that one has precedence.
- */
 int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)
 {
-	int err = -ENOENT;
 	size_t i;
 
 	for (i = 0; i < segments->nr; i++) {
 		const struct segment *const segment = &segments->all[i];
-		const uint64_t at = offset - segment->offset;
 
 		if (offset < segment->offset ||
-		    (at >= segment->file_size && (at >= segment->memory_size || !err)))
+		    offset - segment->offset >= segment->file_size)
 			continue;
-		*address = segment->address + at;
-		err = 0;
-		if (at < segment->file_size)
-			break;
+		*address = segment->address + (offset - segment->offset);
+		return 0;
 	}
-	return err;
+	return -ENOENT;
+}
+
+/*
+ * Two segments that share a page of the file are mapped by two mappings of it. Rank a
+ * segment by the properties that it has in common with a mapping, the surest one first.
+ * RELRO makes a writable segment read-only. Returns 0 if it is not in these pages.
+ */
+static unsigned int rank_segment(const struct segments *segments,
+				 const struct segment *segment,
+				 const struct procmap_mapping *mapping, uint64_t offset)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+	const uint64_t begin = segment->offset & -page;
+	const uint64_t end = align_up(segment->offset + segment->file_size, page);
+	const bool is_executable = mapping->flags & PROCMAP_EXECUTABLE;
+	const bool is_writable = mapping->flags & PROCMAP_WRITABLE;
+
+	if (!segment->file_size || offset < begin || offset >= end)
+		return 0;
+	return 32 |
+	       (segments->are_fixed && mapping->start - mapping->offset ==
+				       segment->address - segment->offset) << 4 |
+	       (is_executable == !!(segment->flags & PF_X)) << 3 |
+	       (!is_writable || segment->flags & PF_W) << 2 |
+	       (mapping->offset >= begin && mapping->offset +
+		(mapping->end - mapping->start) <= end) << 1 |
+	       (offset >= segment->offset &&
+		offset - segment->offset < segment->file_size);
+}
+
+int mapped_address_in(const struct segments *segments,
+		      const struct procmap_mapping *mapping, uint64_t addr,
+		      uint64_t *address)
+{
+	const uint64_t offset = mapping->offset + (addr - mapping->start);
+	unsigned int highest = 1, rank;
+	bool is_ambiguous = true;
+	uint64_t found = 0, at;
+	size_t i;
+
+	for (i = 0; i < segments->nr; i++) {
+		rank = rank_segment(segments, &segments->all[i], mapping, offset);
+		at = segments->all[i].address + (offset - segments->all[i].offset);
+		if (rank > highest) {
+			highest = rank;
+			found = at;
+			is_ambiguous = false;
+		} else if (rank == highest && at != found) {
+			is_ambiguous = true;
+		}
+	}
+	if (is_ambiguous)
+		return -ENOENT;
+	*address = found;
+	return 0;
 }

@@ -330,15 +330,37 @@ int procmap_file_fd(const struct procmap_file *file)
 	return file ? file->fd : -EINVAL;
 }
 
-int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address)
+/* Returns 0, or why the file has no segments. */
+static int need_segments(struct procmap_file *file)
 {
-	if (!file || !address)
-		return -EINVAL;
 	if (!file->has_segments) {
 		file->err = read_segments(file->fd, &file->segments);
 		file->has_segments = file->err != -ENOMEM;
 	}
-	return file->err ? file->err : address_in(&file->segments, offset, address);
+	return file->err;
+}
+
+int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address)
+{
+	int err;
+
+	if (!file || !address)
+		return -EINVAL;
+	err = need_segments(file);
+	return err ? err : address_in(&file->segments, offset, address);
+}
+
+int procmap_file_mapped_address(struct procmap_file *file,
+				const struct procmap_mapping *mapping, uint64_t addr,
+				uint64_t *address)
+{
+	int err;
+
+	if (!file || !mapping || !address || addr < mapping->start ||
+	    addr >= mapping->end)
+		return -EINVAL;
+	err = need_segments(file);
+	return err ? err : mapped_address_in(&file->segments, mapping, addr, address);
 }
 
 int procmap_file_build_id(struct procmap_file *file,

@@ -291,25 +291,35 @@ hidden int read_build_id(int fd, uint64_t begin,
 
 /**
  * struct segments - the segments of an ELF file that are loaded
+ * @are_fixed: they are loaded at their addresses, as those of ET_EXEC are.
  * @nr: number of segments.
  * @all: the segments, in the order of the file. Owned.
  */
 struct segments {
+	bool are_fixed;
 	size_t nr;
 	struct segment {
 		uint64_t offset;
 		uint64_t file_size;
-		uint64_t memory_size;
 		uint64_t address;
+		uint32_t flags;
 	} *all;
 };
 
 /* Returns 0, -ENOEXEC or -ENOMEM. */
 hidden int read_segments(int fd, struct segments *segments);
 
-/* The address of an offset in the file. Returns 0 or -ENOENT. */
+/* The address of a byte of the file, in the first segment with it. Returns 0 or -ENOENT. */
 hidden int address_in(const struct segments *segments, uint64_t offset,
 		      uint64_t *address);
+
+/*
+ * The address of @addr, in the segment that the mapping maps. Returns 0, or -ENOENT if no
+ * segment is mapped there, or several may be.
+ */
+hidden int mapped_address_in(const struct segments *segments,
+			     const struct procmap_mapping *mapping, uint64_t addr,
+			     uint64_t *address);
 
 /*
  * text.c, query.c and scan.c find mappings by one interface of the kernel each. They set

@@ -156,7 +156,15 @@ int procmap_open_file_fd(int fd, struct procmap_file **file);
 /* Return the descriptor, which the file keeps. */
 int procmap_file_fd(const struct procmap_file *file);
 
-/* Set the address that the symbols of an ELF file have at an offset; -ENOENT: none. */
+/*
+ * Set the address that the symbols of an ELF file have for an address in a mapping of it;
+ * -ENOENT: none.
+ */
+int procmap_file_mapped_address(struct procmap_file *file,
+				const struct procmap_mapping *mapping, uint64_t addr,
+				uint64_t *address);
+
+/* The same for an offset in the file, which two mappings of a page may have in common. */
 int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address);
 
 /* Set the build ID; return its size in bytes, or 0. */

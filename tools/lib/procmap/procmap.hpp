@@ -315,7 +315,17 @@ public:
 
 	int fd() const { return check(procmap_file_fd(get()), "procmap_file_fd"); }
 
-	/* The address at a file offset, as the symbols of an ELF file have it. */
+	/* The address in the ELF file of an address in a mapping of it. */
+	std::uint64_t address(const procmap_mapping &mapping, std::uint64_t addr)
+	{
+		std::uint64_t address;
+
+		check(procmap_file_mapped_address(get(), &mapping, addr, &address),
+		      "procmap_file_mapped_address");
+		return address;
+	}
+
+	/* The same at a file offset, which two mappings of a page may have in common. */
 	std::uint64_t address(std::uint64_t offset)
 	{
 		std::uint64_t address;

@@ -53,12 +53,11 @@ static void print_backtrace()
 		if (!resolved->mappings[i])
 			continue;
 		const auto &mapping = *resolved->mappings[i];
-		const auto offset = libprocmap::offset_of(mapping, addrs[i]);
 		libprocmap::file file(own, mapping);
 
 		std::snprintf(address, sizeof(address), "%#llx",
 			      static_cast<unsigned long long>(
-				file.address(offset)));
+				file.address(mapping, addrs[i])));
 		std::printf("%s %s\n", mapping.name, address);
 		std::fflush(stdout);
 		print_symbol(mapping.name, address);

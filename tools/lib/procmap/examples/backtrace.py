@@ -26,7 +26,7 @@ def describe(maps, location):
     name = location.mapping.name
     try:
         with maps.open_file(location.mapping) as file:
-            address = file.address(location.offset)
+            address = file.mapped_address(location.mapping, location.address)
     except OSError as error:
         return f"{name} offset {location.offset:#x}: {error.strerror}"
     line = f"{name} {address:#x}"

@@ -236,6 +236,9 @@ _open_file = _declare(
 )
 _open_file_fd = _declare("procmap_open_file_fd", _int, _to_pointer)
 _file_fd = _declare("procmap_file_fd", _pointer)
+_file_mapped_address = _declare(
+    "procmap_file_mapped_address", _pointer, _MappingPointer, _u64, _to_u64
+)
 _file_address = _declare("procmap_file_address", _pointer, _u64, _to_u64)
 _file_build_id = _declare(
     "procmap_file_build_id", _pointer, ctypes.POINTER(ctypes.c_uint8)
@@ -475,8 +478,16 @@ class File(_Owner):
         """The descriptor, which is closed with the file."""
         return _file_fd(self._pointer)
 
+    def mapped_address(self, mapping, address):
+        """The address in the ELF file of an address in a mapping of it."""
+        result = ctypes.c_uint64()
+        _file_mapped_address(
+            self._pointer, _reference(mapping), address, ctypes.byref(result)
+        )
+        return result.value
+
     def address(self, offset):
-        """The address in the ELF file at a file offset, as its symbols have it."""
+        """The same at a file offset, which two mappings of a page may have in common."""
         address = ctypes.c_uint64()
         _file_address(self._pointer, offset, ctypes.byref(address))
         return address.value

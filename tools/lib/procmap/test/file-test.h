@@ -615,10 +615,8 @@ TEST_F(files, address_by_the_segments)
 		uint64_t address;	/* 0: none */
 	} expected[] = {
 		{ 0, 0 }, { 0xfff, 0 }, { 0x1000, 0x401000 }, { 0x17ff, 0x4017ff },
-		{ 0x1800, 0x401800 }, { 0x1bff, 0x401bff }, { 0x1c00, 0x502c00 },
-		{ 0x1cff, 0x502cff }, { 0x1d00, 0x401d00 }, { 0x2fff, 0x402fff },
-		{ 0x3000, 0 }, { 0x4000, 0x600000 }, { 0x5000, 0 },
-		{ UINT64_MAX, 0 },
+		{ 0x1800, 0 }, { 0x1bff, 0 }, { 0x1c00, 0x502c00 }, { 0x1cff, 0x502cff },
+		{ 0x1d00, 0 }, { 0x4000, 0 }, { UINT64_MAX, 0 },
 	};
 	const struct procmap_mapping *found;
 	uint64_t address;
@@ -636,6 +634,127 @@ TEST_F(files, address_by_the_segments)
 		EXPECT_EQ(expected[i].address, address);
 	}
 	EXPECT_EQ(-EINVAL, elf_address(self->procmap, found, 0, NULL));
+}
+
+/*
+ * A file as linkers make it: read-only data, code, read-only data, and data. Each shares a
+ * page of the file with the next; the addresses are no, one, two and three pages higher
+ * than the offsets. With @is_debug, a file of debug information, which has no bytes of them.
+ */
+static int open_shared_pages(const char *dir, uint16_t type, bool is_debug)
+{
+	static const uint64_t ends[] = { 0, 1, 2, 3, 3 };
+	static const uint32_t flags[] = { PF_R, PF_R | PF_X, PF_R, PF_R | PF_W };
+	const uint16_t one = 1;
+	struct loads loads = {
+		.ehdr = {
+			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
+				     *(const uint8_t *)&one ? 1 : 2, 1 },
+			.e_type = type,
+			.e_phoff = offsetof(struct loads, phdrs),
+			.e_phentsize = sizeof(ElfW(Phdr)),
+			.e_phnum = 4,
+		},
+	};
+	int fd, i;
+
+	for (i = 0; i < 4; i++) {
+		const uint64_t begin = ends[i] * PAGE + i * 0x100;
+		const uint64_t end = ends[i + 1] * PAGE + (i + 1) * 0x100;
+
+		loads.phdrs[i] = (ElfW(Phdr)) {
+			.p_type = PT_LOAD, .p_flags = flags[i], .p_offset = begin,
+			.p_vaddr = begin + i * PAGE, .p_memsz = end - begin,
+			.p_filesz = is_debug ? 0 : end - begin,
+		};
+	}
+	fd = open(in(dir, "shared"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	return write(fd, &loads, sizeof(loads)) == sizeof(loads) ? fd : -1;
+}
+
+/* Offsets, sizes and addresses are in pages, and bytes behind a page. */
+TEST_F(files, address_by_the_mapping)
+{
+	static const unsigned int r = PROCMAP_READABLE, x = PROCMAP_EXECUTABLE,
+				  w = PROCMAP_WRITABLE;
+	const struct {
+		unsigned int flags, page, nr, at, byte;
+		int moved;	/* the address is so many pages higher; -1: there is none */
+	} expected[] = {
+		{ r, 0, 2, 0, 0, 0 }, { r, 0, 2, 1, 0xff, 0 }, { r, 0, 2, 1, 0x100, 0 },
+		{ r, 1, 1, 1, 0x100, 0 }, { r | x, 1, 1, 1, 0xff, 1 },
+		{ r | x, 1, 2, 1, 0x100, 1 }, { r | x, 1, 2, 2, 0x200, 1 },
+		{ r, 2, 2, 2, 0x1ff, 2 }, { r, 2, 2, 3, 0x300, 2 },
+		{ r | w, 3, 1, 3, 0x2ff, 3 }, { r | w, 3, 1, 3, 0x300, 3 },
+		/* Made read-only, it may be either of the two: the one with the byte. */
+		{ r, 3, 1, 3, 0x2ff, 2 }, { r, 3, 1, 3, 0x300, 3 }, { r, 3, 1, 3, 0x400, -1 },
+		{ r, 4, 1, 4, 0, -1 },
+	};
+	const int fd = open_shared_pages(self->dir, ET_DYN, false);
+	struct procmap_mapping mapping;
+	struct procmap_file *file;
+	uint64_t address, addr;
+	size_t i;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		mapping = (struct procmap_mapping) {
+			.start = 0x7f000000, .offset = expected[i].page * PAGE,
+			.end = 0x7f000000 + expected[i].nr * PAGE,
+			.flags = expected[i].flags,
+		};
+		address = 0;
+		addr = expected[i].at * PAGE + expected[i].byte;
+		EXPECT_EQ(expected[i].moved < 0 ? -ENOENT : 0,
+			  procmap_file_mapped_address(file, &mapping, mapping.start +
+						      addr - mapping.offset, &address));
+		EXPECT_EQ(expected[i].moved < 0 ? 0 : addr + expected[i].moved * PAGE,
+			  address) {
+			TH_LOG("row %zu", i);
+		}
+	}
+	EXPECT_EQ(-EINVAL, procmap_file_mapped_address(file, &mapping, mapping.end,
+						       &address));
+	procmap_close_file(file);
+	close(fd);
+}
+
+/* In a program that is not moved, the address in memory says which segment it is. */
+TEST_F(files, address_of_a_fixed_program)
+{
+	const int fd = open_shared_pages(self->dir, ET_EXEC, false);
+	struct procmap_mapping mapping = { .offset = 3 * PAGE };
+	struct procmap_file *file;
+	uint64_t address;
+	int moved;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (moved = 2; moved <= 3; moved++) {
+		mapping.start = (3 + moved) * PAGE;
+		mapping.end = mapping.start + PAGE;
+		EXPECT_EQ(0, procmap_file_mapped_address(file, &mapping,
+							 mapping.start + 0x500, &address));
+		EXPECT_EQ(mapping.start + 0x500, address);
+	}
+	procmap_close_file(file);
+	close(fd);
+}
+
+TEST_F(files, address_in_a_file_of_debug_information)
+{
+	const int fd = open_shared_pages(self->dir, ET_DYN, true);
+	const struct procmap_mapping mapping = { .end = 4 * PAGE };
+	struct procmap_file *file;
+	uint64_t address, addr;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (addr = 0; addr < 4 * PAGE; addr += 0x80) {
+		EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, &mapping, addr,
+							       &address));
+		EXPECT_EQ(-ENOENT, procmap_file_address(file, addr, &address));
+	}
+	procmap_close_file(file);
+	close(fd);
 }
 
 TEST_F(files, without_addresses)

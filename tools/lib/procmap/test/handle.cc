@@ -103,6 +103,7 @@ static void opens_the_mapped_file()
 	const auto *found = own.find(addr);
 	const std::uint64_t offset = libprocmap::offset_of(*found, addr);
 	const ino_t inode = found->inode;
+	const auto mapping = *found;
 	file opened(own, *found), alone(*found), of_fd(opened.fd());
 	const auto moved = std::move(opened);
 	struct stat stat;
@@ -113,6 +114,7 @@ static void opens_the_mapped_file()
 	EXPECT(of_fd.build_id() == alone.build_id());
 	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
 	EXPECT(alone.address(offset) == addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+	EXPECT(alone.address(mapping, addr) == alone.address(offset));
 	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
 	EXPECT(error_of([] { file(-1); }) == EBADF);
 }

@@ -156,7 +156,8 @@ class Files(unittest.TestCase):
         with Procmap() as maps:
             [where] = maps.resolve([address_of(LIBC.printf)])
             with maps.open_file(where.mapping) as file:
-                address = file.address(where.offset)
+                address = file.mapped_address(where.mapping, where.address)
+                self.assertEqual(file.address(where.offset), address)
         symbols = subprocess.check_output(
             ["readelf", "-W", "--dyn-syms", where.mapping.name], text=True
         )
