@@ -55,47 +55,6 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 }
 
 /*
- * Open the maps file of a thread that has not exited, since the main thread has: its
- * mappings are those of the process.
- */
-static int open_thread(struct procmap *procmap, enum procmap_method method)
-{
-	const int tasks = openat(procmap->dir, "task",
-				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list;
-	bool is_main = true;
-	struct dirent *task;
-	int err = -ESRCH;
-
-	list = tasks < 0 ? NULL : fdopendir(tasks);
-	if (!list) {
-		err = -errno;
-		if (tasks >= 0)
-			close(tasks);
-		return err == -ENOENT ? -ESRCH : err;
-	}
-	procmap->process = procmap->dir;
-	procmap->dir = -1;
-	while (err == -ESRCH && (task = readdir(list))) {
-		if (*task->d_name == '.')
-			continue;
-		/* The first one of the list is the main thread. */
-		if (is_main) {
-			is_main = false;
-			continue;
-		}
-		if (procmap->dir >= 0)
-			close(procmap->dir);
-		procmap->dir = openat(tasks, task->d_name,
-				      O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (procmap->dir >= 0)
-			err = open_maps_of(procmap, method);
-	}
-	closedir(list);
-	return err;
-}
-
-/*
  * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
  * -ENOENT if there is no such line, or another error of open(2).
  */
@@ -119,6 +78,65 @@ static int read_number(int dir, const char *path, const char *label, int *number
 		return -ENOENT;
 	*number = atoi(line + strlen(label));
 	return 0;
+}
+
+/*
+ * Open the directory of a thread of the process whose status is @pid. It is that in the
+ * root of procfs, which has map_files. Its ID may be that of another thread by now.
+ */
+static int open_thread_dir(const struct procmap *procmap, const char *name, int pid)
+{
+	char path[sizeof("../") + NAME_MAX];
+	int dir, owner;
+
+	snprintf(path, sizeof(path), "../%s", name);
+	dir = openat(procmap->process, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || (!read_number(dir, "status", "\nTgid:\t", &owner) && owner == pid))
+		return dir;
+	close(dir);
+	return -1;
+}
+
+/*
+ * Open the maps file of a thread that has not exited, since the main thread has: its
+ * mappings are those of the process.
+ */
+static int open_thread(struct procmap *procmap, enum procmap_method method)
+{
+	const int tasks = openat(procmap->dir, "task",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list;
+	bool is_main = true;
+	struct dirent *task;
+	int err = -ESRCH, pid;
+
+	list = tasks < 0 ? NULL : fdopendir(tasks);
+	if (!list) {
+		err = -errno;
+		if (tasks >= 0)
+			close(tasks);
+		return err == -ENOENT ? -ESRCH : err;
+	}
+	procmap->process = procmap->dir;
+	procmap->dir = -1;
+	if (read_number(procmap->process, "status", "\nTgid:\t", &pid))
+		pid = 0;
+	while (err == -ESRCH && (task = readdir(list))) {
+		if (*task->d_name == '.')
+			continue;
+		/* The first one of the list is the main thread. */
+		if (is_main) {
+			is_main = false;
+			continue;
+		}
+		if (procmap->dir >= 0)
+			close(procmap->dir);
+		procmap->dir = open_thread_dir(procmap, task->d_name, pid);
+		if (procmap->dir >= 0)
+			err = open_maps_of(procmap, method);
+	}
+	closedir(list);
+	return err;
 }
 
 /* Return whether the process with this directory in /proc has an address space. */
@@ -147,8 +165,7 @@ static int open_maps(struct procmap *procmap, enum procmap_method method)
 	return err;
 }
 
-/* Open a handle by the process's directory in /proc, which the handle keeps. */
-static int open_in(int dir, enum procmap_method method, struct procmap **procmap)
+int open_in(int dir, enum procmap_method method, struct procmap **procmap)
 {
 	struct procmap *new;
 	int err;

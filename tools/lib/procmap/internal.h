@@ -108,8 +108,9 @@ struct scan {
  * struct procmap - see procmap.h
  * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
  * @any: the caller leaves the method to the library.
+ * @has_scan: the kernel has PROCMAP_SCAN: 1; it has not: -1; not tried yet: 0.
  * @fd: the maps file; -1 for a saved text.
- * @dir: the directory in /proc of the process, or of one of its threads if the
+ * @dir: the directory in procfs of the process, or of one of its threads if the
  *	main one has exited, opened with O_PATH; -1 if unknown.
  * @process: the directory of the process if @dir is that of a thread; or -1.
  * @maps: the text of maps, of @fd.
@@ -124,6 +125,7 @@ struct scan {
 struct procmap {
 	enum procmap_method method;
 	bool any;
+	int has_scan;
 	int fd;
 	int dir;
 	int process;
@@ -177,13 +179,6 @@ static inline bool passes(const struct procmap_mapping *mapping,
  * it has fields that are not known and not zero.
  */
 hidden int take_struct(void *to, size_t size, const void *from);
-
-/*
- * Open the file of @fd again, for reading, with a file offset of its own. Most
- * callers that have the file open are allowed to. Returns the new file
- * descriptor or -errno.
- */
-hidden int reopen(int fd);
 
 /* Grow the buffer to at least @size bytes. Returns 0 or -ENOMEM. */
 hidden int name_reserve(struct name_buffer *name, size_t size);
@@ -283,8 +278,8 @@ static inline size_t slots_below(const struct slots *slots, const void *entries,
 /* elf.c */
 
 /*
- * Read the build ID of an ELF file, or of an image at @begin. Returns its size, or 0 if
- * there is none.
+ * Read the build ID of an ELF file, or of an image at @begin. Returns its size, 0 if
+ * there is none, or -errno if that is not known.
  */
 hidden int read_build_id(int fd, uint64_t begin,
 			 uint8_t id[PROCMAP_BUILD_ID_MAX]);
@@ -468,6 +463,9 @@ hidden int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
 
 /* handle.c */
 
+/* Open a handle by a process's directory in procfs, which the handle keeps. */
+hidden int open_in(int dir, enum procmap_method method, struct procmap **procmap);
+
 /*
  * The error to return for one of a lookup: -ESRCH, that the address space is gone, may
  * be due to an exec, too.
@@ -477,15 +475,26 @@ hidden int lookup_error(const struct procmap *procmap, int err);
 /* mapped.c */
 
 /*
+ * Open the file of a mapping of the process, if it is regular. Returns -ESTALE if only
+ * another file is found, or one that is not known to be the mapped one.
+ */
+hidden int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping);
+
+/* The same by its name below @root. @dir: the directory in procfs of any process. */
+hidden int open_elsewhere(int dir, const struct procmap_mapping *mapping,
+			  const char *root);
+
+/* read_build_id(), but as in the kernel, files of procfs and sysfs have none. */
+hidden int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX]);
+
+/*
  * Read the build ID of the file by the method of the handle, or that of the vdso
  * from memory.
  */
-hidden void find_build_id(struct procmap *procmap,
-			  struct procmap_mapping *mapping);
+hidden void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping);
 
 /* Return whether there is no file at the path of the mapping, or another one. */
-hidden bool is_deleted(struct procmap *procmap,
-		       const struct procmap_mapping *mapping);
+hidden bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping);
 
 /* lookup.c */
 

@@ -143,6 +143,7 @@ struct procmap_file;
 struct procmap_file_options {
 	size_t size;		/* of this structure */
 	const char *root;	/* where the name is, without the process; NULL: / */
+	const char *proc;	/* where procfs is, without the process; NULL: /proc */
 };
 
 /* Open the file of a mapping, of a process that is there or (NULL) is not. */
@@ -167,7 +168,7 @@ int procmap_file_mapped_address(struct procmap_file *file,
 /* The same for an offset in the file, which two mappings of a page may have in common. */
 int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *address);
 
-/* Set the build ID; return its size in bytes, or 0. */
+/* Set the build ID; return its size in bytes, 0 if there is none, or -errno. */
 int procmap_file_build_id(struct procmap_file *file,
 			  uint8_t build_id[PROCMAP_BUILD_ID_MAX]);
 

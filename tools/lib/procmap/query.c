@@ -48,9 +48,8 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 
 	if (err)
 		return err;
-	/* The mapping may be another one by now. */
-	if (answer.vma_start != mapping->start || answer.vma_end != mapping->end ||
-	    answer.vma_offset != mapping->offset ||
+	/* The mapping may be another one by now, or have been split. */
+	if (answer.vma_offset - answer.vma_start != mapping->offset - mapping->start ||
 	    answer.inode != mapping->inode ||
 	    answer.dev_major != mapping->dev_major ||
 	    answer.dev_minor != mapping->dev_minor)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * The ground floor: structures of the caller's, names and descriptors.
+ * The ground floor: structures of the caller's, and names.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,17 +32,6 @@ int take_struct(void *to, size_t size, const void *from)
 			return -EINVAL;
 	memcpy(to, from, given < size ? given : size);
 	return 0;
-}
-
-int reopen(int fd)
-{
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-	int new;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* Its owner may have a lease on it, for whose end open(2) would wait. */
-	new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return new < 0 ? -errno : new;
 }
 
 /* The first time, which is when a handle is opened, for all names but a few. */

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+/*
+ * Open the file that is mapped. It is the one that the kernel has mapped, not the one that
+ * has its name now: what is opened is compared with the mapping.
+ *
+ * All paths in procfs begin at the directory of a process in it, since procfs may be
+ * mounted elsewhere than at /proc.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Opening a device or a FIFO with O_PATH has no side effects. */
+#define ONLY_PATH	(O_PATH | O_CLOEXEC)
+
+/* Pages of a mapping that are compared with those of a file. */
+#define COMPARED_PAGES	16
+
+/* Entries of pagemap: Documentation/admin-guide/mm/pagemap.rst. */
+#define PAGE_PRESENT	(UINT64_C(1) << 63)
+#define PAGE_OF_FILE	(UINT64_C(1) << 61)
+#define PAGE_FRAME	((UINT64_C(1) << 55) - 1)
+
+/* How a file was opened, and so what is known of it. */
+enum opened_by {
+	BY_NAME,
+	BY_MAP_FILES,
+	BY_NUMBERS,	/* by name, and its numbers in maps suffice */
+};
+
+/* Have a page in memory. Unlike an access to it, this raises no signal. */
+static bool read_byte(int dir, const char *mem, uint64_t addr)
+{
+	const int fd = openat(dir, mem, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+	char byte;
+
+	if (fd < 0)
+		return false;
+	len = pread(fd, &byte, sizeof(byte), addr);
+	close(fd);
+	return len == sizeof(byte);
+}
+
+/* The page frame of an unchanged page of a file; 0 if there is none, or it is not told. */
+static uint64_t frame_at(int dir, const char *pagemap, uint64_t addr)
+{
+	const int fd = openat(dir, pagemap, O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+	ssize_t len;
+
+	if (fd < 0)
+		return 0;
+	len = pread(fd, &entry, sizeof(entry),
+		    addr / sysconf(_SC_PAGESIZE) * sizeof(entry));
+	close(fd);
+	return len == sizeof(entry) && entry & PAGE_PRESENT && entry & PAGE_OF_FILE ?
+	       entry & PAGE_FRAME : 0;
+}
+
+/*
+ * Return whether a mapping of the process and one of ours, at @own, have a page in common:
+ * then they map the same file. Only CAP_SYS_ADMIN is told.
+ */
+static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint64_t own,
+			    size_t len)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	uint64_t frame;
+	size_t at;
+
+	for (at = 0; at < len; at += page) {
+		if (!read_byte(dir, "../self/mem", own + at) ||
+		    !read_byte(dir, "mem", mapping->start + at))
+			continue;
+		frame = frame_at(dir, "../self/pagemap", own + at);
+		if (frame && frame_at(dir, "pagemap", mapping->start + at) == frame)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Find a mapping of this process, as the maps file shows it: on btrfs and overlayfs,
+ * stat(2) returns another device or inode. Returns 0 or -errno.
+ */
+static int find_own(int dir, uint64_t addr, struct procmap_mapping *own)
+{
+	const int own_dir = openat(dir, "../self", ONLY_PATH | O_DIRECTORY);
+	struct procmap *self;
+	int err;
+
+	err = own_dir < 0 ? -errno : open_in(own_dir, PROCMAP_ANY_METHOD, &self);
+	if (err)
+		return err;
+	err = find_at(self, addr, 0, own);
+	procmap_close(self);
+	return err;
+}
+
+/* Ask the kernel for the build ID of a mapping that is not known to have one. */
+static bool has_id_of_mapping(struct procmap *procmap, int fd,
+			      const struct procmap_mapping *mapping)
+{
+	struct procmap_mapping asked = *mapping;
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+
+	return procmap && procmap->method != PROCMAP_BY_TEXT &&
+	       !query_build_id(procmap, &asked) && asked.build_id_size > 0 &&
+	       build_id_of(fd, id) == asked.build_id_size &&
+	       !memcmp(id, asked.build_id, asked.build_id_size);
+}
+
+/*
+ * Compare a file whose numbers stat(2) tells otherwise than the maps file, by mapping it.
+ *
+ * On btrfs, files of two subvolumes have the same numbers in maps: so only map_files is
+ * known to be the mapped file. On overlayfs, map_files leads to the file that has the name
+ * now, which may have been copied up since. There, maps shows the numbers in a layer, up
+ * to Linux 6.6, or those of the overlay, which stay the same. The device of a layer is
+ * known by its major number, since that of an overlay, and of btrfs, is 0.
+ */
+static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
+			      const struct procmap_mapping *mapping, bool is_overlay,
+			      enum opened_by by)
+{
+	const bool is_known = by == BY_NUMBERS ||
+			      (is_overlay ? mapping->dev_major : by == BY_MAP_FILES);
+	const uint64_t limit = COMPARED_PAGES * sysconf(_SC_PAGESIZE);
+	const uint64_t size = mapping->end - mapping->start;
+	const size_t len = size && size < limit ? size : limit;
+	struct procmap_mapping own;
+	void *map;
+	int err;
+
+	map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, mapping->offset);
+	if (map == MAP_FAILED)
+		return -errno;
+	err = find_own(dir, (uintptr_t)map, &own);
+	if (!err && !same_file(&own, mapping))
+		err = -ESTALE;
+	else if (!err && !is_known && mapping->build_id_size <= 0 &&
+		 !has_id_of_mapping(procmap, fd, mapping) &&
+		 !(procmap && has_common_page(dir, mapping, (uintptr_t)map, len)))
+		err = -ESTALE;
+	munmap(map, len);
+	return err;
+}
+
+static bool is_stat_of(const struct stat *stat, const struct procmap_mapping *mapping)
+{
+	return stat->st_ino == mapping->inode &&
+	       major(stat->st_dev) == mapping->dev_major &&
+	       minor(stat->st_dev) == mapping->dev_minor;
+}
+
+int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == PROC_SUPER_MAGIC ||
+	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
+}
+
+/*
+ * Returns 0, or -ESTALE if it is another file, or is not known to be the mapped one. The
+ * inode number may be that of another file by now, and an event may have reported the
+ * build ID instead.
+ */
+static int check_file(struct procmap *procmap, int dir, int fd,
+		      const struct procmap_mapping *mapping, enum opened_by by)
+{
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	bool is_overlay;
+	struct stat stat;
+	struct statfs fs;
+	int err = 0;
+
+	if (has_file(mapping)) {
+		if (fstat(fd, &stat) || fstatfs(fd, &fs))
+			return -errno;
+		is_overlay = fs.f_type == OVERLAYFS_SUPER_MAGIC;
+		if (is_overlay || !is_stat_of(&stat, mapping))
+			err = compare_by_mapping(procmap, dir, fd, mapping, is_overlay, by);
+	}
+	if (!err && mapping->build_id_size > 0 &&
+	    (build_id_of(fd, id) != mapping->build_id_size ||
+	     memcmp(id, mapping->build_id, mapping->build_id_size)))
+		return -ESTALE;
+	return err;
+}
+
+/* Open the file of an O_PATH descriptor for reading, if it is regular. */
+static int open_regular(int dir, int path_fd)
+{
+	char path[sizeof("../self/fd/") + 3 * sizeof(int)];
+	struct stat stat;
+	int fd;
+
+	if (fstat(path_fd, &stat))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -ENODEV;
+	snprintf(path, sizeof(path), "../self/fd/%d", path_fd);
+	/* Its owner may have a lease on it, for whose end open(2) would wait. */
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_path(struct procmap *procmap, int dir, const char *path,
+		     const struct procmap_mapping *mapping, enum opened_by by)
+{
+	const int path_fd = openat(dir, path, ONLY_PATH);
+	int fd, err;
+
+	if (path_fd < 0)
+		return -errno;
+	fd = open_regular(dir, path_fd);
+	close(path_fd);
+	if (fd < 0)
+		return fd;
+	err = check_file(procmap, dir, fd, mapping, by);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+#define MAP_FILES_SIZE	(sizeof("map_files/-") + 2 * 16)
+
+static const char *map_files_path(const struct procmap_mapping *mapping,
+				  char path[MAP_FILES_SIZE])
+{
+	snprintf(path, MAP_FILES_SIZE, "map_files/%llx-%llx",
+		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	return path;
+}
+
+/* Return whether @part is mapped where @mapping was, and of the same file, as far as told. */
+static bool is_part_of(const struct procmap_mapping *part,
+		       const struct procmap_mapping *mapping)
+{
+	const size_t len = name_len_of_file(part);
+
+	return same_file(part, mapping) && len == name_len_of_file(mapping) &&
+	       !memcmp(part->name, mapping->name, len) &&
+	       part->offset - part->start == mapping->offset - mapping->start;
+}
+
+/* The mapping was split, or has grown, since it was found: open what is left of it. */
+static int open_part(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	struct procmap_mapping part = { .end = mapping->start };
+	char path[MAP_FILES_SIZE];
+	struct procmap *again;
+	int fd = -ENOENT;
+
+	if (open_in(fcntl(procmap->dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, &again))
+		return fd;
+	while (fd < 0 && part.end < mapping->end &&
+	       !find_at(again, part.end, PROCMAP_COVERING_OR_NEXT, &part) &&
+	       part.start < mapping->end) {
+		if (!is_part_of(&part, mapping))
+			continue;
+		memcpy(part.build_id, mapping->build_id, sizeof(part.build_id));
+		part.build_id_size = mapping->build_id_size;
+		fd = open_path(procmap, procmap->dir, map_files_path(&part, path), &part,
+			       BY_MAP_FILES);
+	}
+	procmap_close(again);
+	return fd;
+}
+
+static int open_map_file(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	char path[MAP_FILES_SIZE];
+	const int fd = open_path(procmap, procmap->dir, map_files_path(mapping, path),
+				 mapping, BY_MAP_FILES);
+
+	return fd == -ENOENT ? open_part(procmap, mapping) : fd;
+}
+
+/* Replace each \012 by a newline. Returns whether there was any. */
+static bool unescape(char *path)
+{
+	const char *from = path;
+	bool any = false;
+	char *to = path;
+
+	while (*from) {
+		if (!strncmp(from, "\\012", 4)) {
+			*to++ = '\n';
+			from += 4;
+			any = true;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+	return any;
+}
+
+static bool has_our_mounts(int dir)
+{
+	struct stat theirs, ours;
+
+	return !fstatat(dir, "ns/mnt", &theirs, 0) &&
+	       !fstatat(dir, "../self/ns/mnt", &ours, 0) &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/*
+ * A name is looked up below the root of the process, and then below that of the reader:
+ * it is relative to that if the file is there, and the process may be in a chroot. In
+ * another mount namespace, the root of the reader has other files. Returns the root to
+ * try after @root, which is NULL at first; NULL after the last.
+ */
+static const char *next_root(int dir, const char *root)
+{
+	if (!root)
+		return "root";
+	return *root && has_our_mounts(dir) ? "" : NULL;
+}
+
+/*
+ * Open the file by its name below one of the roots. "\012" in the name may be these
+ * four characters or an escaped newline, so try both.
+ */
+static int open_below_root(struct procmap *procmap, int dir, const char *root,
+			   const struct procmap_mapping *mapping, enum opened_by by)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s%s", root, mapping->name) < 0)
+		return -ENOMEM;
+	fd = open_path(procmap, dir, path, mapping, by);
+	if (fd < 0 && unescape(path))
+		fd = open_path(procmap, dir, path, mapping, by);
+	free(path);
+	return fd;
+}
+
+/* The error is that below the root of the process. */
+static int open_by_name(struct procmap *procmap, const struct procmap_mapping *mapping,
+			enum opened_by by)
+{
+	const char *root = NULL;
+	int fd, err = 0;
+
+	while ((root = next_root(procmap->dir, root))) {
+		fd = open_below_root(procmap, procmap->dir, root, mapping, by);
+		if (fd >= 0)
+			return fd;
+		if (!err)
+			err = fd;
+	}
+	return err;
+}
+
+/* Return whether the mapping may have a file, as far as that is told. */
+static bool may_have_file(const struct procmap_mapping *mapping)
+{
+	return (has_file(mapping) || mapping->build_id_size > 0) && mapping->name &&
+	       *mapping->name == '/';
+}
+
+int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	int fd;
+
+	if (procmap->dir < 0 || !may_have_file(mapping))
+		return -ENODEV;
+	fd = open_map_file(procmap, mapping);
+	return fd < 0 && fd != -ENODEV ? open_by_name(procmap, mapping, BY_NAME) : fd;
+}
+
+int open_elsewhere(int dir, const struct procmap_mapping *mapping, const char *root)
+{
+	return may_have_file(mapping) ?
+	       open_below_root(NULL, dir, root, mapping, BY_NAME) : -ENODEV;
+}
+
+static void read_build_id_of_file(struct procmap *procmap, struct procmap_mapping *mapping)
+{
+	const int fd = open_mapped(procmap, mapping);
+
+	if (fd == -ENODEV && procmap->dir >= 0) {
+		mapping->build_id_size = 0;	/* not a regular file */
+	} else if (fd < 0) {
+		mapping->build_id_size = fd;
+	} else {
+		mapping->build_id_size = build_id_of(fd, mapping->build_id);
+		close(fd);
+	}
+}
+
+static void read_build_id_of_vdso(struct procmap *procmap, struct procmap_mapping *mapping)
+{
+	int fd;
+
+	mapping->build_id_size = -ENODEV;
+	if (procmap->dir < 0)
+		return;
+	fd = openat(procmap->dir, "mem", O_RDONLY | O_CLOEXEC);
+	mapping->build_id_size = fd < 0 ? -errno :
+				 read_build_id(fd, mapping->start, mapping->build_id);
+	if (fd >= 0)
+		close(fd);
+}
+
+void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
+{
+	mapping->build_id_size = 0;
+	if (!has_file(mapping)) {
+		if (!strcmp(mapping->name, "[vdso]"))
+			read_build_id_of_vdso(procmap, mapping);
+		return;
+	}
+	/*
+	 * Mainline reads whatever is mapped: it waits for a packet socket, and takes bytes
+	 * from a TCP socket. Their names have no slash.
+	 */
+	if (*mapping->name != '/')
+		return;
+	/* If a query does not return it, the mapping is another one by now. */
+	if (procmap->method == PROCMAP_BY_TEXT || query_build_id(procmap, mapping)) {
+		read_build_id_of_file(procmap, mapping);
+	} else if (!mapping->build_id_size && procmap->has_scan < 0) {
+		/* Mainline looks at no section header, and at 256 program headers. */
+		read_build_id_of_file(procmap, mapping);
+		if (mapping->build_id_size < 0)
+			mapping->build_id_size = 0;
+	}
+}
+
+/* Return whether the name leads to the file with these numbers. */
+static bool is_at_name(struct procmap *procmap, const char *name, dev_t dev, uint64_t inode)
+{
+	const char *root = NULL;
+	bool is_there = false;
+	struct stat stat;
+	char *path;
+
+	while (!is_there && (root = next_root(procmap->dir, root))) {
+		if (asprintf(&path, "%s%s", root, name) < 0)
+			return false;
+		is_there = (!fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) ||
+			    (unescape(path) && !fstatat(procmap->dir, path, &stat,
+							AT_NO_AUTOMOUNT))) &&
+			   stat.st_dev == dev && stat.st_ino == inode;
+		free(path);
+	}
+	return is_there;
+}
+
+/*
+ * Without permission to look, or if the main thread has exited, what the kernel appended
+ * to the name has to do.
+ */
+bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	char path[MAP_FILES_SIZE];
+	struct stat mapped;
+	int fd;
+
+	if (procmap->dir < 0 || !may_have_file(mapping) ||
+	    is_at_name(procmap, mapping->name,
+		       makedev(mapping->dev_major, mapping->dev_minor), mapping->inode))
+		return false;
+	if (!fstatat(procmap->dir, map_files_path(mapping, path), &mapped, 0))
+		return !is_at_name(procmap, mapping->name, mapped.st_dev, mapped.st_ino);
+	fd = open_by_name(procmap, mapping, BY_NUMBERS);
+	if (fd >= 0)
+		close(fd);
+	if (fd == -ESTALE)
+		return true;
+	if ((fd == -ENOENT || fd == -ENOTDIR) && !faccessat(procmap->dir, "root", F_OK, 0))
+		return true;
+	return fd < 0 && mapping->name_len != name_len_of_file(mapping);
+}
