@@ -33,12 +33,29 @@ static int choose_ioctl(struct procmap *procmap, enum procmap_method method)
 	return err || method != PROCMAP_BY_SCAN ? err : scan_probe(procmap->fd);
 }
 
+static bool kernel_has_scan(struct procmap *procmap)
+{
+	if (!procmap->has_scan)
+		procmap->has_scan = scan_probe(procmap->fd) ? -1 : 1;
+	return procmap->has_scan > 0;
+}
+
 enum procmap_method method_of(struct procmap *procmap)
 {
 	if (procmap->method == PROCMAP_ANY_METHOD)
-		procmap->method = scan_probe(procmap->fd) ? PROCMAP_BY_QUERY :
-							    PROCMAP_BY_SCAN;
+		procmap->method = kernel_has_scan(procmap) ? PROCMAP_BY_SCAN :
+							     PROCMAP_BY_QUERY;
 	return procmap->method;
+}
+
+/*
+ * Mainline's query reads the build ID of whatever is mapped, a socket included. A kernel
+ * without the scan may be mainline: find_build_id() asks when the name is known.
+ */
+static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
+{
+	return (flags & PROCMAP_WANT_BUILD_ID) && !kernel_has_scan(procmap) ?
+	       flags & ~PROCMAP_WANT_BUILD_ID : flags;
 }
 
 int choose_method(struct procmap *procmap, enum procmap_method method)
@@ -103,12 +120,12 @@ void start_over(struct procmap *procmap)
 
 /*
  * A walk over all mappings takes a query for each, which costs more than its line in the
- * text. The text has neither build IDs nor, in maps, page sizes.
+ * text. Without the scan, a build ID takes a query of its own in any case. The text of maps
+ * has no page sizes.
  */
 static bool is_faster_by_text(const struct procmap *procmap, unsigned int flags)
 {
 	return procmap->any && !(flags & (FILTERS | PROCMAP_UNFILTERED |
-					  PROCMAP_WANT_BUILD_ID |
 					  PROCMAP_WANT_PAGE_SIZE));
 }
 
@@ -121,7 +138,8 @@ int find_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	case PROCMAP_BY_QUERY:
 		return is_faster_by_text(procmap, flags) ?
 		       find_in_text(procmap, addr, flags, mapping) :
-		       find_next_by_query(procmap, addr, flags, mapping);
+		       find_next_by_query(procmap, addr, query_flags(procmap, flags),
+					  mapping);
 	default:
 		return find_in_text(procmap, addr, flags, mapping);
 	}
@@ -132,7 +150,7 @@ int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
 {
 	const int err = procmap->method == PROCMAP_BY_TEXT ?
 			find_in_text(procmap, addr, flags, mapping) :
-			find_by_query(procmap, addr, flags, mapping);
+			find_by_query(procmap, addr, query_flags(procmap, flags), mapping);
 
 	return !err && mapping->start > addr && !(flags & PROCMAP_COVERING_OR_NEXT) ?
 	       -ENOENT : err;
