@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Read the build ID of an ELF file, by the same rules as fs/proc/build_id.c, and
- * its addresses. The number of reads is bounded for any file, and no offset or size
- * in it is trusted.
+ * Read the build ID of an ELF file, and its addresses. In the program headers, the rules
+ * are those of fs/proc/build_id.c; here, the section headers are read, too. The number of
+ * reads is bounded for any file, and no offset or size in it is trusted.
  */
 #include <elf.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include "internal.h"
 
-/* The same limits as in fs/proc/build_id.c. */
-#define PAGES_MAX	32
+/* More than the 65,535 headers that a file may have. */
+#define PAGES_MAX	2048
 #define NOTES_MAX	1024
 
 #define PAGE_BYTES	4096
@@ -32,6 +32,7 @@
  * @len: bytes in @page.
  * @pages_left: pages that may still be read.
  * @notes_left: notes that may still be read.
+ * @err: why something could not be read that the file may have; or 0.
  * @is_64: true for ELFCLASS64, false for ELFCLASS32.
  * @page: the bytes of that part.
  */
@@ -42,6 +43,7 @@ struct elf_reader {
 	size_t len;
 	unsigned int pages_left;
 	unsigned int notes_left;
+	int err;
 	bool is_64;
 	uint8_t page[PAGE_BYTES];
 };
@@ -57,9 +59,14 @@ static bool read_page(struct elf_reader *reader, uint64_t pos)
 	ssize_t got;
 
 	reader->len = 0;
-	if (!reader->pages_left || pos > INT64_MAX - PAGE_BYTES - reader->begin)
+	if (pos > INT64_MAX - PAGE_BYTES - reader->begin)
 		return false;
-	got = pread(reader->fd, reader->page, PAGE_BYTES, reader->begin + pos);
+	got = -1;
+	errno = EFBIG;
+	if (reader->pages_left)
+		got = pread(reader->fd, reader->page, PAGE_BYTES, reader->begin + pos);
+	if (got < 0)
+		reader->err = -errno;
 	if (got <= 0)
 		return false;
 	reader->pages_left--;
@@ -113,11 +120,14 @@ static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 		ehdr->e_type = ehdr32.e_type;
 		ehdr->e_phoff = ehdr32.e_phoff;
 		ehdr->e_phnum = ehdr32.e_phnum;
+		ehdr->e_shoff = ehdr32.e_shoff;
+		ehdr->e_shnum = ehdr32.e_shnum;
 		break;
 	default:
 		return false;
 	}
-	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN;
+	return ehdr->e_type == ET_EXEC || ehdr->e_type == ET_DYN ||
+	       ehdr->e_type == ET_REL;
 }
 
 /* Read program header @i; convert a 32-bit one. Their size is that of the class. */
@@ -153,6 +163,35 @@ static bool is_build_id(struct elf_reader *reader, uint64_t pos,
 	       !memcmp(name, ELF_NOTE_GNU, sizeof(name));
 }
 
+/*
+ * Read section header @i as the program header of its notes, or as one of another type.
+ * The type is at the same place in ELF32 and ELF64.
+ */
+static bool read_shdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr, unsigned int i,
+		      Elf64_Phdr *phdr)
+{
+	Elf32_Shdr shdr32;
+	Elf64_Shdr shdr;
+
+	if (reader->is_64) {
+		if (!read_at(reader, ehdr->e_shoff + i * sizeof(shdr), &shdr, sizeof(shdr)))
+			return false;
+		phdr->p_type = shdr.sh_type == SHT_NOTE ? PT_NOTE : PT_NULL;
+		phdr->p_offset = shdr.sh_offset;
+		phdr->p_filesz = shdr.sh_size;
+		phdr->p_align = shdr.sh_addralign;
+		return true;
+	}
+	if (!read_at(reader, ehdr->e_shoff + i * sizeof(shdr32), &shdr32, sizeof(shdr32)))
+		return false;
+	phdr->p_type = shdr32.sh_type == SHT_NOTE ? PT_NOTE : PT_NULL;
+	phdr->p_offset = shdr32.sh_offset;
+	phdr->p_filesz = shdr32.sh_size;
+	phdr->p_align = shdr32.sh_addralign;
+	return true;
+}
+
+/* A note ends behind the padding of its descriptor, as it does for the kernel. */
 static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 			     uint8_t id[PROCMAP_BUILD_ID_MAX])
 {
@@ -160,26 +199,28 @@ static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 	uint64_t pos = phdr->p_offset;
 	uint64_t left = phdr->p_filesz;
 
-	while (left >= sizeof(Elf32_Nhdr) && reader->notes_left) {
+	while (left >= sizeof(Elf32_Nhdr)) {
 		/* A note's header is the same in ELF32 and ELF64. */
 		Elf32_Nhdr note;
 		uint64_t desc, next;
 
+		if (!reader->notes_left) {
+			reader->err = -EFBIG;
+			return 0;
+		}
 		reader->notes_left--;
 		if (!read_at(reader, pos, &note, sizeof(note)))
 			return 0;
 		/* Both sizes are 32-bit, so no 64-bit sum can overflow. */
 		desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
 		next = align_up(desc + note.n_descsz, align);
-		if (desc + note.n_descsz > left)
+		if (next > left)
 			return 0;
 
 		if (is_build_id(reader, pos, &note))
 			return read_at(reader, pos + desc, id, note.n_descsz) ?
 			       (int)note.n_descsz : 0;
 
-		if (next >= left)
-			return 0;
 		pos += next;
 		left -= next;
 	}
@@ -200,14 +241,15 @@ int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 	int len = 0;
 
 	if (!read_ehdr(&reader, &ehdr))
-		return 0;
-	for (i = 0; i < ehdr.e_phnum && !len; i++) {
-		if (!read_phdr(&reader, &ehdr, i, &phdr))
-			return 0;
+		return reader.err;
+	for (i = 0; i < ehdr.e_phnum && !len && read_phdr(&reader, &ehdr, i, &phdr); i++)
 		if (phdr.p_type == PT_NOTE)
 			len = build_id_in_notes(&reader, &phdr, id);
-	}
-	return len;
+	/* Objects that are not linked, and some debug files, have section headers only. */
+	for (i = 0; i < ehdr.e_shnum && !len && read_shdr(&reader, &ehdr, i, &phdr); i++)
+		if (phdr.p_type == PT_NOTE)
+			len = build_id_in_notes(&reader, &phdr, id);
+	return len ? len : reader.err;
 }
 
 static int add_segment(struct segments *segments, const Elf64_Phdr *phdr)
@@ -236,7 +278,7 @@ int read_segments(int fd, struct segments *segments)
 	Elf64_Phdr phdr;
 
 	*segments = (struct segments) { .nr = 0 };
-	if (!read_ehdr(&reader, &ehdr))
+	if (!read_ehdr(&reader, &ehdr) || ehdr.e_type == ET_REL)
 		return -ENOEXEC;
 	segments->are_fixed = ehdr.e_type == ET_EXEC;
 	for (i = 0; i < ehdr.e_phnum && !err; i++) {
