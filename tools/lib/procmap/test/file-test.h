@@ -7,6 +7,8 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+static const uint8_t other_id[20] = "another build ID of.";
+
 /*
  * This process, with a directory for files that it maps.
  */
@@ -470,7 +472,6 @@ static int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t 
 /* Another file is mapped there by the time of the query. */
 TEST(build_id_of_a_mapping_that_was_replaced)
 {
-	const uint8_t other_id[20] = "another build ID of.";
 	char dir[] = "/tmp/procmap-test-XXXXXX";
 	struct procmap *procmap;
 	uint8_t id[20];
@@ -522,6 +523,136 @@ TEST_F(files, build_id_of_a_damaged_file)
 	ASSERT_EQ(8, pwrite(fd, &filesz, 8, offsetof(struct tiny_elf, phdr.filesz)));
 	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
 	EXPECT_EQ(0, memcmp(test_id, id, 20));
+	close(fd);
+}
+
+#define NR_HEADERS	300
+
+/**
+ * struct elf_form - where an ELF file has its build ID
+ * @type: its type.
+ * @in_section: by a section header, without program headers.
+ * @at: the number of the program header, of NR_HEADERS.
+ * @size: of the build ID, bytes.
+ * @is_cut: the note's padding is left out of its size.
+ * @is_found: there is a build ID by the rules of the kernel.
+ */
+struct elf_form {
+	uint16_t type;
+	bool in_section;
+	int at;
+	uint32_t size;
+	bool is_cut;
+	bool is_found;
+};
+
+static const struct elf_form elf_forms[] = {
+	{ ET_DYN, false, 0, 20, false, true },
+	{ ET_DYN, false, NR_HEADERS - 1, 20, false, true },
+	{ ET_DYN, false, 0, 10, false, true },
+	{ ET_DYN, false, 0, 10, true, false },
+	{ ET_DYN, false, 0, 1, false, true },
+	{ ET_DYN, false, 0, 21, false, false },
+	{ ET_DYN, false, 0, 0, false, false },
+	{ ET_DYN, true, 0, 20, false, true },
+	{ ET_REL, true, 0, 8, false, true },
+	{ ET_CORE, false, 0, 20, false, false },
+};
+
+static bool write_form(int fd, const struct elf_form *form)
+{
+	const uint16_t one = 1;
+	struct {
+		ElfW(Ehdr) ehdr;
+		ElfW(Phdr) phdrs[NR_HEADERS];
+		ElfW(Shdr) shdrs[2];
+		ElfW(Nhdr) note;
+		char name[4];
+		uint8_t id[24];
+	} file = {
+		.ehdr = {
+			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
+				     *(const uint8_t *)&one ? 1 : 2, 1 },
+			.e_type = form->type,
+			.e_phentsize = sizeof(ElfW(Phdr)), .e_shentsize = sizeof(ElfW(Shdr)),
+		},
+		.note = { .n_namesz = 4, .n_descsz = form->size, .n_type = NT_GNU_BUILD_ID },
+		.name = "GNU",
+	};
+	const size_t size = 16 + (form->is_cut ? form->size : (form->size + 3) / 4 * 4);
+
+	memcpy(file.id, test_id, 20);
+	if (form->in_section) {
+		file.ehdr.e_shoff = offsetof(typeof(file), shdrs);
+		file.ehdr.e_shnum = 2;
+		file.shdrs[1] = (ElfW(Shdr)) {
+			.sh_type = SHT_NOTE, .sh_offset = offsetof(typeof(file), note),
+			.sh_size = size, .sh_addralign = 4,
+		};
+	} else {
+		file.ehdr.e_phoff = offsetof(typeof(file), phdrs);
+		file.ehdr.e_phnum = NR_HEADERS;
+		file.phdrs[form->at] = (ElfW(Phdr)) {
+			.p_type = PT_NOTE, .p_offset = offsetof(typeof(file), note),
+			.p_filesz = size, .p_align = 4,
+		};
+	}
+	return pwrite(fd, &file, sizeof(file), 0) == sizeof(file);
+}
+
+/* A kernel with the scan is not mainline, and looks at no section header. */
+TEST_F(files, build_id_in_every_form)
+{
+	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
+			       has_method(PROCMAP_BY_SCAN);
+	uint8_t id[20];
+	void *map;
+	int fd;
+	size_t i;
+
+	for (i = 0; i < sizeof(elf_forms) / sizeof(*elf_forms); i++) {
+		const struct elf_form *const form = &elf_forms[i];
+		const int size = form->is_found ? form->size : 0;
+		struct procmap_file *file;
+
+		map = map_file(self->dir, "form", &fd);
+		ASSERT_TRUE(write_form(fd, form));
+		ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+		EXPECT_EQ(size, procmap_file_build_id(file, id)) {
+			TH_LOG("form %zu", i);
+		}
+		EXPECT_EQ(0, memcmp(test_id, id, size));
+		procmap_close_file(file);
+		if (!form->in_section || !by_kernel)
+			EXPECT_EQ(size, walk_to_build_id(self->procmap, map, id)) {
+				TH_LOG("form %zu", i);
+			}
+		munmap(map, PAGE);
+		close(fd);
+	}
+}
+
+/* There are more notes than are read, or nothing can be read. */
+TEST_F(files, build_id_that_is_unknown)
+{
+	const ElfW(Phdr) notes = { .p_type = PT_NOTE, .p_offset = PAGE, .p_filesz = PAGE * 4 };
+	struct procmap_file *file, *directory;
+	uint8_t id[20];
+	int fd;
+
+	ASSERT_TRUE(map_file(self->dir, "form", &fd) != MAP_FAILED);
+	ASSERT_TRUE(write_form(fd, &elf_forms[1]));
+	ASSERT_EQ(sizeof(notes), pwrite(fd, &notes, sizeof(notes), sizeof(ElfW(Ehdr))));
+	ASSERT_EQ(0, ftruncate(fd, PAGE));
+	ASSERT_EQ(0, ftruncate(fd, 8 * PAGE));
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	EXPECT_EQ(-EFBIG, procmap_file_build_id(file, id));
+	procmap_close_file(file);
+	close(fd);
+	fd = open(self->dir, O_RDONLY | O_CLOEXEC);
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &directory));
+	EXPECT_EQ(-EISDIR, procmap_file_build_id(directory, id));
+	procmap_close_file(directory);
 	close(fd);
 }
 

@@ -174,6 +174,7 @@ static bool let_main_thread_exit(const struct child *child)
 TEST_F(scene, main_thread_has_exited)
 {
 	const int before = count_fds();
+	const struct procmap_mapping *found;
 	struct procmap *handles[3];
 	struct maps maps;
 	int i;
@@ -188,6 +189,15 @@ TEST_F(scene, main_thread_has_exited)
 	EXPECT_EQ(0, procmap_reopen(handles[2]));
 	for (i = 0; i < 3; i++)
 		EXPECT_TRUE(walks_over(handles[i], 0, &maps, 0, PROCMAP_WANT_DELETED));
+	/* Only the process leads to it. */
+	if (!geteuid()) {
+		ASSERT_EQ(0, procmap_find(handles[1], line_named(&maps, "gone (deleted)")->start,
+					  PROCMAP_WANT_BUILD_ID, &found));
+		EXPECT_TRUE(has_test_id(found));
+		i = open_file(handles[1], found);
+		EXPECT_LE(0, i);
+		close(i);
+	}
 	EXPECT_EQ(0, procmap_reopen(handles[0]));
 	EXPECT_TRUE(walks_over(handles[0], 0, &maps, 0, PROCMAP_WANT_DELETED));
 	stop_child(&self->child);

@@ -1544,6 +1544,7 @@ TEST(broken_lines_are_refused)
 /* The other tests, a file for each subject. */
 #include "process-test.h"
 #include "file-test.h"
+#include "mounted-test.h"
 #include "snapshot-test.h"
 #include "table-test.h"
 #include "record-test.h"

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of procmap-test: files whose device and inode are no identity, and procfs that is
+ * mounted elsewhere. All is mounted for this process alone.
+ */
+#include <sys/socket.h>
+#include <netinet/in.h>
+
+/*
+ * A directory with a file system of its own, and a handle on this process.
+ */
+FIXTURE(mounted)
+{
+	char dir[32];
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(mounted)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(mounted, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(mounted, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(mounted, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(mounted, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(mounted)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	if (geteuid())
+		SKIP_SETUP("only root can mount a file system");
+	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
+	ASSERT_TRUE(!!mkdtemp(self->dir));
+	ASSERT_EQ(0, unshare(CLONE_NEWNS));
+	ASSERT_EQ(0, mount("none", "/", "", MS_REC | MS_PRIVATE, ""));
+	ASSERT_EQ(0, mount("none", self->dir, "tmpfs", 0, "mode=755"));
+	ASSERT_EQ(0, chdir(self->dir));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
+}
+
+FIXTURE_TEARDOWN(mounted)
+{
+	procmap_close(self->procmap);
+	EXPECT_EQ(0, chdir("/"));
+	EXPECT_EQ(0, umount2(self->dir, MNT_DETACH));
+	EXPECT_EQ(0, rmdir(self->dir));
+}
+
+/* Write an ELF file, below the directory of the fixture. */
+static bool write_object(const char *path, const uint8_t id[20])
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	const bool is_written = fd >= 0 && write_elf(fd, id) && !ftruncate(fd, 4 * PAGE);
+
+	close(fd);
+	return is_written;
+}
+
+static void *map_path(const char *path, int nr_pages)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *const map = mmap(NULL, nr_pages * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	close(fd);
+	return map;
+}
+
+/*
+ * Compare the answers on the mapping at @map of a file that had @id when it was mapped, and
+ * is @file, or has changed since (NULL): found, found in a walk, opened after a lookup
+ * with and without the build ID. Returns the number of those that are wrong; the errors
+ * among the answers are counted.
+ */
+static int count_wrong(struct procmap *procmap, const void *map, const uint8_t id[20],
+		       const struct stat *file, int *errors)
+{
+	const struct procmap_mapping *found;
+	struct stat opened;
+	uint8_t got[20];
+	int wrong = 0, size, i;
+
+	size = walk_to_build_id(procmap, map, got);
+	*errors = size < 0;
+	wrong += size >= 0 && (size != 20 || memcmp(got, id, 20));
+	for (i = 0; i < 2; i++) {
+		if (procmap_find(procmap, (uintptr_t)map, i ? PROCMAP_WANT_BUILD_ID : 0,
+				 &found))
+			return 99;
+		*errors += found->build_id_size < 0;
+		wrong += found->build_id_size > 0 && memcmp(found->build_id, id, 20);
+		size = open_file(procmap, found);
+		*errors += size < 0;
+		if (size < 0)
+			continue;
+		wrong += !file || fstat(size, &opened) || opened.st_dev != file->st_dev ||
+			 opened.st_ino != file->st_ino;
+		close(size);
+	}
+	return wrong;
+}
+
+/* The same without capabilities. Returns 16 times that number, and the errors. */
+static int count_wrong_as_nobody(enum procmap_method method, const void *map,
+				 const uint8_t id[20], const struct stat *file)
+{
+	const pid_t child = fork();
+	struct procmap *procmap;
+	int status, errors;
+
+	if (!child) {
+		if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ||
+		    prctl(PR_SET_DUMPABLE, 1) || procmap_open_self(BY(method), &procmap))
+			_exit(255);
+		status = count_wrong(procmap, map, id, file, &errors);
+		_exit(status * 16 + errors);
+	}
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ?
+	       WEXITSTATUS(status) : -1;
+}
+
+/* Two files have the same device and inode in maps. */
+TEST_F(mounted, files_of_two_subvolumes)
+{
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	static const char *const paths[] = { "m/a/file", "m/b/file" };
+	const uint8_t *const ids[] = { test_id, other_id };
+	const struct procmap_mapping *found;
+	const struct maps_line *lines[2];
+	int i, errors, as_nobody;
+	struct stat files[2];
+	struct maps maps;
+	void *map[2];
+
+	if (system("truncate -s 128M image && mkfs.btrfs -q image >/dev/null && mkdir m && "
+		   "mount -o loop image m && btrfs -q subvolume create m/a && "
+		   "btrfs -q subvolume create m/b"))
+		SKIP(return, "cannot mount btrfs");
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(write_object(paths[i], ids[i]));
+		map[i] = map_path(paths[i], 1);
+		ASSERT_TRUE(map[i] != MAP_FAILED);
+		ASSERT_EQ(0, stat(paths[i], &files[i]));
+	}
+	ASSERT_TRUE(read_maps_of(getpid(), &maps));
+	for (i = 0; i < 2; i++)
+		lines[i] = line_at(&maps, (uintptr_t)map[i]);
+	EXPECT_EQ(lines[0]->inode, lines[1]->inode);
+	EXPECT_EQ(lines[0]->dev_minor, lines[1]->dev_minor);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i], &errors));
+		EXPECT_EQ(0, errors);
+		as_nobody = count_wrong_as_nobody(variant->method, map[i], ids[i],
+						  &files[i]);
+		EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
+		ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map[i],
+					  PROCMAP_WANT_DELETED, &found));
+		EXPECT_EQ(PROCMAP_READABLE, found->flags);
+	}
+	/* The other one is where the mapped one was. */
+	ASSERT_EQ(0, mount(paths[1], paths[0], "", MS_BIND, ""));
+	EXPECT_EQ(0, count_wrong(self->procmap, map[0], ids[0], &files[0], &errors));
+	EXPECT_EQ(0, errors);
+	EXPECT_EQ(0, count_wrong_as_nobody(variant->method, map[0], ids[0],
+					   &files[0]) / 16);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map[0], PROCMAP_WANT_DELETED,
+				  &found));
+	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_DELETED, found->flags);
+	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
+	free_maps(&maps);
+	munmap(map[0], PAGE);
+	munmap(map[1], PAGE);
+}
+
+/* It was mapped as a file of the lower layer, and is copied to the upper one. */
+static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *procmap,
+			     enum procmap_method method)
+{
+	const bool by_text = expected_method(method) == PROCMAP_BY_TEXT;
+	const struct procmap_mapping *found;
+	struct stat file;
+	int errors;
+	void *map;
+
+	ASSERT_EQ(0, system("mkdir lower upper work m"));
+	ASSERT_TRUE(write_object("lower/file", test_id));
+	ASSERT_EQ(0, mount("none", "m", "overlay", 0,
+			   "lowerdir=lower,upperdir=upper,workdir=work"));
+	map = map_path("m/file", 1);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, stat("m/file", &file));
+	EXPECT_EQ(0, count_wrong(procmap, map, test_id, &file, &errors));
+	EXPECT_EQ(0, errors);
+	errors = count_wrong_as_nobody(method, map, test_id, &file);
+	EXPECT_EQ(0, by_text ? errors / 16 : errors);
+
+	ASSERT_TRUE(write_object("m/file", other_id));
+	EXPECT_EQ(0, count_wrong(procmap, map, test_id, NULL, &errors));
+	EXPECT_EQ(0, count_wrong_as_nobody(method, map, test_id, NULL) / 16);
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_EQ(by_text ? -ESTALE : 20, found->build_id_size);
+	EXPECT_EQ(-ESTALE, open_file(procmap, found));
+	munmap(map, PAGE);
+	EXPECT_EQ(0, umount2("m", MNT_DETACH));
+}
+
+/* A device of tmpfs has no major number, as that of the overlay has none. */
+TEST_F(mounted, file_on_overlayfs_on_tmpfs_is_written)
+{
+	write_on_overlay(_metadata, self->procmap, variant->method);
+}
+
+TEST_F(mounted, file_on_overlayfs_on_a_disk_is_written)
+{
+	ASSERT_EQ(0, system("truncate -s 16M image && mkfs.ext4 -q image && mkdir disk && "
+			    "mount -o loop image disk"));
+	ASSERT_EQ(0, chdir("disk"));
+	write_on_overlay(_metadata, self->procmap, variant->method);
+	ASSERT_EQ(0, chdir(self->dir));
+	EXPECT_EQ(0, umount2("disk", MNT_DETACH));
+}
+
+/* It is deleted, so that only the process leads to it. */
+TEST_F(mounted, file_whose_mapping_was_split_since)
+{
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	char *map;
+	int i;
+
+	ASSERT_TRUE(write_object("file", test_id));
+	map = map_path("file", 3);
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	ASSERT_EQ(0, mprotect(map + PAGE, PAGE, PROT_NONE));
+	ASSERT_EQ(0, unlink("file"));
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
+	for (i = 0; i < 3; i++) {
+		const int fd = open_file(self->procmap, found);
+
+		EXPECT_LE(0, fd);
+		close(fd);
+		munmap(map + i * PAGE, PAGE);
+	}
+	EXPECT_EQ(-ENOENT, open_file(self->procmap, found));
+	procmap_snapshot_free(snapshot);
+}
+
+TEST_F(mounted, procfs_that_is_elsewhere)
+{
+	const struct procmap_options options = {
+		.size = sizeof(options), .method = variant->method, .proc = "elsewhere",
+	};
+	const struct procmap_file_options file_options = {
+		.size = sizeof(file_options), .proc = "elsewhere",
+	};
+	struct procmap_mapping mapping;
+	const struct procmap_mapping *found;
+	struct procmap_file *file;
+	struct procmap *procmap;
+	char name[64];
+	void *map;
+
+	ASSERT_TRUE(write_object("file", test_id));
+	map = map_path("file", 1);
+	ASSERT_EQ(0, mkdir("elsewhere", 0755));
+	ASSERT_EQ(0, mount("/proc", "elsewhere", "", MS_BIND, ""));
+	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, ""));
+	EXPECT_EQ(-ENOENT, procmap_open_self(BY(variant->method), &procmap));
+	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID |
+				  PROCMAP_WANT_DELETED, &found));
+	EXPECT_TRUE(has_test_id(found));
+	EXPECT_EQ(PROCMAP_READABLE, found->flags);
+	EXPECT_EQ(0, procmap_open_file(procmap, found, NULL, &file));
+	procmap_close_file(file);
+	mapping = *found;
+	strcpy(name, found->name);
+	mapping.name = name;
+	EXPECT_EQ(-ENOENT, procmap_open_file(NULL, &mapping, NULL, &file));
+	EXPECT_EQ(0, procmap_open_file(NULL, &mapping, &file_options, &file));
+	procmap_close_file(file);
+	ASSERT_EQ(0, unlink("file"));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID |
+				  PROCMAP_WANT_DELETED, &found));
+	EXPECT_TRUE(has_test_id(found));
+	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_DELETED, found->flags);
+	procmap_close(procmap);
+	EXPECT_EQ(0, umount2("/proc", MNT_DETACH));
+	EXPECT_EQ(0, umount2("elsewhere", MNT_DETACH));
+}
+
+/* A socket that receives from this process over the loopback device, or -1. */
+static int connected_socket(int *sender)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(at);
+	int receiver = -1;
+
+	*sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (!bind(listener, (struct sockaddr *)&at, len) && !listen(listener, 1) &&
+	    !getsockname(listener, (struct sockaddr *)&at, &len) &&
+	    !connect(*sender, (struct sockaddr *)&at, len))
+		receiver = accept(listener, NULL, NULL);
+	close(listener);
+	return receiver;
+}
+
+/* Mainline would take the first bytes of what the socket has received. */
+TEST_F(files, that_are_a_socket)
+{
+	char bytes[64] = "\177ELF";
+	const struct procmap_mapping *found;
+	int sender, receiver;
+	uint8_t id[20];
+	void *map;
+
+	receiver = connected_socket(&sender);
+	ASSERT_LE(0, receiver);
+	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, receiver, 0);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(sizeof(bytes), send(sender, bytes, sizeof(bytes), 0));
+	ASSERT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_PEEK | MSG_WAITALL));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_EQ(0, strncmp(found->name, "socket:[", 8));
+	EXPECT_EQ(0, found->build_id_size);
+	EXPECT_EQ(-ENODEV, open_file(self->procmap, found));
+	EXPECT_EQ(0, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_DONTWAIT));
+	munmap(map, PAGE);
+	close(sender);
+	close(receiver);
+}
