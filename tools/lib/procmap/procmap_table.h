@@ -56,11 +56,14 @@ struct procmap_mmap {
 	uint32_t min;
 	uint32_t prot;		/* of mmap(2) */
 	uint32_t flags;		/* MAP_SHARED */
-	uint32_t build_id_size;	/* bytes; 0: none */
+	uint32_t build_id_size;	/* bytes; 0: unknown */
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
 };
 
-/* The mapping of an address. It is valid until the next call with the table. */
+/*
+ * The mapping of an address. It is valid until the next call with the table. Its
+ * build_id_size is -EAGAIN if the build ID was neither read nor reported.
+ */
 struct procmap_table_mapping {
 	const struct procmap_mapping *mapping;	/* as of that time */
 	uint64_t from;		/* nothing contradicts it from then on */

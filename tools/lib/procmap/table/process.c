@@ -173,6 +173,17 @@ static int open_process(const struct procmap_table *table, pid_t pid,
 	       procmap_open_pid(pid, &options, procmap);
 }
 
+/*
+ * The size of a build ID that was neither read nor reported: unknown, unless the mapping
+ * can have none. The vDSO is an ELF file in memory.
+ */
+static int32_t unread_build_id(const struct procmap_mapping *mapping)
+{
+	if (has_file(mapping) || !strcmp(mapping->name, "[vdso]"))
+		return -EAGAIN;
+	return *mapping->name && *mapping->name != '[' ? -EAGAIN : 0;
+}
+
 /* Read the mappings into a view, which has none. */
 static int read_view(struct procmap_table *table, pid_t pid, struct view *view)
 {
@@ -191,8 +202,11 @@ static int read_view(struct procmap_table *table, pid_t pid, struct view *view)
 		return err;
 	while (!err && !(err = procmap_next(procmap, &cursor, flags, &found))) {
 		struct piece piece = { .start = found->start, .end = found->end };
+		struct procmap_mapping mapping = *found;
 
-		piece.record = new_record(table, found);
+		if (!(flags & PROCMAP_WANT_BUILD_ID))
+			mapping.build_id_size = unread_build_id(&mapping);
+		piece.record = new_record(table, &mapping);
 		err = piece.record ?
 		      splice(table, view, view->nr, view->nr, &piece, 1) : -ENOMEM;
 		put_record(table, piece.record);
@@ -504,6 +518,8 @@ static bool to_mapping(const struct procmap_mmap *event, struct procmap_mapping 
 		mapping->dev_major = event->maj;
 		mapping->dev_minor = event->min;
 	}
+	if (!event->build_id_size)
+		mapping->build_id_size = unread_build_id(mapping);
 	return true;
 }
 

@@ -20,7 +20,8 @@
 #define FORGOTTEN	1024
 
 /**
- * struct file - what was mapped: a name, an inode, a build ID; shared by mappings
+ * struct file - what was mapped: a name, an inode, a build ID; shared by mappings that
+ * are equal in all of them, which may be of different files
  * @refs: number of records that have it.
  * @mapping: a mapping of it, without addresses.
  * @name: its name.

@@ -55,6 +55,15 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
+static int compare_build_ids(const struct procmap_mapping *a,
+			     const struct procmap_mapping *b)
+{
+	if (a->build_id_size != b->build_id_size)
+		return a->build_id_size < b->build_id_size ? -1 : 1;
+	return a->build_id_size <= 0 ? 0 :
+	       memcmp(a->build_id, b->build_id, a->build_id_size);
+}
+
 /* Names are chosen by whoever is observed: a tree is balanced whatever they are. */
 static int compare_files(const void *one, const void *other)
 {
@@ -65,19 +74,16 @@ static int compare_files(const void *one, const void *other)
 	order = order ? order : compare_numbers(a->dev_major, b->dev_major);
 	order = order ? order : compare_numbers(a->dev_minor, b->dev_minor);
 	order = order ? order : compare_numbers(a->name_len, b->name_len);
-	order = order ? order : compare_numbers(a->build_id_size, b->build_id_size);
 	order = order ? order : memcmp(a->name, b->name, a->name_len);
-	return order ? order : memcmp(a->build_id, b->build_id, a->build_id_size);
+	return order ? order : compare_build_ids(a, b);
 }
 
-/* Get the file of a mapping. A negative size of its build ID is an error. */
+/* Get the file of a mapping. */
 static struct file *get_file(struct procmap_table *table,
 			     const struct procmap_mapping *mapping)
 {
 	struct file wanted = { .mapping = *mapping }, *file, **known;
 
-	if (mapping->build_id_size < 0)
-		wanted.mapping.build_id_size = 0;
 	known = tfind(&wanted, &table->files, compare_files);
 	if (known) {
 		(*known)->refs++;

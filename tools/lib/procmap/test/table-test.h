@@ -1174,6 +1174,71 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	procmap_table_free(table);
 }
 
+static int open_given_text(void *text, pid_t, struct procmap **procmap)
+{
+	return procmap_open_text(text, strlen(text), NULL, procmap);
+}
+
+/*
+ * Without a file, only the vDSO has a build ID. Two mappings with one name, device and inode
+ * may be of different files. A saved text has neither files nor memory, which is an error.
+ */
+TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
+{
+	static const struct {
+		const char *name;
+		int inode;
+		int reported;
+		int expected;
+	} mappings[] = {
+		{ "/some/library", 5, 3, 3 },
+		{ "/some/library", 5, 0, -EAGAIN },
+		{ "//toolong", 0, 0, -EAGAIN },
+		{ "anon_inode:[x]", 0, 0, -EAGAIN },
+		{ "[vdso]", 0, 0, -EAGAIN },
+		{ "[heap]", 0, 0, 0 },
+		{ "//anon", 0, 0, 0 },
+	};
+	char text[] = "10000-11000 r-xp 00000000 00:00 0\n"
+		      "11000-12000 r-xp 00000000 00:00 0 [vdso]\n"
+		      "12000-13000 r-xp 00000000 08:01 5 /some/library\n";
+	const int expected[2][3] = { { 0, -EAGAIN, -EAGAIN }, { 0, -ENODEV, -ENODEV } };
+	struct procmap_table_options options = {
+		.size = sizeof(options), .open = open_given_text, .context = text,
+	};
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	size_t i, j;
+
+	for (i = 0; i < 2; i++) {
+		options.flags = i ? PROCMAP_TABLE_BUILD_IDS : 0;
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		for (j = 0; j < 3; j++) {
+			ASSERT_EQ(0, procmap_table_find(table, 1, 1, 0x10000 + j * PAGE,
+							&found));
+			EXPECT_EQ(expected[i][j], found->mapping->build_id_size)
+				TH_LOG("%zu, %zu", i, j);
+		}
+		procmap_table_free(table);
+	}
+
+	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	for (i = 0; i < sizeof(mappings) / sizeof(*mappings); i++) {
+		const struct procmap_mmap event = {
+			.size = sizeof(event), .addr = world_addr(i), .len = PAGE,
+			.filename = mappings[i].name, .ino = mappings[i].inode,
+			.build_id_size = mappings[i].reported, .build_id = "abc",
+		};
+
+		ASSERT_EQ(0, procmap_table_mmap(table, 1, 1, &event));
+		ASSERT_EQ(0, procmap_table_find(table, 1, 1, world_addr(i), &found));
+		EXPECT_EQ(mappings[i].expected, found->mapping->build_id_size)
+			TH_LOG("%s", mappings[i].name);
+	}
+	procmap_table_free(table);
+}
+
 /* A real process: this one, which the table reads. */
 TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 {
