@@ -735,6 +735,22 @@ void condense(struct procmap_table *table, struct process *process)
 }
 
 /*
+ * Return whether a mapping that was read is another one than @record says. Fields that
+ * one of them does not have, as the inode of an event with a build ID, say nothing.
+ */
+static bool is_other_mapping(const struct record *read, const struct record *record)
+{
+	const struct procmap_mapping *const a = &read->file->mapping;
+	const struct procmap_mapping *const b = &record->file->mapping;
+
+	return read->is_of_file != record->is_of_file ||
+	       read->offset - read->start != record->offset - record->start ||
+	       strcmp(a->name, b->name) ||
+	       (has_file(a) && has_file(b) && !same_file(a, b)) ||
+	       (a->build_id_size >= 0 && b->build_id_size >= 0 && compare_build_ids(a, b));
+}
+
+/*
  * Until when was what was found at an address there? A process of which something is
  * mapped after its exit has other threads.
  */
@@ -763,9 +779,7 @@ uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 			piece = at < fact->view->nr ? &fact->view->pieces[at] : NULL;
 			if (!piece || piece->start > addr ?
 			    fact->view->extent == OF_ALL || is_executable(record) :
-			    piece->record->file != record->file ||
-			    piece->record->offset - piece->record->start !=
-			    record->offset - record->start)
+			    is_other_mapping(piece->record, record))
 				return earlier(exit, fact->time);
 			break;
 		case CONDENSED:

@@ -315,6 +315,8 @@ hidden void release(struct procmap_table *table, void *bytes, size_t size);
 hidden void *grow(struct procmap_table *table, void *array, size_t nr, size_t *size,
 		  size_t entry);
 hidden void user_is_gone(const struct procmap_table *table, void *user);
+hidden int compare_build_ids(const struct procmap_mapping *a,
+			     const struct procmap_mapping *b);
 hidden struct record *new_record(struct procmap_table *table,
 				 const struct procmap_mapping *mapping);
 hidden void put_record(struct procmap_table *table, struct record *record);

@@ -55,8 +55,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_build_ids(const struct procmap_mapping *a,
-			     const struct procmap_mapping *b)
+int compare_build_ids(const struct procmap_mapping *a, const struct procmap_mapping *b)
 {
 	if (a->build_id_size != b->build_id_size)
 		return a->build_id_size < b->build_id_size ? -1 : 1;

@@ -1239,6 +1239,58 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 	procmap_table_free(table);
 }
 
+/* An event, and then a reading of the same mapping: its file is the same if it may be. */
+TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
+{
+	const uint64_t addr = (uintptr_t)world_now;
+	struct world world = { .now = 20 };
+	struct procmap_table_options options = {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_BUILD_IDS,
+		.now = world_now,
+		.context = &world,
+	};
+	const struct procmap_table_mapping *found;
+	struct procmap_table *table;
+	struct procmap_mmap event;
+	uint8_t id[20] = {};
+	struct maps maps;
+	int i;
+
+	ASSERT_TRUE(read_maps_of(getpid(), &maps));
+	for (i = 0; i < 5; i++) {
+		const struct maps_line *const line = line_at(&maps, addr);
+
+		event = (struct procmap_mmap) {
+			.size = sizeof(event),
+			.addr = line->start, .len = line->end - line->start,
+			.pgoff = line->offset, .filename = line->name,
+			.prot = PROT_READ | PROT_EXEC,
+		};
+		if (i < 2) {
+			event.maj = line->dev_major;
+			event.min = line->dev_minor;
+			event.ino = line->inode + i;
+		} else if (i < 4) {
+			event.build_id_size = 20;
+			memcpy(event.build_id, id, 20);
+			event.build_id[19] += i == 3;
+		}
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		ASSERT_EQ(0, procmap_table_mmap(table, getpid(), 10, &event));
+		ASSERT_EQ(0, procmap_table_find(table, getpid(), 15, addr, &found));
+		EXPECT_EQ(i % 2 ? 20u : UINT64_MAX, found->until) TH_LOG("%d", i);
+		EXPECT_EQ(event.build_id_size ? 20 : -EAGAIN,
+			  found->mapping->build_id_size);
+		/* Later, it is as it was read. */
+		ASSERT_EQ(0, procmap_table_find(table, getpid(), 20, addr, &found));
+		ASSERT_EQ(20, found->mapping->build_id_size);
+		memcpy(id, found->mapping->build_id, 20);
+		procmap_table_free(table);
+	}
+	free_maps(&maps);
+}
+
 /* A real process: this one, which the table reads. */
 TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 {
