@@ -42,6 +42,7 @@ struct procmap_table_options {
 		    struct procmap **procmap);	/* NULL: procmap_open_pid() */
 	void (*gone)(void *context, void *user);	/* a user pointer goes */
 	void *context;			/* passed to these functions */
+	const char *proc;		/* where procfs is, without open; NULL: /proc */
 };
 
 /* An event: something was mapped. The fields are those of PERF_RECORD_MMAP2. */

@@ -166,6 +166,7 @@ static int open_process(const struct procmap_table *table, pid_t pid,
 	const struct procmap_options options = {
 		.size = sizeof(options),
 		.method = table->options.method,
+		.proc = table->options.proc,
 	};
 
 	return table->options.open ?
@@ -680,14 +681,18 @@ int procmap_table_new(const struct procmap_table_options *given,
 {
 	struct procmap_table_options options;
 	struct procmap_table *new;
+	size_t size;
 
 	if (!table || take_options(&options, given))
 		return -EINVAL;
-	new = calloc(1, sizeof(*new));
+	size = sizeof(*new) + (options.proc ? strlen(options.proc) + 1 : 0);
+	new = calloc(1, size);
 	if (!new)
 		return -ENOMEM;
 	new->options = options;
-	new->stats.bytes = sizeof(*new);
+	if (options.proc)
+		new->options.proc = strcpy(new->proc, options.proc);
+	new->stats.bytes = size;
 	*table = new;
 	return 0;
 }

@@ -208,7 +208,7 @@ struct process {
 
 /**
  * struct procmap_table - see procmap_table.h
- * @options: the caller's options, with the defaults.
+ * @options: the caller's options, with the defaults. Its string is @proc.
  * @stats: see there.
  * @latest: the latest time of an event or a reading.
  * @lost_at: what was read before this time has to be read again.
@@ -224,6 +224,7 @@ struct process {
  * @oldest: the oldest one. If it was used, it is the newest when room is needed.
  * @found: what procmap_table_find() returned.
  * @mapping: the mapping of @found.
+ * @proc: where procfs is, if the caller has said it.
  */
 struct procmap_table {
 	struct procmap_table_options options;
@@ -240,6 +241,7 @@ struct procmap_table {
 	struct process *oldest;
 	struct procmap_table_mapping found;
 	struct procmap_mapping mapping;
+	char proc[];
 };
 
 /**

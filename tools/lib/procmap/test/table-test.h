@@ -1294,11 +1294,13 @@ TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 /* A real process: this one, which the table reads. */
 TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 {
-	const struct procmap_table_options options = {
+	char proc[] = "/proc/self/root/proc";
+	struct procmap_table_options options = {
 		.size = sizeof(options),
 		.flags = PROCMAP_TABLE_BUILD_IDS,
 		.window = 1000000000,
 		.reread = 1000000000,
+		.proc = proc,
 	};
 	const uint64_t addr = (uintptr_t)world_now;
 	const struct procmap_table_mapping *found;
@@ -1307,6 +1309,7 @@ TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 	struct maps maps;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	memset(proc, 'x', strlen(proc));	/* the table has a copy */
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ASSERT_TRUE(read_maps_of(getpid(), &maps));
 	ASSERT_EQ(0, procmap_table_find(table, getpid(), now.tv_sec * 1000000000ull +
@@ -1315,5 +1318,11 @@ TEST_F_TIMEOUT(table, finds_what_the_text_has, SLOW)
 	EXPECT_EQ(20, found->mapping->build_id_size);
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->readings);
 	free_maps(&maps);
+	procmap_table_free(table);
+
+	options.proc = "/nonexistent";
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	EXPECT_EQ(-ENOENT, procmap_table_find(table, getpid(), UINT64_MAX, addr, &found));
+	EXPECT_EQ(1u, procmap_table_get_stats(table)->failed);
 	procmap_table_free(table);
 }
