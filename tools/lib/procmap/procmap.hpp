@@ -193,13 +193,17 @@ public:
 		return open_pid(pid, options_with(method));
 	}
 
-	static handle open_self(procmap_method method = PROCMAP_ANY_METHOD)
+	static handle open_self(const procmap_options &options)
 	{
-		const auto options = options_with(method);
 		::procmap *opened;
 
 		check(procmap_open_self(&options, &opened), "procmap_open_self");
 		return handle(opened);
+	}
+
+	static handle open_self(procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		return open_self(options_with(method));
 	}
 
 	/* @text has to stay valid as long as the handle is in use. */

@@ -119,6 +119,18 @@ static void opens_the_mapped_file()
 	EXPECT(error_of([] { file(-1); }) == EBADF);
 }
 
+static void reads_the_procfs_of_the_options()
+{
+	auto options = libprocmap::options_with(PROCMAP_ANY_METHOD);
+
+	options.proc = "/proc/self/root/proc";
+	EXPECT(handle::open_pid(getpid(), options).method());
+	EXPECT(handle::open_self(options).method());
+	options.proc = "/nonexistent";
+	EXPECT(error_of([&] { handle::open_pid(getpid(), options); }) == ENOENT);
+	EXPECT(error_of([&] { handle::open_self(options); }) == ENOENT);
+}
+
 static void throws_the_error()
 {
 	EXPECT(error_of([] { handle::open_pid(0); }) == EINVAL);
@@ -253,6 +265,7 @@ int main()
 	finds_what_the_text_shows();
 	walks_by_flags_and_name();
 	opens_the_mapped_file();
+	reads_the_procfs_of_the_options();
 	throws_the_error();
 	moves_what_it_owns();
 	keeps_and_compares_snapshots();
