@@ -5,18 +5,22 @@
 		mapping = maps.find(address)
 
 Procmap is a handle on the mappings of one process, and Snapshot keeps all of its
-mappings. Both may be used by one thread at a time. Errors are OSError, or the
-subclass for the number, such as PermissionError. An integer that does not fit into
-the argument of the library raises OverflowError. procmap(7) describes the library,
-and its manual has a page for each function.
+mappings. Threads may share these objects and take turns: a walk is one call for each
+mapping. A signal handler that calls an object while it interrupts a call of it gets
+RuntimeError. Errors of the library are OSError, or the subclass for the number, such
+as PermissionError. An integer that does not fit into the argument of the library
+raises OverflowError. procmap(7) describes the library, and its manual has a page for
+each function.
 """
 import array
 import collections.abc
+import contextlib
 import ctypes
 import enum
 import functools
 import operator
 import os
+import threading
 from typing import NamedTuple, Optional
 
 __all__ = ["File", "Flag", "Location", "Mapping", "Method", "Procmap", "Snapshot", "version"]
@@ -312,6 +316,12 @@ class _Owner:
     _free = None
     _owned = None
 
+    def __new__(cls, *_arguments, **_options):
+        new = super().__new__(cls)
+        new._lock = threading.RLock()
+        new._is_in_use = False
+        return new
+
     def __enter__(self):
         return self
 
@@ -319,19 +329,34 @@ class _Owner:
         self.close()
 
     def __del__(self):
-        self.close()
+        self._free_owned()
 
     def close(self):
         """Free what the object owns. It cannot be used after that."""
+        with contextlib.suppress(ValueError), self._in_use():
+            self._free_owned()
+
+    def _free_owned(self):
         owned, self._owned = self._owned, None
         if owned:
             self._free(owned)
 
-    @property
-    def _pointer(self):
-        if not self._owned:
-            raise ValueError(f"{type(self).__name__} is closed")
-        return self._owned
+    @contextlib.contextmanager
+    def _in_use(self):
+        """The pointer, for a call and the copy of its result, without another call.
+
+        The thread of the call may come here, too, by a signal handler. It cannot wait.
+        """
+        with self._lock:
+            if self._is_in_use:
+                raise RuntimeError(f"{type(self).__name__} is in use by the same thread")
+            if not self._owned:
+                raise ValueError(f"{type(self).__name__} is closed")
+            try:
+                self._is_in_use = True
+                yield self._owned
+            finally:
+                self._is_in_use = False
 
 
 class Procmap(_Owner):
@@ -368,37 +393,42 @@ class Procmap(_Owner):
 
     def reopen(self):
         """Go on with the program that the process has executed."""
-        _reopen(self._pointer)
+        with self._in_use() as pointer:
+            _reopen(pointer)
 
     @property
     def method(self):
         """The method of find()."""
-        return Method(_get_method(self._pointer))
+        with self._in_use() as pointer:
+            return Method(_get_method(pointer))
 
     def find(self, address, flags=0):
         """The mapping at an address, or None."""
         found = _MappingPointer()
-        try:
-            _find(self._pointer, address, flags, ctypes.byref(found))
-        except FileNotFoundError:
-            return None
-        return _copy(found)
+        with self._in_use() as pointer:
+            try:
+                _find(pointer, address, flags, ctypes.byref(found))
+            except FileNotFoundError:
+                return None
+            return _copy(found)
 
     def _walk(self, function, *arguments):
         cursor = ctypes.c_uint64()
         found = _MappingPointer()
         while True:
-            try:
-                function(
-                    self._pointer,
-                    *arguments[:-1],
-                    ctypes.byref(cursor),
-                    arguments[-1],
-                    ctypes.byref(found),
-                )
-            except FileNotFoundError:
-                return
-            yield _copy(found)
+            with self._in_use() as pointer:
+                try:
+                    function(
+                        pointer,
+                        *arguments[:-1],
+                        ctypes.byref(cursor),
+                        arguments[-1],
+                        ctypes.byref(found),
+                    )
+                except FileNotFoundError:
+                    return
+                mapping = _copy(found)
+            yield mapping
 
     def mappings(self, flags=0):
         """Walk over the mappings that pass the filters, in rising order."""
@@ -415,14 +445,14 @@ class Procmap(_Owner):
 
     def resolve(self, addresses, flags=0):
         """The locations of many addresses, in their order."""
-        pointer = self._pointer
         addresses = array.array("Q", addresses)
         number = len(addresses)
-        if not number:
-            return []
-        values = (ctypes.c_uint64 * number).from_buffer(addresses)
         resolved = _ResolvedPointer()
-        _resolve(pointer, values, number, flags, ctypes.byref(resolved))
+        with self._in_use() as pointer:
+            if not number:
+                return []
+            values = (ctypes.c_uint64 * number).from_buffer(addresses)
+            _resolve(pointer, values, number, flags, ctypes.byref(resolved))
         try:
             copies = {}
             locations = []
@@ -464,39 +494,45 @@ class File(_Owner):
                 size=ctypes.sizeof(_FileOptions),
                 root=None if root is None else _without_nul(root),
             )
-            _open_file(
-                maps and maps._pointer,
-                _reference(file),
-                options,
-                ctypes.byref(pointer),
-            )
+            with maps._in_use() if maps else contextlib.nullcontext() as handle:
+                _open_file(
+                    handle,
+                    _reference(file),
+                    options,
+                    ctypes.byref(pointer),
+                )
         else:
             _open_file_fd(file, ctypes.byref(pointer))
         self._owned = pointer
 
     def fileno(self):
         """The descriptor, which is closed with the file."""
-        return _file_fd(self._pointer)
+        with self._in_use() as pointer:
+            return _file_fd(pointer)
 
     def mapped_address(self, mapping, address):
         """The address in the ELF file of an address in a mapping of it."""
         result = ctypes.c_uint64()
-        _file_mapped_address(
-            self._pointer, _reference(mapping), address, ctypes.byref(result)
-        )
+        with self._in_use() as pointer:
+            _file_mapped_address(
+                pointer, _reference(mapping), address, ctypes.byref(result)
+            )
         return result.value
 
     def address(self, offset):
         """The same at a file offset, which two mappings of a page may have in common."""
         address = ctypes.c_uint64()
-        _file_address(self._pointer, offset, ctypes.byref(address))
+        with self._in_use() as pointer:
+            _file_address(pointer, offset, ctypes.byref(address))
         return address.value
 
     @property
     def build_id(self):
         """The build ID, or None."""
         build_id = (ctypes.c_uint8 * 20)()
-        return bytes(build_id[: _file_build_id(self._pointer, build_id)]) or None
+        with self._in_use() as pointer:
+            size = _file_build_id(pointer, build_id)
+        return bytes(build_id[:size]) or None
 
 
 class Snapshot(_Owner, collections.abc.Sequence):
@@ -509,7 +545,8 @@ class Snapshot(_Owner, collections.abc.Sequence):
 
     def __init__(self, maps, flags=0):
         pointer = ctypes.c_void_p()
-        _snapshot_take(maps._pointer, flags, ctypes.byref(pointer))
+        with maps._in_use() as handle:
+            _snapshot_take(handle, flags, ctypes.byref(pointer))
         self._owned = pointer
 
     def refresh(self, maps):
@@ -517,30 +554,36 @@ class Snapshot(_Owner, collections.abc.Sequence):
 
         Returns whether it has changed.
         """
-        return bool(_snapshot_refresh(self._pointer, maps._pointer))
+        with self._in_use() as pointer, maps._in_use() as handle:
+            return bool(_snapshot_refresh(pointer, handle))
 
     @property
     def is_consistent(self):
         """Did the kernel say that nothing changed while the mappings were read?"""
-        return bool(_snapshot_is_consistent(self._pointer))
+        with self._in_use() as pointer:
+            return bool(_snapshot_is_consistent(pointer))
 
     def __len__(self):
-        return _snapshot_count(self._pointer)
+        with self._in_use() as pointer:
+            return _snapshot_count(pointer)
 
     def __getitem__(self, index):
-        number = len(self)
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(number))]
-        at = operator.index(index)
-        if at < 0:
-            at += number
-        if not 0 <= at < number:
-            raise IndexError(index)
-        return _copy(_snapshot_at(self._pointer, at))
+        with self._in_use() as pointer:
+            number = _snapshot_count(pointer)
+            if isinstance(index, slice):
+                indices = range(*index.indices(number))
+                return [_copy(_snapshot_at(pointer, i)) for i in indices]
+            at = operator.index(index)
+            if at < 0:
+                at += number
+            if not 0 <= at < number:
+                raise IndexError(index)
+            return _copy(_snapshot_at(pointer, at))
 
     def find(self, address):
         """The mapping at an address, or None."""
-        return _copy(_snapshot_find(self._pointer, address))
+        with self._in_use() as pointer:
+            return _copy(_snapshot_find(pointer, address))
 
     def compare(self, after):
         """The differences to a later snapshot: a list of pairs (was, is).
@@ -558,7 +601,13 @@ class Snapshot(_Owner, collections.abc.Sequence):
                 raised.append(error)
             return len(raised)
 
-        _snapshot_compare(self._pointer, after._pointer, _Changed(changed), None)
+        with contextlib.ExitStack() as stack:
+            # Two threads that compare the same two wait in the same order.
+            pointers = {
+                snapshot: stack.enter_context(snapshot._in_use())
+                for snapshot in sorted({self, after}, key=id)
+            }
+            _snapshot_compare(pointers[self], pointers[after], _Changed(changed), None)
         if raised:
             raise raised.pop()
         return differences

@@ -5,8 +5,10 @@
 Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
 """
 import collections.abc
+import concurrent.futures
 import ctypes
 import errno
+import functools
 import mmap
 import os
 import re
@@ -385,6 +387,74 @@ class Snapshots(unittest.TestCase):
                         with self.assertRaises(error):
                             before.compare(after)
                     copy.assert_called_once()
+
+
+class Threads(unittest.TestCase):
+    """Objects that threads share."""
+
+    def setUp(self):
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+
+    def run_at_once(self, *functions):
+        """Run each in a thread of its own. What one raises is raised here."""
+        with concurrent.futures.ThreadPoolExecutor(len(functions)) as pool:
+            for future in [pool.submit(function) for function in functions]:
+                future.result()
+
+    def test_answers_are_those_of_the_text(self):
+        with Child() as pid, Procmap(pid) as maps:
+            lines = list(truth(pid))
+            starts = [line[0] for line in lines]
+            snapshot, other = maps.snapshot(), maps.snapshot()
+
+            def look_up(line):
+                for _ in range(1000):
+                    self.assertEqual(fields(maps.find(line[0])), line)
+
+            def walk():
+                for _ in range(20):
+                    self.assertEqual([fields(m) for m in maps], lines)
+                    resolved = maps.resolve(starts)
+                    self.assertEqual([fields(r.mapping) for r in resolved], lines)
+
+            def refresh(one, another):
+                for _ in range(100):
+                    self.assertFalse(one.refresh(maps))
+                    self.assertEqual(one.compare(another), [])
+
+            self.run_at_once(
+                *[functools.partial(look_up, line) for line in lines[:4]],
+                walk, walk, functools.partial(refresh, snapshot, other),
+                functools.partial(refresh, other, snapshot),
+            )
+
+    def test_closed_by_another(self):
+        for _ in range(20):
+            maps = Procmap()
+            found = maps.find(address_of(LIBC.printf))
+            for shared, use in (
+                (maps.snapshot(), lambda snapshot: snapshot[:]),
+                (File(found), lambda file: file.address(found.offset)),
+                (maps, lambda handle: handle.find(found.start)),
+            ):
+                def use_until_closed(shared=shared, use=use):
+                    with self.assertRaises(ValueError):
+                        while True:
+                            use(shared)
+
+                self.run_at_once(use_until_closed, use_until_closed, shared.close)
+
+    def test_interrupted_by_itself(self):
+        address = address_of(LIBC.printf)
+        with Procmap() as maps, maps.snapshot() as snapshot:
+            for shared in maps, snapshot:
+                for function, *arguments in (shared.find, address), (shared.close,):
+                    with mock.patch("procmap._copy", lambda _: function(*arguments)):
+                        with self.assertRaises(RuntimeError):
+                            shared.find(address)
+                self.assertEqual(shared.find(address).offset_of(address),
+                                 snapshot.find(address).offset_of(address))
 
 
 if __name__ == "__main__":
