@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Print the stacks of another process's threads: file, offset and build ID of each frame.
+ * Print the stacks of another process's threads: file, offset and build ID of each frame,
+ * where - means that there is no build ID, and ? that it could not be read.
  * A symbol server, such as debuginfod, needs no more. libdw of elfutils unwinds the
  * stacks, while each thread is stopped for it.
  *
@@ -47,7 +48,9 @@ static void print_frame(const struct procmap_mapping *mapping, uint64_t addr)
 	       mapping->offset + (addr - mapping->start));
 	for (i = 0; i < mapping->build_id_size; i++)
 		printf("%02x", mapping->build_id[i]);
-	printf("%s\n", mapping->build_id_size > 0 ? "" : "-");
+	if (mapping->build_id_size <= 0)
+		putchar(mapping->build_id_size ? '?' : '-');
+	putchar('\n');
 }
 
 static int print_thread(Dwfl_Thread *thread, void *context)
