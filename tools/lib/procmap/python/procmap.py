@@ -288,13 +288,13 @@ def _copy(pointer):
 
 
 def _reference(mapping):
-    """A mapping for the library: its fields from start to dev_minor, and build ID."""
+    """A mapping for the library, with its build ID or the error of that."""
     name = _without_nul(mapping.name)
     build_id = mapping.build_id or b""
     reference = _Mapping(
         name=name,
         name_len=len(name),
-        build_id_size=len(build_id),
+        build_id_size=len(build_id) or -mapping.build_id_error,
         build_id=tuple(build_id),
     )
     for field, integer in _Mapping._fields_[:10]:

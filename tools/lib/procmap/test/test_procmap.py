@@ -11,6 +11,7 @@ import errno
 import functools
 import mmap
 import os
+import pathlib
 import re
 import shutil
 import site
@@ -132,6 +133,14 @@ class Lookup(unittest.TestCase):
                 )
                 self.assertIsNone(maps.find(address).build_id)
 
+    def test_error_of_a_build_id(self):
+        with Procmap() as maps:
+            found = maps.find(address_of(LIBC.printf), Flag.WANT_BUILD_ID)
+        failed = found._replace(build_id=None, build_id_error=errno.EACCES)
+        for mapping in found, failed:
+            passed = procmap._reference(mapping)._obj
+            self.assertEqual(procmap._copy(ctypes.pointer(passed)), mapping)
+
     def test_page_size(self):
         with Procmap(method=Method.TEXT) as maps:
             address = address_of(LIBC.printf)
@@ -221,6 +230,14 @@ class Handles(unittest.TestCase):
             maps = Procmap(pid)
         with self.assertRaises(ProcessLookupError):
             maps.find(0)
+
+    def test_procfs_that_is_mounted_elsewhere(self):
+        for pid in None, os.getpid():
+            with Procmap(pid, proc=pathlib.Path("/proc/self/root/proc")) as maps:
+                self.assertEqual(fields(maps.find(address_of(LIBC.printf))),
+                                 fields(Procmap().find(address_of(LIBC.printf))))
+            with self.assertRaises(FileNotFoundError):
+                Procmap(pid, proc="/nonexistent")
 
     def test_reopen(self):
         with subprocess.Popen(
