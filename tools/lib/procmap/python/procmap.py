@@ -331,6 +331,9 @@ class _Owner:
     def __del__(self):
         self._free_owned()
 
+    def __reduce__(self):
+        raise TypeError(f"{type(self).__name__} cannot be copied")
+
     def close(self):
         """Free what the object owns. It cannot be used after that."""
         with contextlib.suppress(ValueError), self._in_use():

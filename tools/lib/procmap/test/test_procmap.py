@@ -6,6 +6,7 @@ Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
 """
 import collections.abc
 import concurrent.futures
+import copy
 import ctypes
 import errno
 import functools
@@ -291,6 +292,13 @@ class Handles(unittest.TestCase):
             with self.assertRaises(ValueError):
                 maps.open_file(found._replace(name=found.name + "\0"))
 
+    def test_copies_are_refused(self):
+        with Procmap() as maps, maps.snapshot() as snapshot:
+            for owner in maps, snapshot:
+                for function in copy.copy, copy.deepcopy:
+                    with self.assertRaises(TypeError):
+                        function(owner)
+
     def test_closed(self):
         maps = Procmap()
         with maps.snapshot() as snapshot:
@@ -400,10 +408,10 @@ class Snapshots(unittest.TestCase):
             with maps.snapshot() as before, others.snapshot() as after:
                 self.assertGreater(len(before.compare(after)), 1)
                 for error in KeyboardInterrupt, MemoryError:
-                    with mock.patch("procmap._copy", side_effect=error) as copy:
+                    with mock.patch("procmap._copy", side_effect=error) as copied:
                         with self.assertRaises(error):
                             before.compare(after)
-                    copy.assert_called_once()
+                    copied.assert_called_once()
 
 
 class Threads(unittest.TestCase):
