@@ -27,12 +27,6 @@ static bool lie_is(const char *lie)
 	return !strcmp(getenv("LIE"), lie);
 }
 
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
 int ioctl(int fd, unsigned long request, ...)
 {
 	static int calls;
@@ -43,14 +37,10 @@ int ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(args, uint64_t *);
 	va_end(args);
 
-	if (lie_is("none") && _IOC_TYPE(request) == 'f')
-		return fail(ENOTTY);
-	if (lie_is("refused"))
-		return fail(EPERM);
-	if (IS_SCAN(request))
-		return fail(ENOTTY);
-	if (lie_is("gone") && calls++ > 3)
-		return fail(ESRCH);
+	if (IS_SCAN(request) || (lie_is("none") && _IOC_TYPE(request) == 'f')) {
+		errno = ENOTTY;
+		return -1;
+	}
 	if (lie_is("change") && !arg[ADDR])
 		mmap(NULL, PAGE, calls++ % 2 ? PROT_READ : PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
