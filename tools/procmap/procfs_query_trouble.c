@@ -2,49 +2,17 @@
 /* procfs_query: messages about processes that cannot be inspected. */
 #include "procfs_query.h"
 
-#include <linux/capability.h>
 #include <unistd.h>
 
-static bool has_capability(unsigned int nr)
-{
-	char *const status = read_proc(own_pid(), "status");
-	const char *const line = status ? strstr(status, "\nCapEff:\t") : NULL;
-	uint64_t effective = 0;
-
-	if (line)
-		sscanf(line, "\nCapEff:\t%" SCNx64, &effective);
-	free(status);
-	return effective >> nr & 1;
-}
-
-static bool is_in_user_namespace(void)
-{
-	char *const map = read_proc(own_pid(), "uid_map");
-	unsigned int inside, outside, nr;
-	bool is_initial;
-
-	is_initial = map && sscanf(map, "%u %u %u", &inside, &outside, &nr) == 3 &&
-		     !inside && !outside && nr == UINT32_MAX;
-	free(map);
-	return !is_initial;
-}
-
-/* Return the reason why root may not inspect a process, and the way out. */
-static const char *why_denied(void)
-{
-	if (!has_capability(CAP_SYS_PTRACE))
-		return "root needs CAP_SYS_PTRACE for it: add that";
-	if (is_in_user_namespace())
-		return "it is not in this user namespace: run outside of it";
-	return "a security module forbids it: see /sys/kernel/security/lsm";
-}
+/* What root may lack in a container, or under a security module. */
+#define ROOT_NEEDS	"root needs CAP_SYS_PTRACE in its user namespace, and no security module that forbids it"
 
 void report_skipped(size_t nr)
 {
 	if (nr)
 		warnx("skipped %zu process%s without permission: %s", nr,
 		      nr == 1 ? "" : "es",
-		      geteuid() ? "run as root" : why_denied());
+		      geteuid() ? "run as root" : ROOT_NEEDS);
 }
 
 /* Exit with one line that names the error and what the user can do. */
@@ -61,7 +29,7 @@ void report_trouble(const struct options *options, int err)
 	case EACCES:
 	case EPERM:
 		fail("no permission to inspect process %d: %s", pid,
-		     geteuid() ? "run as its user, or as root" : why_denied());
+		     geteuid() ? "run as its user, or as root" : ROOT_NEEDS);
 	case ESRCH:
 		comm = read_proc(pid, "comm");
 		if (!comm)
