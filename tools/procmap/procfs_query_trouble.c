@@ -15,15 +15,51 @@ void report_skipped(size_t nr)
 		      geteuid() ? "run as root" : ROOT_NEEDS);
 }
 
+/* Return whether the lines that are complete within @size bytes can be parsed. */
+static bool can_be_parsed(const char *text, size_t size)
+{
+	const char *const newline = memrchr(text, '\n', size);
+	struct procmap *procmap;
+
+	size = newline ? newline + 1 - text : 0;
+	if (strspn(text, " \t\r\n") >= size)
+		return true;
+	if (procmap_open_text(text, size, NULL, &procmap))
+		return false;
+	procmap_close(procmap);
+	return true;
+}
+
+/* The number of the first line that cannot be parsed. */
+static size_t find_bad_line(const struct options *options)
+{
+	size_t good = 0, bad = options->text_len + 1, line = 1, i;
+
+	while (bad - good > 1) {
+		const size_t middle = good + (bad - good) / 2;
+
+		if (can_be_parsed(options->text, middle))
+			good = middle;
+		else
+			bad = middle;
+	}
+	for (i = 0; i < good; i++)
+		line += options->text[i] == '\n';
+	return line;
+}
+
 /* Exit with one line that names the error and what the user can do. */
 void report_trouble(const struct options *options, int err)
 {
 	const pid_t pid = options->pid;
 	char *comm;
 
-	if (options->maps_file && (err == -EBADMSG || err == -EINVAL))
-		fail("%s: the text cannot be parsed: give a copy of /proc/PID/maps",
+	if (err == -EINVAL && options->maps_file)
+		fail("%s: the file is empty: give a copy of /proc/PID/maps",
 		     options->maps_file);
+	if (err == -EBADMSG && options->maps_file)
+		fail("%s:%zu: cannot be parsed, or is out of order: give a copy of /proc/PID/maps",
+		     options->maps_file, find_bad_line(options));
 	fail_without_proc(err);
 	switch (-err) {
 	case EACCES:

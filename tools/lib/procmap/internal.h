@@ -57,6 +57,7 @@ struct name_buffer {
  * @passed: end of the last mapping that was read: the rest of the text has only
  *	mappings above.
  * @seen_line: at least one line was read.
+ * @has_cr: each line of a saved text ends in CR LF.
  */
 struct text {
 	int fd;
@@ -67,6 +68,7 @@ struct text {
 	size_t end;
 	uint64_t passed;
 	bool seen_line;
+	bool has_cr;
 };
 
 /**

@@ -16,8 +16,8 @@
 #define READ_SIZE	(16 * 1024)
 
 /*
- * The rest of a line. @end points to its newline, which ends every loop over
- * digits, blanks or a word.
+ * The rest of a line. @end points to its newline, or to the CR in front of it, which
+ * ends every loop over digits, blanks or a word.
  */
 struct line {
 	const char *at;
@@ -99,8 +99,23 @@ static ssize_t read_more(struct text *text)
 static int end_error(const struct text *text)
 {
 	if (is_saved(text))
-		return -ENOENT;
+		return text->seen_line ? -ENOENT : -EBADMSG;
 	return text->seen_line && !text_is_there(text->fd) ? -ENOENT : -ESRCH;
+}
+
+/*
+ * Return whether all lines end in CR LF, as some editors save them: a CR at the end of one
+ * may also be that of a name.
+ */
+static bool has_cr_in_each_line(const struct text *text)
+{
+	const char *const end = text->bytes + text->end;
+	const char *line = text->bytes, *newline = NULL;
+
+	while ((newline = memchr(line, '\n', end - line)) &&
+	       newline > line && newline[-1] == '\r')
+		line = newline + 1;
+	return !newline;
 }
 
 /* Take the next line, which is valid until the next call. */
@@ -110,6 +125,8 @@ static int take_line(struct text *text, struct line *line)
 	const char *newline;
 	ssize_t len;
 
+	if (is_saved(text) && !text->begin)
+		text->has_cr = has_cr_in_each_line(text);
 	for (;;) {
 		const size_t there = text->end - text->begin;
 
@@ -119,7 +136,7 @@ static int take_line(struct text *text, struct line *line)
 				 there - searched) : NULL;
 		if (newline) {
 			line->at = text->bytes + text->begin;
-			line->end = newline;
+			line->end = newline - text->has_cr;
 			text->begin += newline + 1 - line->at;
 			return 0;
 		}
@@ -193,6 +210,7 @@ static bool take_device(struct line *line, uint32_t *number)
 	return true;
 }
 
+/* WSL1 has a - for a private mapping. */
 static bool take_permissions(struct line *line, uint32_t *flags)
 {
 	const char *const at = line->at + 1;
@@ -200,7 +218,7 @@ static bool take_permissions(struct line *line, uint32_t *flags)
 	if (!take_char(line, ' ') || line->end - at < 4)
 		return false;
 	if ((at[0] != 'r' && at[0] != '-') || (at[1] != 'w' && at[1] != '-') ||
-	    (at[2] != 'x' && at[2] != '-') || (at[3] != 's' && at[3] != 'p'))
+	    (at[2] != 'x' && at[2] != '-') || (at[3] != 's' && at[3] != 'p' && at[3] != '-'))
 		return false;
 	line->at += 4;
 	*flags = (at[0] == 'r' ? PROCMAP_READABLE : 0) |
@@ -228,7 +246,8 @@ static bool take_fields(struct line *line, struct procmap_mapping *mapping)
 		return false;
 	while (*line->at == ' ')
 		line->at++;
-	return true;
+	/* No name begins so: it is a text in which only some lines have a CR. */
+	return line->at == line->end || *line->at != '\r';
 }
 
 /* The vsyscall page has a line, but is not a mapping of the process. */
@@ -276,12 +295,21 @@ static int take_page_size(struct text *text, uint64_t *page_size)
 		if (err)
 			return err == -ENOENT ? 0 : err;
 		if (!is_detail(&line)) {
-			text->begin -= line.end + 1 - line.at;
+			text->begin = line.at - text->bytes;
 			return 0;
 		}
 		if (take_kilobytes(&line, name, sizeof(name) - 1, page_size))
 			return 0;
 	}
+}
+
+static bool is_blank(const struct line *line)
+{
+	const char *at = line->at;
+
+	while (*at == ' ' || *at == '\t')
+		at++;
+	return at == line->end;
 }
 
 static int set_name(struct procmap_mapping *mapping, const struct line *line,
@@ -312,6 +340,10 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 			return err;
 		if (text->seen_line && is_detail(&line))
 			continue;
+		if (is_saved(text) && is_blank(&line))
+			continue;
+		if (is_saved(text) && memchr(line.at, '\0', line.end - line.at))
+			return -EBADMSG;
 		if (!take_range(&line, mapping))
 			return -EBADMSG;
 		/* In the text of a process, the kernel sees to that. */

@@ -456,6 +456,8 @@ def be_mapper(top, library):
 
 ONE_A_LINE = "give a file with one address per line"
 NO_COPY = "give a copy of /proc/PID/maps"
+BAD_LINE = f"cannot be parsed, or is out of order: {NO_COPY}"
+A_LINE = "1000-2000 r--p 0 0:1 1 /a\n"
 
 # Each is a test: its name; the line that the tool prints before it exits with status 2;
 # the command line; and the values of {0} in both. A value is also the content of the file
@@ -518,10 +520,16 @@ ERRORS = (
      "-p {plain} -f {tmp}/none", (ONE_A_LINE,)),
     ("file_has_to_be_one", "{tmp}:1: Is a directory: {0}", "-p {plain} -f {tmp}",
      (ONE_A_LINE,)),
-    ("maps_file_has_to_be_one", "{bad}: the text cannot be parsed: give a copy of "
-     "/proc/PID/maps", "-m {bad} --list", ("", "nonsense\n", "400000-401000 r-xp")),
-    ("maps_file_has_to_be_text", "/dev/zero: the text cannot be parsed: {0}",
-     "-m /dev/zero --list", (NO_COPY,)),
+    ("maps_file_has_to_be_one", f"{{bad}}:1: {BAD_LINE}", "-m {bad} --list",
+     ("nonsense\n", "400000-401000 r-xp", "-")),
+    ("bad_line_of_a_maps_file_is_told", f"{{bad}}:3: {BAD_LINE}", "-m {bad} --list",
+     [f"\n{A_LINE}{bad}" for bad in (
+         "nonsense", f"{A_LINE}4000-5000", "2000-3000 r--p 0 0:1 1 /cut",
+         "2000-3000 r--p 0 0:1 1 /a\0\n", "2000-3000 rw-p 0 0:0 0 \r\n",
+         "4000-5000 r--q 0 0:0 0\n" + A_LINE)]),
+    ("maps_file_is_not_empty", f"{{bad}}: the file is empty: {NO_COPY}", "-m {bad} -l",
+     ("",)),
+    ("maps_file_has_to_be_text", "/dev/zero:1: {0}", "-m /dev/zero --list", (BAD_LINE,)),
     ("maps_file_has_to_exist", "{tmp}/none: No such file or directory: {0}",
      "-m {tmp}/none --list", (NO_COPY,)),
     ("maps_file_is_no_directory", "{tmp}: Is a directory: {0}", "-m {tmp} --list",
@@ -1269,6 +1277,17 @@ class ProcfsQueryTest(unittest.TestCase):
                               "vmas": [vma.json("-T") for vma in maps(pid)]})
             self.run_json(*saved, "--sum", of=None)
             self.run_json(*saved, "-f", "-", of=None, stdin=b"1\n", status=1)
+
+    def test_maps_file_may_have_been_edited(self):
+        lines = map_lines(self.plain)
+        text = "\n".join(lines) + "\n"
+        for edited in (f"\n \n{text}\n\t\n", text.replace("\n", "\r\n"),
+                       f"\n{text}\n".replace("\n", "\r\n"),
+                       re.sub("(?m)^(.*? ...)p", r"\1-", text)):
+            self.prints_alone(lines, "-m", self.write("edited", edited), "-l", of=None)
+        path = self.write("cr", A_LINE.replace("\n", "\r\n") + "3000-4000 r--p 0 0:1 1 /b\n")
+        found = self.run_json("-m", path, "-l", of=None)["vmas"]
+        self.assertEqual([vma["name"] for vma in found], ["/a\r", "/b"])
 
     def test_program_cannot_forge_a_heading(self):
         path = f"{self.tmp}/forged\n1: /sbin/init"
