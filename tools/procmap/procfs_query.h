@@ -172,7 +172,25 @@ int open_mappings(const struct options *options, struct procmap **procmap);
 int visit_snapshot(const struct options *options,
 		   void (*visit)(const struct options *options,
 				 const struct procmap_mapping *vma));
-int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y);
+int by_build_id(const struct procmap_mapping *x, const struct procmap_mapping *y);
+int by_file(const void *a, const void *b);
+
+/**
+ * struct rows - what is printed of each file, or other name
+ * @all: the rows: structures whose first member is the first mapping of the file; its
+ *	name is a copy.
+ * @nr: the number of rows.
+ * @room: the number that @all has room for.
+ * @tree: the same rows as a tsearch(3) tree.
+ */
+struct rows {
+	void **all;
+	size_t nr;
+	size_t room;
+	void *tree;
+};
+
+void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);

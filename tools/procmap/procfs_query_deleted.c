@@ -52,15 +52,10 @@ static bool never_had_path(const char *name)
 	return false;
 }
 
-static bool is_same_file(const struct procmap_mapping *file,
-			 const struct procmap_mapping *vma, const char *path)
-{
-	return !by_inode(file, vma) && !strcmp(file->name, path);
-}
-
 static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
 {
 	struct deleted_files *const deleted = context;
+	struct procmap_mapping file = *vma;
 	char *path;
 	size_t i;
 
@@ -69,16 +64,16 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 		return;
 	path = need(strdup(vma->name));
 	cut_deleted(path);
+	file.name = path;
 	for (i = 0; i < deleted->nr; i++) {
-		if (is_same_file(&deleted->files[i], vma, path)) {
+		if (!by_file(&deleted->files[i], &file)) {
 			free(path);
 			return;
 		}
 	}
 	deleted->files = room_for_one(deleted->files, deleted->nr, &deleted->room,
 				      sizeof(*deleted->files));
-	deleted->files[deleted->nr] = *vma;
-	deleted->files[deleted->nr++].name = path;
+	deleted->files[deleted->nr++] = file;
 }
 
 static void json_row(FILE *out, pid_t pid, const char *program,

@@ -2,21 +2,15 @@
 /* procfs_query: list the build IDs of mapped files, and who maps them. */
 #include "procfs_query.h"
 
-#include <search.h>
-
 /**
- * struct file - a mapped file
- * @first: the first of its mappings, and the build ID; without a name.
- * @names: its names in the processes that map it, each once.
- * @nr_names: the number of names.
+ * struct file - a mapped file, by one of its names
+ * @first: the first of its mappings; its name is a copy that the file owns.
  * @pids: the processes that map it, in rising order.
  * @nr_pids: the number of processes.
  * @room: the number that @pids has room for.
  */
 struct file {
 	struct procmap_mapping first;
-	char **names;
-	size_t nr_names;
 	pid_t *pids;
 	size_t nr_pids;
 	size_t room;
@@ -24,7 +18,7 @@ struct file {
 
 /**
  * struct id - a build ID, and the files and processes that have it
- * @files: the files.
+ * @files: the files, in the rows.
  * @nr_files: the number of files.
  * @names: their names, sorted, each once. The files own them.
  * @nr_names: the number of names.
@@ -32,7 +26,7 @@ struct file {
  * @nr_pids: the number of processes.
  */
 struct id {
-	struct file **files;
+	void **files;
 	size_t nr_files;
 	const char **names;
 	size_t nr_names;
@@ -40,43 +34,13 @@ struct id {
 	size_t nr_pids;
 };
 
-/**
- * struct ids - the mapped files of all processes so far, and their build IDs
- * @files: the files.
- * @nr: the number of files.
- * @tree: the same files as a tsearch(3) tree.
- */
-static struct ids {
-	struct file **files;
-	size_t nr;
-	void *tree;
-} ids;
+/* The mapped files of all processes so far. */
+static struct rows ids;
 
-static int by_file(const void *a, const void *b)
+/* Files with the same build ID are neighbours. */
+static int by_file_of_row(const void *a, const void *b)
 {
-	return by_inode(&((const struct file *)a)->first,
-			&((const struct file *)b)->first);
-}
-
-/* Files without a build ID come first. */
-static int by_build_id(const void *a, const void *b)
-{
-	const struct procmap_mapping *const x = &(*(struct file *const *)a)->first;
-	const struct procmap_mapping *const y = &(*(struct file *const *)b)->first;
-
-	if (x->build_id_size != y->build_id_size)
-		return x->build_id_size < y->build_id_size ? -1 : 1;
-	return x->build_id_size <= 0 ? 0 :
-	       memcmp(x->build_id, y->build_id, x->build_id_size);
-}
-
-static int by_build_id_and_file(const void *a, const void *b)
-{
-	const struct file *const x = *(struct file *const *)a;
-	const struct file *const y = *(struct file *const *)b;
-	const int order = by_build_id(a, b);
-
-	return order ? order : by_file(x, y);
+	return by_file(*(void *const *)a, *(void *const *)b);
 }
 
 static int by_string(const void *a, const void *b)
@@ -90,38 +54,7 @@ static int by_first_name(const void *a, const void *b)
 	const struct id *const y = b;
 	const int order = by_string(x->names, y->names);
 
-	return order ? order : by_build_id(x->files, y->files);
-}
-
-static struct file *file_of(const struct procmap_mapping *vma)
-{
-	const struct file key = { .first = *vma };
-	struct file **found, *new;
-
-	found = tfind(&key, &ids.tree, by_file);
-	if (found)
-		return *found;
-	new = need(malloc(sizeof(*new)));
-	*new = key;
-	new->first.name = NULL;
-	need(tsearch(new, &ids.tree, by_file));
-	ids.files = need(reallocarray(ids.files, ids.nr + 1, sizeof(*ids.files)));
-	ids.files[ids.nr++] = new;
-	return new;
-}
-
-/* Processes are often alike, so the last name is the most likely one. */
-static void add_name(struct file *file, const char *name)
-{
-	size_t i;
-
-	for (i = file->nr_names; i-- > 0;) {
-		if (!strcmp(file->names[i], name))
-			return;
-	}
-	file->names = need(reallocarray(file->names, file->nr_names + 1,
-					sizeof(*file->names)));
-	file->names[file->nr_names++] = need(strdup(name));
+	return order ? order : by_build_id(x->files[0], y->files[0]);
 }
 
 static void add_pid(struct file *file, pid_t pid)
@@ -133,19 +66,11 @@ static void add_pid(struct file *file, pid_t pid)
 	file->pids[file->nr_pids++] = pid;
 }
 
-/* A file that one process cannot read may be readable in another one. */
 static void add_mapping(const struct options *options,
 			const struct procmap_mapping *vma)
 {
-	struct file *const file = file_of(vma);
-
 	fail_without_files(vma->build_id_size);
-	if (file->first.build_id_size < 0) {
-		file->first.build_id_size = vma->build_id_size;
-		memcpy(file->first.build_id, vma->build_id, sizeof(vma->build_id));
-	}
-	add_name(file, vma->name);
-	add_pid(file, options->pid);
+	add_pid(row_of(&ids, vma, sizeof(struct file)), options->pid);
 }
 
 static int add_to_ids(const struct options *options, FILE *out)
@@ -171,19 +96,18 @@ static size_t unique(void *elements, size_t nr, size_t size,
 /* Collect the names and the processes of all files with the ID. */
 static void complete_id(struct id *id)
 {
-	size_t nr_names = 0, nr_pids = 0, i, k;
+	const struct file *file;
+	size_t nr_pids = 0, i, k;
 
 	for (i = 0; i < id->nr_files; i++) {
-		nr_names += id->files[i]->nr_names;
-		nr_pids += id->files[i]->nr_pids;
+		file = id->files[i];
+		nr_pids += file->nr_pids;
 	}
-	id->names = need(reallocarray(NULL, nr_names, sizeof(*id->names)));
+	id->names = need(reallocarray(NULL, id->nr_files, sizeof(*id->names)));
 	id->pids = need(reallocarray(NULL, nr_pids, sizeof(*id->pids)));
 	for (i = 0; i < id->nr_files; i++) {
-		const struct file *const file = id->files[i];
-
-		for (k = 0; k < file->nr_names; k++)
-			id->names[id->nr_names++] = file->names[k];
+		file = id->files[i];
+		id->names[id->nr_names++] = file->first.name;
 		for (k = 0; k < file->nr_pids; k++)
 			id->pids[id->nr_pids++] = file->pids[k];
 	}
@@ -205,9 +129,9 @@ static struct id *group(size_t first, size_t *nr)
 
 	*nr = 0;
 	for (i = first; i < ids.nr; i++) {
-		struct file **const file = &ids.files[i];
+		void **const file = &ids.all[i];
 
-		if (i == first || by_build_id(file - 1, file)) {
+		if (i == first || by_build_id(file[-1], file[0])) {
 			groups = need(reallocarray(groups, *nr + 1,
 						   sizeof(*groups)));
 			groups[(*nr)++] = (struct id) { .files = file };
@@ -224,10 +148,10 @@ static struct id *group(size_t first, size_t *nr)
 static void json_id(const struct id *id, FILE *out)
 {
 	struct json json = { .out = out, .first = true, .one_line = true };
-	size_t i, k;
+	size_t i;
 
 	fputc('{', out);
-	json_build_id(&json, &id->files[0]->first);
+	json_build_id(&json, id->files[0]);
 	json_number(&json, "processes", id->nr_pids);
 	json_open(&json, "pids", '[');
 	for (i = 0; i < id->nr_pids; i++)
@@ -235,16 +159,10 @@ static void json_id(const struct id *id, FILE *out)
 	json_close(&json, ']');
 	json_open(&json, "files", '[');
 	for (i = 0; i < id->nr_files; i++) {
-		const struct file *const file = id->files[i];
-
-		for (k = 0; k < file->nr_names; k++) {
-			const char *const name = file->names[k];
-
-			json_open(&json, NULL, '{');
-			json_exact(&json, "name", "name_hex", name, strlen(name));
-			json_inode(&json, &file->first);
-			json_close(&json, '}');
-		}
+		json_open(&json, NULL, '{');
+		json_name(&json, id->files[i]);
+		json_inode(&json, id->files[i]);
+		json_close(&json, '}');
 	}
 	json_close(&json, ']');
 	json_end(&json);
@@ -293,7 +211,7 @@ static void print_id(const struct id *id, FILE *out)
 {
 	size_t column = BUILD_ID_WIDTH + 1, i;
 
-	print_build_id_column(out, &id->files[0]->first);
+	print_build_id_column(out, id->files[0]);
 	column += fprintf(out, "%9zu  ", id->nr_pids);
 	for (i = 0; i < id->nr_names; i++) {
 		if (i)
@@ -330,9 +248,13 @@ static int print_ids(const struct options *options, FILE *out)
 	struct id *groups;
 
 	if (ids.nr)
-		qsort(ids.files, ids.nr, sizeof(*ids.files), by_build_id_and_file);
-	for (i = 0; i < ids.nr && ids.files[i]->first.build_id_size <= 0; i++) {
-		if (ids.files[i]->first.build_id_size)
+		qsort(ids.all, ids.nr, sizeof(*ids.all), by_file_of_row);
+	for (i = 0; i < ids.nr; i++) {
+		const struct file *const file = ids.all[i];
+
+		if (file->first.build_id_size > 0)
+			break;
+		if (file->first.build_id_size)
 			unreadable++;
 		else
 			without++;

@@ -2,6 +2,8 @@
 /* procfs_query: look mappings up as the command line says, and their properties. */
 #include "procfs_query.h"
 
+#include <search.h>
+
 const char *method_name(enum procmap_method method)
 {
 	switch (method) {
@@ -97,15 +99,53 @@ int visit(struct procmap *procmap, const struct options *options,
 	       visit_mappings(procmap, options, visit_one, context);
 }
 
-int by_inode(const struct procmap_mapping *x, const struct procmap_mapping *y)
+/* Files that cannot be read come first, then those without a build ID. */
+int by_build_id(const struct procmap_mapping *x, const struct procmap_mapping *y)
 {
+	const int x_size = x->build_id_size < 0 ? -1 : x->build_id_size;
+	const int y_size = y->build_id_size < 0 ? -1 : y->build_id_size;
+
+	if (x_size != y_size)
+		return x_size < y_size ? -1 : 1;
+	return x_size > 0 ? memcmp(x->build_id, y->build_id, x_size) : 0;
+}
+
+/*
+ * Device and inode alone are no identity: two subvolumes of btrfs have them in common,
+ * and so have two layers of overlays.
+ */
+int by_file(const void *a, const void *b)
+{
+	const struct procmap_mapping *const x = a, *const y = b;
+	const int order = by_build_id(x, y);
+
+	if (order)
+		return order;
 	if (x->inode != y->inode)
 		return x->inode < y->inode ? -1 : 1;
 	if (x->dev_major != y->dev_major)
 		return x->dev_major < y->dev_major ? -1 : 1;
 	if (x->dev_minor != y->dev_minor)
 		return x->dev_minor < y->dev_minor ? -1 : 1;
-	return 0;
+	return strcmp(x->name, y->name);
+}
+
+/* Find the row of @size bytes that a mapping belongs to, or add one. */
+void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size)
+{
+	struct procmap_mapping *const new = need(calloc(1, size));
+	void *found;
+
+	*new = *vma;
+	found = *(void **)need(tsearch(new, &rows->tree, by_file));
+	if (found != new) {
+		free(new);
+		return found;
+	}
+	new->name = need(strdup(vma->name));
+	rows->all = room_for_one(rows->all, rows->nr, &rows->room, sizeof(*rows->all));
+	rows->all[rows->nr++] = new;
+	return new;
 }
 
 bool has_file(const struct procmap_mapping *vma)

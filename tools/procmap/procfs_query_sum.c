@@ -2,8 +2,6 @@
 /* procfs_query: add up the sizes of mappings, by file or other name. */
 #include "procfs_query.h"
 
-#include <search.h>
-
 /**
  * struct sum - the mappings of one file, or with one name
  * @first: the first of them; its name is a copy that the sum owns.
@@ -24,28 +22,10 @@ struct sum {
 	uint64_t writable;
 };
 
-/**
- * struct sums - the sizes of mappings, by file
- * @sums: one for each file or other name.
- * @nr: the number of sums.
- * @tree: the same sums as a tsearch(3) tree.
- * @processes: the number of processes that were added.
- */
-static struct sums {
-	struct sum **sums;
-	size_t nr;
-	void *tree;
-	size_t processes;
-} sums;
+static struct rows sums;
 
-static int by_file(const void *a, const void *b)
-{
-	const struct procmap_mapping *const x = &((const struct sum *)a)->first;
-	const struct procmap_mapping *const y = &((const struct sum *)b)->first;
-	const int order = by_inode(x, y);
-
-	return order ? order : strcmp(x->name, y->name);
-}
+/* The number of processes that were added. */
+static size_t nr_processes;
 
 /* The largest first. */
 static int by_bytes(const void *a, const void *b)
@@ -58,28 +38,10 @@ static int by_bytes(const void *a, const void *b)
 	return by_file(x, y);
 }
 
-/* Find the sum that a mapping belongs to, or add one. */
-static struct sum *sum_of(const struct procmap_mapping *vma)
-{
-	struct sum *const new = need(calloc(1, sizeof(*new)));
-	struct sum *found;
-
-	new->first = *vma;
-	found = *(struct sum **)need(tsearch(new, &sums.tree, by_file));
-	if (found != new) {
-		free(new);
-		return found;
-	}
-	new->first.name = need(strdup(vma->name));
-	sums.sums = need(reallocarray(sums.sums, sums.nr + 1, sizeof(*sums.sums)));
-	sums.sums[sums.nr++] = new;
-	return new;
-}
-
 static void add_mapping(const struct options *options,
 			const struct procmap_mapping *vma)
 {
-	struct sum *const sum = sum_of(vma);
+	struct sum *const sum = row_of(&sums, vma, sizeof(*sum));
 	const uint64_t bytes = vma->end - vma->start;
 
 	if (sum->last_pid != options->pid)
@@ -100,7 +62,7 @@ static int add_to_sums(const struct options *options, FILE *out)
 	(void)out;
 	err = visit_snapshot(options, add_mapping);
 	if (!err)
-		sums.processes++;
+		nr_processes++;
 	return err;
 }
 
@@ -157,11 +119,11 @@ static void print_sum(const struct options *options, const struct sum *sum,
 static int print_sums(const struct options *options, FILE *out)
 {
 	struct json json = json_to(out, options);
-	struct sum total = { .processes = sums.processes };
+	struct sum total = { .processes = nr_processes };
 	size_t i;
 
 	if (sums.nr)
-		qsort(sums.sums, sums.nr, sizeof(*sums.sums), by_bytes);
+		qsort(sums.all, sums.nr, sizeof(*sums.all), by_bytes);
 	if (given(options, OPT_JSON)) {
 		json_begin(&json, options);
 		json_open(&json, "sums", '[');
@@ -169,7 +131,7 @@ static int print_sums(const struct options *options, FILE *out)
 		print_headings(options, out);
 	}
 	for (i = 0; i < sums.nr; i++) {
-		const struct sum *const sum = sums.sums[i];
+		const struct sum *const sum = sums.all[i];
 
 		if (given(options, OPT_JSON))
 			json_sum(&json, NULL, sum, options);
