@@ -8,6 +8,10 @@
 /* The hexadecimal digits in the name of a System V shared memory segment. */
 #define SYSV_KEY_LEN		8
 
+/* What mkstemp(3) appends to a name. */
+#define MKSTEMP_LEN		6
+#define LETTERS_AND_DIGITS	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 /**
  * struct deleted_files - the deleted files of a process, each once
  * @files: a mapping of each; its name, a copy, is the path.
@@ -29,7 +33,7 @@ static bool begins_with(const char *name, const char *prefix)
  * The kernel keeps some memory in files which never were in a directory. They look
  * deleted, but no restart brings them back.
  */
-static bool never_had_path(const char *name)
+static bool is_memory(const char *name)
 {
 	static const char *const names[] = {
 		"/[aio]", "/anon_hugepage", "/dev/zero", "/drm mm object",
@@ -52,6 +56,33 @@ static bool never_had_path(const char *name)
 	return false;
 }
 
+/*
+ * Files that programs make for memory, and that are in a directory for a moment, or never:
+ * of O_TMPFILE, which has the inode as name, or of mkstemp(3). Of the latter, these are
+ * known: libffi, liborc, the libGL of NVIDIA, libxshmfence. They map them shared; a program
+ * is not, whatever its name.
+ */
+static bool is_temporary(const struct procmap_mapping *vma)
+{
+	static const char *const templates[] = { "ffi", "orcexec.", ".gl", "shmfd-" };
+	const char *const name = strrchr(vma->name, '/') + 1;
+	char of_tmpfile[sizeof("#" DELETED) + 3 * sizeof(vma->inode)];
+	size_t i;
+
+	snprintf(of_tmpfile, sizeof(of_tmpfile), "#%" PRIu64 DELETED, vma->inode);
+	if (!strcmp(name, of_tmpfile))
+		return true;
+	for (i = 0; i < sizeof(templates) / sizeof(*templates); i++) {
+		const size_t len = strlen(templates[i]);
+
+		if (vma->flags & PROCMAP_SHARED && begins_with(name, templates[i]) &&
+		    strspn(name + len, LETTERS_AND_DIGITS) == MKSTEMP_LEN &&
+		    !strcmp(name + len + MKSTEMP_LEN, DELETED))
+			return true;
+	}
+	return false;
+}
+
 static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
 {
 	struct deleted_files *const deleted = context;
@@ -60,7 +91,7 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 	size_t i;
 
 	(void)addr;
-	if (~vma->flags & PROCMAP_DELETED || never_had_path(vma->name))
+	if (~vma->flags & PROCMAP_DELETED || is_memory(vma->name) || is_temporary(vma))
 		return;
 	path = need(strdup(vma->name));
 	cut_deleted(path);
@@ -76,39 +107,48 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 	deleted->files[deleted->nr++] = file;
 }
 
-static void json_row(FILE *out, pid_t pid, const char *program,
+static void json_row(FILE *out, const struct options *options, const char *program,
 		     const struct procmap_mapping *file)
 {
 	struct json json = { .out = out, .first = true };
 
 	fputc('{', out);
-	json_number(&json, "pid", pid);
+	json_number(&json, "pid", options->pid);
 	json_program(&json, program);
 	json_exact(&json, "file", "file_hex", file->name, strlen(file->name));
 	json_inode(&json, file);
+	if (given(options, OPT_BUILD_ID))
+		json_build_id(&json, file);
 	json_end(&json);
 }
 
-static void print_headings(FILE *out)
+static void print_headings(FILE *out, const struct options *options)
 {
 	static bool has_headings;
+	char line[120];
 
 	if (!has_headings) {
-		print_coloured(out, BOLD, "    pid program  file");
+		snprintf(line, sizeof(line), "    pid program  %-*sfile",
+			 given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0,
+			 given(options, OPT_BUILD_ID) ? "build ID" : "");
+		print_coloured(out, BOLD, line);
 		fputc('\n', out);
 	}
 	has_headings = true;
 }
 
-static void print_row(FILE *out, pid_t pid, const char *program,
+static void print_row(FILE *out, const struct options *options, const char *program,
 		      const struct procmap_mapping *file)
 {
+	const size_t width = given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0;
 	char *const escaped = escape(program ? program : "?");
-	size_t column = fprintf(out, "%7d ", pid);
+	size_t column = fprintf(out, "%7d ", options->pid);
 
 	/* Leave room for the path. */
-	column += print_name(out, escaped, column + NAME_WIDTH_MIN + 2);
-	column += fprintf(out, "  ");
+	column += print_name(out, escaped, column + width + NAME_WIDTH_MIN + 2);
+	column += fprintf(out, "  ") + width;
+	if (width)
+		print_build_id_column(out, file);
 	print_name(out, file->name, column);
 	fputc('\n', out);
 	free(escaped);
@@ -121,12 +161,12 @@ static void print_files(const struct options *options, FILE *out,
 	size_t i;
 
 	if (!given(options, OPT_JSON))
-		print_headings(out);
+		print_headings(out, options);
 	for (i = 0; i < deleted->nr; i++) {
 		if (given(options, OPT_JSON))
-			json_row(out, options->pid, program, &deleted->files[i]);
+			json_row(out, options, program, &deleted->files[i]);
 		else
-			print_row(out, options->pid, program, &deleted->files[i]);
+			print_row(out, options, program, &deleted->files[i]);
 	}
 	free(program);
 }
@@ -154,7 +194,7 @@ static int print_deleted(const struct options *options, FILE *out)
 const struct tool_option deleted_options[] = {
 	{ .argp = { .name = "deleted", .group = GROUP_WORK,
 		    .doc = "List the mapped files that were deleted or replaced" },
-	  .bit = OPT_DELETED, .takes = OPT_PID | OPT_MANY | OPT_METHODS,
+	  .bit = OPT_DELETED, .takes = OPT_PID | OPT_MANY | OPT_METHODS | OPT_BUILD_ID,
 	  .flags = PROCMAP_FILE_BACKED | PROCMAP_WANT_DELETED, .work = print_deleted },
 	{}
 };

@@ -440,9 +440,10 @@ def be_mapper(top, library):
             keep(file.fileno())
         meet_fate(f"{top}/{fate}", fate, content)
 
-    memory = os.memfd_create("a name/of memory")
-    os.ftruncate(memory, 2 * PAGE)
-    keep(memory)
+    for memory in (os.memfd_create("a name/of memory"),
+                   os.open(top, os.O_RDWR | os.O_TMPFILE, 0o600)):
+        os.ftruncate(memory, 2 * PAGE)
+        keep(memory, mmap.PROT_READ)
     kept.append(mmap.mmap(-1, 2 * PAGE))
     segment = libc.shmget(0, 2 * PAGE, 0o600)
     assert segment >= 0 and libc.shmat(segment, None, 0) != ctypes.c_void_p(-1).value
@@ -578,7 +579,7 @@ REFUSED_TOGETHER = {
     "--list": "--name=x --sum --deleted --build-ids --verbose",
     "--name=x": "--sum --deleted --build-ids --verbose",
     "--sum": "--deleted --build-ids --interval=1 --bench=2",
-    "--deleted": "--build-ids --interval=1 --bench=2 --build-id --maps-file=x",
+    "--deleted": "--build-ids --interval=1 --bench=2 --maps-file=x",
     "--build-ids": "--interval=1 --bench=2 --build-id --maps-file=x",
     "--pid=1": "--all --maps-file=x",
     "--all": "--maps-file=x",
@@ -1391,15 +1392,19 @@ class ProcfsQueryTest(unittest.TestCase):
     def test_deleted_knows_memory_without_path_by_its_name(self):
         files = ("/SYSV0000abcd.so", "/SYSVno-digit", "/SYSV", "/i915.so", "/dev/zero2",
                  "/anon_hugepages", "/srv/memfd:name", "/srv/[aio]", "/drm mm object/a",
-                 "/secretmem.so")
+                 "/secretmem.so", "/tmp/#1", "/tmp/#7.so", "/tmp/ffiserve", "/tmp/ffi/a.so",
+                 "/usr/bin/ffiserver")
         memory = ("/SYSV0000abcd", "/i915", "/dev/zero", "/anon_hugepage", "/memfd:name",
-                  "/[aio]", "/drm mm object", "/secretmem")
+                  "/[aio]", "/drm mm object", "/secretmem", "/tmp/#7", "/tmp/ffiaB0xYz",
+                  "/run/user/1/orcexec.aB0xYz", "/.glaB0xYz", "/dev/shm/shmfd-aB0xYz")
         names = [f"{name} (deleted)" for name in files + memory] + ["/dmabuf:name"]
-        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-xp 00000000 00:01 {i // 2} "
-                       f"{name}\n" for i, name in enumerate(names))
+        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-x{'sp'['bin' in name]} 00000000 "
+                       f"00:01 7 {name}\n" for i, name in enumerate(names))
         self.assertEqual(self.deleted_files("-T", of=self.plain, **self.with_files(
             {f"/proc/{self.plain}/maps": text})), {self.plain: list(files)})
 
+    @needs_root
+    @needs("readelf")
     def test_deleted_has_process_program_and_file(self):
         path = shutil.copy(self.cat, f"{self.tmp}/gone")
         pid = self.start(path).pid
@@ -1410,6 +1415,11 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(row.split(), [str(pid), path, path])
         self.assertEqual(self.run_json("--deleted", of=pid), {
             "pid": pid, "program": path, "file": path, **vma.json_device()})
+        build_id = build_id_of(self.cat)
+        heading_with_id, row = lines_of(self.run_tool("--deleted", "-B", of=pid))
+        self.assertRegex(heading_with_id, "^ +pid program +build ID {32} file$")
+        self.assertEqual(row.split(), [str(pid), path, build_id, path])
+        self.assertEqual(self.run_json("--deleted", "-B", of=pid)["build_id"], build_id)
         out = lines_of(self.run_tool("--deleted", of=(pid, self.start_mapper("also")[0].pid)))
         self.assertEqual(out.count(heading), 1)
 
