@@ -51,6 +51,7 @@ enum {
 	OPT_QUERY	= 1 << 17,
 	OPT_SCAN	= 1 << 18,
 	OPT_TEXT	= 1 << 19,
+	OPT_ELF_ADDRESS	= 1 << 20,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -194,6 +195,8 @@ void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
+int elf_address(struct procmap *procmap, const struct procmap_mapping *vma,
+		uint64_t addr, uint64_t *address);
 
 typedef void (*visit_fn)(void *context, uint64_t addr,
 			 const struct procmap_mapping *vma);
@@ -285,6 +288,7 @@ void json_vma(struct json *json, const char *key,
 	      const struct procmap_mapping *vma,
 	      const struct line_format *format);
 void json_answer(struct json *json, const struct options *options,
-		 uint64_t addr, const struct procmap_mapping *vma);
+		 struct procmap *procmap, uint64_t addr,
+		 const struct procmap_mapping *vma);
 
 #endif /* PROCFS_QUERY_H */

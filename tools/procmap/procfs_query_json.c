@@ -56,6 +56,21 @@ static void json_offset(struct json *json, uint64_t addr,
 		json_null(json, "offset");
 }
 
+/* As the offset: NULL if it is not mapped. */
+static void json_elf_address(struct json *json, struct procmap *procmap, uint64_t addr,
+			     const struct procmap_mapping *vma)
+{
+	uint64_t address;
+	const int ret = vma ? elf_address(procmap, vma, addr, &address) : 0;
+
+	if (ret > 0)
+		json_address(json, "elf_address", address);
+	else
+		json_null(json, "elf_address");
+	if (ret < 0)
+		json_bool(json, "elf_address_unreadable", true);
+}
+
 /* @vma is NULL if there is none. */
 void json_vma(struct json *json, const char *key,
 	      const struct procmap_mapping *vma,
@@ -87,7 +102,8 @@ void json_vma(struct json *json, const char *key,
 
 /* The members of the answer for an address. */
 void json_answer(struct json *json, const struct options *options,
-		 uint64_t addr, const struct procmap_mapping *vma)
+		 struct procmap *procmap, uint64_t addr,
+		 const struct procmap_mapping *vma)
 {
 	const struct line_format format = {
 		.build_id = given(options, OPT_BUILD_ID),
@@ -97,6 +113,8 @@ void json_answer(struct json *json, const struct options *options,
 	json_address(json, "address", addr);
 	json_bool(json, "mapped", vma);
 	json_offset(json, addr, vma);
+	if (given(options, OPT_ELF_ADDRESS))
+		json_elf_address(json, procmap, addr, vma);
 	json_name(json, vma ? vma : &none);
 	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma ? vma : &none);

@@ -158,6 +158,27 @@ uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
 	return addr - vma->start + vma->offset;
 }
 
+/*
+ * Set the address that the symbols of the mapped file have at an address of the process.
+ * Returns 1; 0 if there is none; or -errno if the file cannot be read.
+ */
+int elf_address(struct procmap *procmap, const struct procmap_mapping *vma,
+		uint64_t addr, uint64_t *address)
+{
+	struct procmap_file *file;
+	int err;
+
+	err = procmap_open_file(procmap, vma, NULL, &file);
+	fail_without_files(err);
+	if (err)
+		return err == -ENODEV ? 0 : err;
+	err = procmap_file_mapped_address(file, vma, addr, address);
+	procmap_close_file(file);
+	if (!err)
+		return 1;
+	return err == -ENOENT || err == -ENOEXEC ? 0 : err;
+}
+
 void permissions(const struct procmap_mapping *vma, char text[5])
 {
 	text[0] = vma->flags & PROCMAP_READABLE ? 'r' : '-';

@@ -118,6 +118,7 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
  * @options: the command line.
  * @format: the columns in the line of a mapping.
  * @json: the state of JSON.
+ * @procmap: the handle.
  * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */
 struct printer {
@@ -125,8 +126,21 @@ struct printer {
 	const struct options *options;
 	struct line_format format;
 	struct json json;
+	struct procmap *procmap;
 	size_t nr_found;
 };
+
+/* Print "-" without an ELF address, "?" if the file cannot be read. */
+static int print_elf_address_column(const struct printer *printer, uint64_t addr,
+				    const struct procmap_mapping *vma)
+{
+	uint64_t address;
+	const int ret = elf_address(printer->procmap, vma, addr, &address);
+
+	if (ret > 0)
+		return fprintf(printer->out, "0x%016" PRIx64 " ", address);
+	return fprintf(printer->out, "%-18s ", ret ? "?" : "-");
+}
 
 static void print_address(const struct printer *printer, uint64_t addr,
 			  const struct procmap_mapping *vma)
@@ -146,6 +160,8 @@ static void print_address(const struct printer *printer, uint64_t addr,
 				  file_offset(vma, addr));
 	else
 		column += fprintf(out, "%-18s ", "-");
+	if (given(printer->options, OPT_ELF_ADDRESS))
+		column += print_elf_address_column(printer, addr, vma);
 	if (given(printer->options, OPT_BUILD_ID)) {
 		print_build_id_column(out, vma);
 		column += BUILD_ID_WIDTH + 1;
@@ -160,7 +176,7 @@ static void print_answer(struct printer *printer, uint64_t addr,
 			 const struct procmap_mapping *vma)
 {
 	json_open(&printer->json, NULL, '{');
-	json_answer(&printer->json, printer->options, addr, vma);
+	json_answer(&printer->json, printer->options, printer->procmap, addr, vma);
 	json_close(&printer->json, '}');
 }
 
@@ -192,24 +208,23 @@ static int show(const struct options *options, FILE *out)
 		.format = line_format(options),
 		.json = json_to(out, options),
 	};
-	struct procmap *procmap;
 	int err;
 
-	err = open_mappings(options, &procmap);
+	err = open_mappings(options, &printer.procmap);
 	if (err)
 		return err;
 	if (given(options, OPT_JSON)) {
 		json_begin(&printer.json, options);
 		json_string(&printer.json, "method",
-			    method_name(procmap_get_method(procmap)));
+			    method_name(procmap_get_method(printer.procmap)));
 		json_open(&printer.json,
 			  given(options, OPT_LIST | OPT_NAME) ? "vmas" : "addresses", '[');
 	} else {
 		print_process(out, options);
 	}
 
-	err = visit(procmap, options, print_found, &printer);
-	procmap_close(procmap);
+	err = visit(printer.procmap, options, print_found, &printer);
+	procmap_close(printer.procmap);
 	if (err)
 		return err;
 	if (given(options, OPT_JSON)) {
@@ -219,20 +234,21 @@ static int show(const struct options *options, FILE *out)
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* After an execve(2), addresses are those of the new program. */
-static int find_now(struct procmap *procmap, uint64_t addr, unsigned int flags,
-		    const struct procmap_mapping **vma)
+/*
+ * After an execve(2), addresses are those of the new program. A mapping has to stay while
+ * the file is opened for its ELF address.
+ */
+static int resolve_now(struct procmap *procmap, uint64_t addr, unsigned int flags,
+		       const struct procmap_resolved **resolved)
 {
-	int err = procmap_find(procmap, addr, flags, vma);
+	int err = procmap_resolve(procmap, &addr, 1, flags, resolved);
 
 	while (err == -ESTALE) {
 		err = procmap_reopen(procmap);
 		if (!err)
-			err = procmap_find(procmap, addr, flags, vma);
+			err = procmap_resolve(procmap, &addr, 1, flags, resolved);
 	}
-	if (err == -ENOENT)
-		*vma = NULL;
-	return err == -ENOENT ? 0 : err;
+	return err;
 }
 
 static void print_streamed(struct printer *printer, uint64_t addr,
@@ -246,7 +262,8 @@ static void print_streamed(struct printer *printer, uint64_t addr,
 		printer->json = json_to(output.file, printer->options);
 		json_begin(&printer->json, printer->options);
 		json_string(&printer->json, "method", method);
-		json_answer(&printer->json, printer->options, addr, vma);
+		json_answer(&printer->json, printer->options, printer->procmap, addr,
+			    vma);
 		json_end(&printer->json);
 	} else {
 		print_address(printer, addr, vma);
@@ -262,22 +279,23 @@ int answer(const struct options *options, struct input *input)
 		.options = options,
 		.format = line_format(options),
 	};
-	const struct procmap_mapping *vma;
-	struct procmap *procmap;
+	const struct procmap_resolved *resolved;
 	const char *method;
 	uint64_t addr;
 	int err;
 
-	err = open_mappings(options, &procmap);
+	err = open_mappings(options, &printer.procmap);
 	if (err)
 		return err;
-	method = method_name(procmap_get_method(procmap));
+	method = method_name(procmap_get_method(printer.procmap));
 	while (!err && next_address(input, &addr)) {
-		err = find_now(procmap, addr, options->flags, &vma);
-		if (!err)
-			print_streamed(&printer, addr, vma, method);
+		err = resolve_now(printer.procmap, addr, options->flags, &resolved);
+		if (err)
+			break;
+		print_streamed(&printer, addr, resolved->mappings[0], method);
+		procmap_free_resolved(resolved);
 	}
-	procmap_close(procmap);
+	procmap_close(printer.procmap);
 	if (err)
 		return err;
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -313,12 +331,12 @@ static void set_file(struct options *options, const char *text)
 const struct tool_option show_options[] = {
 	{ .argp = { .name = "an address", .flags = OPTION_DOC | OPTION_HIDDEN },
 	  .bit = OPT_ADDRESSES,
-	  .takes = OPT_SHOW | OPT_VERBOSE,
+	  .takes = OPT_SHOW | OPT_VERBOSE | OPT_ELF_ADDRESS,
 	  .work = show },
 	{ .argp = { .name = "file", .key = 'f', .arg = "FILE", .group = GROUP_WORK,
 		    .doc = "Read addresses, one a line; each line of - is answered at once" },
 	  .bit = OPT_FILE,
-	  .takes = OPT_SHOW | OPT_VERBOSE,
+	  .takes = OPT_SHOW | OPT_VERBOSE | OPT_ELF_ADDRESS,
 	  .parse = set_file, .work = show },
 	{ .argp = { .name = "list", .key = 'l', .group = GROUP_WORK,
 		    .doc = "List all mappings, as in /proc/PID/maps" },
@@ -332,5 +350,8 @@ const struct tool_option show_options[] = {
 	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,
 		    .doc = "With each address, print the line of its mapping too" },
 	  .bit = OPT_VERBOSE, .needs = OPT_EITHER },
+	{ .argp = { .name = "elf-address", .key = 'E', .group = GROUP_OUTPUT,
+		    .doc = "With each address, print the one that it has in the ELF file" },
+	  .bit = OPT_ELF_ADDRESS, .needs = OPT_EITHER },
 	{}
 };

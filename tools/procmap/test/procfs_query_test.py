@@ -488,8 +488,8 @@ ERRORS = (
     ("interval_is_checked", "'{0}' is not an interval: give seconds from 0.001 to 86400",
      "-p {plain} --list --interval='{0}'",
      ("", "0", "-1", "soon", "1x", "nan", "inf", "86401", "0.0009")),
-    ("verbose_needs_addresses", "--verbose works only with an address or --file: add that",
-     "-p {plain} --sum --verbose", ("",)),
+    ("columns_of_addresses_need_some", "{0} works only with an address or --file: add that",
+     "-p {plain} --sum {0}", ("--verbose", "--elf-address")),
     ("interval_needs_list", "--interval works only with --list: add that",
      "-p {plain} --interval=1", ("",)),
     ("bench_needs_lookups", "--bench works only with an address or --file or --list or "
@@ -584,6 +584,7 @@ REFUSED_TOGETHER = {
     "--pid=1": "--all --maps-file=x",
     "--all": "--maps-file=x",
     "--maps-file=x": "--query --scan --build-id",
+    "--elf-address": "--list --name=x",
     "--query": "--scan --text",
     "--scan": "--text",
 }
@@ -1002,22 +1003,40 @@ class ProcfsQueryTest(unittest.TestCase):
             self.assertIn(vma.line_with(f"{'-':40} "),
                           lines_of(self.run_tool("-B", "--list")))
 
+    @needs("readelf")
+    def test_elf_address_is_that_of_the_section(self):
+        out = subprocess.check_output(["readelf", "-hSW", self.cat], text=True)
+        entry = int(re.search("Entry point address: +0x(.*)", out)[1], 16)
+        with open(f"/proc/{self.plain}/auxv", "rb") as file:
+            at_entry = dict(struct.iter_unpack("NN", file.read()))[9]
+        sections = [(int(address, 16), int(offset, 16)) for address, offset in re.findall(
+            r"\] \.(?:text|rodata|init_array|data) +\w+ +(\w+) (\w+) ", out)]
+        self.assertTrue(any(address != offset for address, offset in sections))
+        stack = find(self.plain, "rw-p", "[stack]").start
+        asked = [at_entry - entry + address for address, _ in sections] + [stack, 1]
+        text = "".join(f"{address:x}\n" for address in asked).encode()
+        answers = [f"{address:#018x}" for address, _ in sections] + ["-", "mapped"]
+        path = self.write("sections", text)
+        for method in METHODS:
+            for file in path, "-":
+                lines = lines_of(self.run_tool(method, "-E", "-f", file, stdin=text))
+                self.assertEqual([line.split()[2] for line in lines], answers)
+        found = self.run_json("-E", *(f"{address:x}" for address in asked))["addresses"]
+        self.assertEqual([answer["elf_address"] for answer in found],
+                         [hex(address) for address, _ in sections] + [None, None])
+
     @needs_root
-    def test_no_build_id_of_another_file_at_the_path(self):
-        replaced = shutil.copy(self.cat, f"{self.tmp}/replaced")
-        target = self.start(replaced, **NOBODY).pid
-        elsewhere = f"{self.tmp}/elsewhere"
-        os.rename(replaced, elsewhere)
-        os.unlink(elsewhere)
-        for path in replaced, elsewhere:
-            shutil.copy(self.tool, f"{path} (deleted)")
-        start_of_code = f"{find(target, 'r-xp', '(deleted)').start:x}"
-        work = "-T", "-B", start_of_code
+    def test_file_that_cannot_be_read_is_told(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/unread")
+        target = self.start(path, **NOBODY).pid
+        os.unlink(path)
+        work = "-T", "-B", "-E", f"{find(target, 'r-xp', path).start:x}"
         out = self.run_tool(*work, of=target, **NOBODY)
-        self.assertEqual(out.split()[2], "?")
+        self.assertEqual(out.split()[2:4], ["?", "?"])
         found, = self.run_json(*work, of=target, **NOBODY)["addresses"]
-        self.assertIsNone(found["build_id"])
-        self.assertIs(found["build_id_unreadable"], True)
+        for key in "build_id", "elf_address":
+            self.assertIsNone(found[key])
+            self.assertIs(found[f"{key}_unreadable"], True)
 
     def test_json_of_addresses_is_what_the_text_says(self):
         vmas = maps(self.odd)
