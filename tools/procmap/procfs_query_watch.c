@@ -2,7 +2,10 @@
 /* procfs_query: print how the mappings of a running process change. */
 #include "procfs_query.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_SECOND	1000000000
 
@@ -113,6 +116,21 @@ static void print_exited(const struct watcher *watcher)
 	}
 }
 
+/* Exit, as after a write, once nobody reads standard output any more. */
+static void sleep_ns(uint64_t ns)
+{
+	const struct timespec timeout = {
+		.tv_sec = ns / NS_PER_SECOND,
+		.tv_nsec = ns % NS_PER_SECOND,
+	};
+	struct pollfd reader = { .fd = STDOUT_FILENO };
+
+	if (ppoll(&reader, 1, &timeout, NULL) <= 0)
+		return;
+	raise(SIGPIPE);
+	fail("standard output: %s: the result is incomplete", strerror(EPIPE));
+}
+
 /*
  * Sleep until the next multiple of the interval since @start. Multiples that have passed,
  * for example while this process was stopped, are skipped.
@@ -121,14 +139,11 @@ static void wait_for_next(uint64_t start, double seconds)
 {
 	const uint64_t interval = seconds * NS_PER_SECOND;
 	const uint64_t passed = (now_ns() - start) / interval;
-	const uint64_t ns = start + (passed + 1) * interval;
-	const struct timespec next = {
-		.tv_sec = ns / NS_PER_SECOND,
-		.tv_nsec = ns % NS_PER_SECOND,
-	};
+	const uint64_t next = start + (passed + 1) * interval;
+	uint64_t now;
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL))
-		;
+	while ((now = now_ns()) < next)
+		sleep_ns(next - now);
 }
 
 static void set_time(struct watcher *watcher)

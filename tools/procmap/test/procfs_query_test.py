@@ -1124,6 +1124,12 @@ class ProcfsQueryTest(unittest.TestCase):
         self.assertEqual(until("executed")["program"], self.cat)
         self.assertEqual(self.ends_with(actor, watcher, objects)["event"], "exited")
 
+    def test_interval_ends_with_its_reader(self):
+        _, watcher, lines = self.watch()
+        next(lines)
+        watcher.stdout.close()
+        self.assertEqual(watcher.wait(), -signal.SIGPIPE)
+
     @needs_query
     @unittest.skipUnless(COMPILER, "no C compiler for an ioctl that lies")
     def test_interval_skips_what_it_missed(self):
