@@ -9,6 +9,8 @@
  */
 #include "procfs_query.h"
 
+#include <unistd.h>
+
 /* A process that executes another program meanwhile is tried at most this often. */
 #define ATTEMPTS_MAX		10
 
@@ -24,6 +26,16 @@ static void print_version(FILE *out, struct argp_state *state)
 		PROCMAP_VERSION >> 16, PROCMAP_VERSION >> 8 & 0xff,
 		PROCMAP_VERSION & 0xff, library >> 16, library >> 8 & 0xff,
 		library & 0xff);
+}
+
+/* argp(3) exits after --help, and does not look whether it could be printed. */
+static void check_output(void)
+{
+	errno = EIO;
+	if (fflush(stdout) || ferror(stdout)) {
+		warnx("standard output: %s: the result is incomplete", strerror(errno));
+		_exit(EXIT_TROUBLE);
+	}
 }
 
 /* The options that are not those of a command. */
@@ -328,6 +340,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_TROUBLE;
 	argp_program_version_hook = print_version;
+	atexit(check_output);
 	collect_options();
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	if (options.maps_file)

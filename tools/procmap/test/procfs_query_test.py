@@ -843,8 +843,9 @@ class ProcfsQueryTest(unittest.TestCase):
 
     def test_full_disk_is_told(self):
         with open("/dev/full", "wb") as full:
-            self.refused("standard output: No space left on device: the result "
-                         "is incomplete", "--list", stdout=full)
+            for args in "--list", "--help", "--usage", "--version":
+                self.refused("standard output: No space left on device: the result "
+                             "is incomplete", args, stdout=full)
 
     def write_to_nobody(self, **options):
         reader, writer = os.pipe()
