@@ -18,6 +18,10 @@ _procfs_query()
 		_filedir
 		return
 		;;
+	--proc)
+		_filedir -d
+		return
+		;;
 	-i | --interval | -n | --name | -b | --bench)
 		return
 		;;

@@ -24,7 +24,7 @@
 
 /* Options with a method. */
 #define BY(by)	(&(const struct procmap_options) {		\
-			.size = sizeof(struct procmap_options), .method = (by) })
+			.size = sizeof(struct procmap_options), .method = (by), .proc = proc_dir })
 
 /*
  * The options, as bits of options.given; OPT_ADDRESSES are arguments without an option,
@@ -52,6 +52,7 @@ enum {
 	OPT_SCAN	= 1 << 18,
 	OPT_TEXT	= 1 << 19,
 	OPT_ELF_ADDRESS	= 1 << 20,
+	OPT_PROC	= 1 << 21,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -61,7 +62,7 @@ enum {
 #define OPT_METHODS		(OPT_QUERY | OPT_SCAN | OPT_TEXT)
 
 /* All options work with these. */
-#define OPT_COMMON		(OPT_JSON | OPT_FILTER)
+#define OPT_COMMON		(OPT_JSON | OPT_FILTER | OPT_PROC)
 
 /**
  * struct processes - the processes to inspect
@@ -205,6 +206,9 @@ int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context);
 
 /* procfs_query_proc.c */
+
+/* Where procfs is mounted. */
+extern const char *proc_dir;
 
 void fail_without_files(int err);
 void fail_without_proc(int err);

@@ -17,20 +17,15 @@
  */
 static int name_column(void)
 {
-	FILE *const file = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t size = 0;
+	const pid_t pid = own_pid();
+	char *const text = pid ? read_proc(pid, "maps") : NULL;
+	/* Only a name has a slash or a bracket. */
+	const char *const name = text ? strpbrk(text, "/[") : NULL;
 	int column = 0;
 
-	/* Only a name has a slash or a bracket. */
-	while (file && !column && getline(&line, &size, file) > 0) {
-		column = strcspn(line, "/[");
-		if (!line[column])
-			column = 0;
-	}
-	free(line);
-	if (file)
-		fclose(file);
+	while (name && name - column > text && name[-column - 1] != '\n')
+		column++;
+	free(text);
 	return column;
 }
 

@@ -2,10 +2,31 @@
 /* procfs_query: read files about processes in /proc. */
 #include "procfs_query.h"
 
-#include <glob.h>
+#include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+const char *proc_dir = "/proc";
+
+/* The path of a file below @proc_dir; the caller frees it. */
+static char *path_in_proc(const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", proc_dir, name) < 0)
+		need(NULL);
+	return path;
+}
+
+static char *path_of_process(pid_t pid, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%d/%s", proc_dir, pid, name) < 0)
+		need(NULL);
+	return path;
+}
 
 /* Exit if it is this program that has too many open files. */
 void fail_without_files(int err)
@@ -19,22 +40,28 @@ void fail_without_files(int err)
 /* Exit if an error is not about the process that was looked at when it occurred. */
 void fail_without_proc(int err)
 {
+	char *const path = path_in_proc("self");
 	struct stat self;
 
 	fail_without_files(err);
-	if (lstat("/proc/self", &self))
-		fail("/proc is not mounted: use mount -t proc none /proc");
+	if (lstat(path, &self))
+		fail("no procfs is mounted at %s: mount one there, or give --proc DIR",
+		     proc_dir);
+	free(path);
 }
 
 /*
- * Return the ID of this process in /proc, which may belong to another PID namespace; 0 if
- * it has none there.
+ * Return the ID of this process in @proc_dir, which may belong to another PID namespace;
+ * 0 if it has none there.
  */
 pid_t own_pid(void)
 {
+	char *const path = path_in_proc("self");
 	char pid[3 * sizeof(pid_t)] = "";
+	const ssize_t len = readlink(path, pid, sizeof(pid) - 1);
 
-	return readlink("/proc/self", pid, sizeof(pid) - 1) < 0 ? 0 : atoi(pid);
+	free(path);
+	return len < 0 ? 0 : atoi(pid);
 }
 
 /*
@@ -69,12 +96,11 @@ char *read_all(FILE *file, size_t *len)
  */
 char *read_proc(pid_t pid, const char *name)
 {
-	char *text = NULL, *path;
+	char *const path = path_of_process(pid, name);
+	char *text = NULL;
 	FILE *file;
 	size_t len;
 
-	if (asprintf(&path, "/proc/%d/%s", pid, name) < 0)
-		need(NULL);
 	file = fopen(path, "re");
 	free(path);
 	if (!file) {
@@ -98,30 +124,33 @@ char *read_proc(pid_t pid, const char *name)
 /* The process's main thread may have exited: its other threads have the program. */
 static ssize_t read_link_of_thread(pid_t pid, char *program)
 {
-	char pattern[sizeof("/proc//task/*/exe") + 3 * sizeof(pid)];
+	char *const path = path_of_process(pid, "task");
+	char link[NAME_MAX + sizeof("/exe")];
+	struct dirent *task;
 	ssize_t len = -1;
-	glob_t links;
-	size_t i;
+	DIR *tasks;
 
-	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/exe", pid);
-	if (glob(pattern, GLOB_NOSORT, NULL, &links))
-		return -1;
-	for (i = 0; i < links.gl_pathc && len < 0; i++)
-		len = readlink(links.gl_pathv[i], program, PATH_MAX - 1);
-	globfree(&links);
+	tasks = opendir(path);
+	free(path);
+	while (tasks && len < 0 && (task = readdir(tasks))) {
+		snprintf(link, sizeof(link), "%s/exe", task->d_name);
+		len = readlinkat(dirfd(tasks), link, program, PATH_MAX - 1);
+	}
+	if (tasks)
+		closedir(tasks);
 	return len;
 }
 
 /* The path of the program that a process runs, or NULL; the caller frees it. */
 char *program_of(pid_t pid)
 {
-	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
+	char *const path = path_of_process(pid, "exe");
 	char *const program = need(malloc(PATH_MAX));
 	ssize_t len;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, program, PATH_MAX - 1);
-	if (len < 0 && errno == ENOENT)
+	len = readlink(path, program, PATH_MAX - 1);
+	free(path);
+	if (len < 0)
 		len = read_link_of_thread(pid, program);
 	if (len < 0) {
 		free(program);

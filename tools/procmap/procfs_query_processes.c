@@ -6,6 +6,9 @@
 #include <dirent.h>
 #include <limits.h>
 
+/* The process of this program, whose ID is found out later. */
+#define SELF	(-1)
+
 /* Read the copy of a maps file before anything else is done: it may be a FIFO. */
 void read_maps_file(struct options *options)
 {
@@ -33,6 +36,19 @@ int by_pid(const void *a, const void *b)
 	return *(const pid_t *)a - *(const pid_t *)b;
 }
 
+/* Once --proc is known, if it is given. */
+static pid_t find_self(void)
+{
+	const pid_t pid = own_pid();
+
+	if (!pid) {
+		fail_without_proc(-errno);
+		fail("%s is of a PID namespace without this process: give a process ID",
+		     proc_dir);
+	}
+	return pid;
+}
+
 /* Put the processes in order, each once. */
 void sort_processes(struct options *options)
 {
@@ -41,6 +57,10 @@ void sort_processes(struct options *options)
 
 	if (!processes->nr)
 		return;
+	for (i = 0; i < processes->nr; i++) {
+		if (processes->pids[i] == SELF)
+			processes->pids[i] = find_self();
+	}
 	qsort(processes->pids, processes->nr, sizeof(*processes->pids), by_pid);
 	for (i = 0; i < processes->nr; i++) {
 		if (!nr || processes->pids[nr - 1] != processes->pids[i])
@@ -59,10 +79,10 @@ void find_processes(struct options *options)
 	struct dirent *entry;
 	DIR *proc;
 
-	proc = opendir("/proc");
+	proc = opendir(proc_dir);
 	fail_without_proc(proc ? 0 : -errno);
 	if (!proc)
-		fail("/proc: %s: mount another one there", strerror(errno));
+		fail("%s: %s: mount another one there", proc_dir, strerror(errno));
 	while ((entry = readdir(proc))) {
 		const pid_t pid = isdigit((unsigned char)*entry->d_name) ?
 				  atoi(entry->d_name) : 0;
@@ -78,17 +98,11 @@ static pid_t parse_pid(const char *text)
 {
 	unsigned long pid;
 
-	if (strcmp(text, "self")) {
-		if (!parse_number(text, INT_MAX, &pid))
-			fail("'%s' is not a process ID: give a positive number, or self",
-			     quote(text, strlen(text)));
-		return pid;
-	}
-	pid = own_pid();
-	if (!pid) {
-		fail_without_proc(-errno);
-		fail("/proc is of a PID namespace without this process: mount another one");
-	}
+	if (!strcmp(text, "self"))
+		return SELF;
+	if (!parse_number(text, INT_MAX, &pid))
+		fail("'%s' is not a process ID: give a positive number, or self",
+		     quote(text, strlen(text)));
 	return pid;
 }
 
@@ -107,6 +121,12 @@ static void set_maps_file(struct options *options, const char *text)
 	options->maps_file = text;
 }
 
+static void set_proc(struct options *options, const char *text)
+{
+	(void)options;
+	proc_dir = text;
+}
+
 const struct tool_option process_options[] = {
 	{ .argp = { .name = "pid", .key = 'p', .arg = "PID,...", .group = GROUP_WORK,
 		    .doc = "The process, or several, or self" },
@@ -121,5 +141,8 @@ const struct tool_option process_options[] = {
 	  .bit = OPT_MAPS_FILE,
 	  .takes = OPT_EITHER | OPT_LIST | OPT_NAME | OPT_SUM | OPT_VERBOSE | OPT_TEXT,
 	  .parse = set_maps_file },
+	{ .argp = { .name = "proc", .arg = "DIR", .group = GROUP_WORK,
+		    .doc = "Where procfs is mounted, instead of /proc" },
+	  .bit = OPT_PROC, .takes = ~OPT_MAPS_FILE, .parse = set_proc },
 	{}
 };

@@ -78,13 +78,13 @@ void report_trouble(const struct options *options, int err)
 	case ENOTTY:
 		fail("the kernel lacks the ioctl: leave out -Q, -S and --bench");
 	case EBADMSG:
-		fail("/proc/%d/maps: the text cannot be parsed: use -Q", pid);
+		fail("%s/%d/maps: the text cannot be parsed: use -Q", proc_dir, pid);
 	case EPROTO:
-		fail("/proc/%d/maps: the ioctl returned an invalid mapping: use -T",
-		     pid);
+		fail("%s/%d/maps: the ioctl returned an invalid mapping: use -T",
+		     proc_dir, pid);
 	case ENOMEM:
 		fail("out of memory");
 	default:
-		fail("/proc/%d/maps: %s", pid, strerror(-err));
+		fail("%s/%d/maps: %s", proc_dir, pid, strerror(-err));
 	}
 }

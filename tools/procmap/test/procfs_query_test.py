@@ -583,7 +583,7 @@ REFUSED_TOGETHER = {
     "--build-ids": "--interval=1 --bench=2 --build-id --maps-file=x",
     "--pid=1": "--all --maps-file=x",
     "--all": "--maps-file=x",
-    "--maps-file=x": "--query --scan --build-id",
+    "--maps-file=x": "--query --scan --build-id --proc=x",
     "--elf-address": "--list --name=x",
     "--query": "--scan --text",
     "--scan": "--text",
@@ -757,8 +757,31 @@ class ProcfsQueryTest(unittest.TestCase):
     @needs_root
     def test_without_proc_it_says_to_mount_it(self):
         for args in ("-p", "1"), ("-p", "self"), ("--all",):
-            self.refused("/proc is not mounted: use mount -t proc none /proc", *args,
-                         "--list", of=None, **self.with_files({"/proc": None}))
+            self.refused("no procfs is mounted at /proc: mount one there, or give --proc DIR",
+                         *args, "--list", of=None, **self.with_files({"/proc": None}))
+
+    @needs_root
+    @needs("unshare")
+    @needs("readelf")
+    def test_proc_is_looked_up_elsewhere(self):
+        elsewhere = tempfile.mkdtemp(dir=self.tmp)
+        os.mkdir(f"{elsewhere}/[proc]")
+        pids = f"-p{self.plain},{self.odd},{self.start_mapper('elsewhere')[0].pid}"
+        code = f"{self.code.start:x}"
+        for args in ((pids, "-B", "--list"), (pids, "-B", "-E", code), (pids, "--sum", "-B"),
+                     (pids, "--deleted", "-B"), ("-pself", "-l", "--executable", "-j"),
+                     ("--all", "--name", self.cat), (pids, "--build-ids")):
+            for method in METHODS:
+                argv = "unshare", "--mount", "sh", "-c", (
+                    'mount --bind /proc "$0/[proc]" && mount -t tmpfs none /proc && cd "$0" '
+                    '&& exec "$@"'), elsewhere, self.tool, method, *args, "--proc=[proc]"
+                found, expected = (subprocess.run(of, stdout=PIPE, stderr=DEVNULL,
+                                                  check=True).stdout
+                                   for of in (argv, (self.tool, method, *args)))
+                if "-pself" in args:
+                    found, expected = ([vma["name"] for vma in json.loads(out)["vmas"]]
+                                       for out in (found, expected))
+                self.assertEqual(found, expected)
 
     @needs_root
     @needs("unshare")
