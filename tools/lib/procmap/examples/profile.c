@@ -60,10 +60,14 @@ struct symbol {
 	char name[];
 };
 
-/* Known by its build ID; without one by its inode, which another file may have by now. */
+/*
+ * A file, or in its place the functions that the JIT compiler of a process has made. A file
+ * is known by its build ID; one without is kept with the mapping, since its inode may be
+ * that of another file, too.
+ */
 struct file {
-	uint64_t build_id[3], inode;
-	uint32_t dev_major, dev_minor;
+	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+	int32_t build_id_size;
 	struct procmap_file *opened;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
@@ -193,12 +197,6 @@ static const char *find_jit_symbol(void **symbols, uint64_t addr)
 	return find_symbol(symbols, addr) ?: "[unknown]";
 }
 
-static void free_jit_symbols(void *context, void *symbols)
-{
-	(void)context;
-	tdestroy(symbols, free);
-}
-
 static pid_t next_thread(Dwfl *of, void *arg, void **thread)
 {
 	const bool is_first = !*thread;
@@ -242,7 +240,7 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 		.debuginfo_path = &debug_path,
 	};
 	struct procmap *procmap = NULL;
-	int err;
+	int err, fd;
 
 	procmap_open_pid(sample->pid, NULL, &procmap);
 	err = procmap_open_file(procmap, mapping, NULL, &file->opened);
@@ -250,52 +248,79 @@ static void open_file(struct file *file, const struct procmap_mapping *mapping)
 	if (err)
 		return;
 	file->dwfl = need(dwfl_begin(&callbacks));
-	file->module = dwfl_report_elf(file->dwfl, "", "",
-				       dup(procmap_file_fd(file->opened)), 0, false);
+	fd = dup(procmap_file_fd(file->opened));
+	file->module = dwfl_report_elf(file->dwfl, "", "", fd, 0, false);
 	dwfl_report_end(file->dwfl, NULL, NULL);
-	dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL);
-	read_symbols(file);
+	if (file->module) {
+		dwfl_attach_state(file->dwfl, NULL, getpid(), &thread_callbacks, NULL);
+		read_symbols(file);
+	} else {
+		close(fd);
+	}
 }
 
-static struct file *find_file(const struct procmap_mapping *mapping)
+static struct file *new_file(const struct file *from)
 {
-	struct file key = { .inode = 0 }, **known;
+	return memcpy(need(malloc(sizeof(*from))), from, sizeof(*from));
+}
+
+/* A mapping, and the program of a process, have files of their own. */
+static void free_file(void *context, void *own)
+{
+	struct file *const file = own;
+
+	(void)context;
+	if (dwfl == file->dwfl)
+		dwfl = NULL;
+	dwfl_end(file->dwfl);
+	procmap_close_file(file->opened);
+	tdestroy(file->symbols, free);
+	free(file);
+}
+
+static struct file *find_file(const struct procmap_table_mapping *found)
+{
+	const struct procmap_mapping *const mapping = found->mapping;
+	struct file key = { .build_id_size = mapping->build_id_size };
+	void **known = found->user;
+	struct file *file;
 
 	if (mapping->build_id_size > 0) {
 		memcpy(key.build_id, mapping->build_id, mapping->build_id_size);
-	} else {
-		key.inode = mapping->inode;
-		key.dev_major = mapping->dev_major;
-		key.dev_minor = mapping->dev_minor;
+		known = need(tsearch(&key, &files, by_file));
 	}
-	known = need(tsearch(&key, &files, by_file));
-	if (*known == &key)
-		*known = memcpy(need(malloc(sizeof(key))), &key, sizeof(key));
-	if (!(*known)->opened)
-		open_file(*known, mapping);
-	return *known;
+	if (!*known || *known == &key)
+		*known = new_file(&key);
+	file = *known;
+	if (!file->opened)
+		open_file(file, mapping);
+	return file;
 }
 
 /* Name what is at an address, if that is code. Set the program counter of libdw. */
 static const char *find_name(uint64_t addr)
 {
+	static const struct file no_file;
 	static char text[LINE_SIZE];
 	const struct procmap_table_mapping *found;
 	const struct procmap_mapping *mapping;
 	struct file *file;
-	uint64_t offset;
 
 	regs[DWARF_PC] = addr;
 	if (procmap_table_find(table, sample->pid, sample->time, addr, &found) ||
 	    ~found->mapping->flags & PROCMAP_EXECUTABLE)
 		return NULL;
 	mapping = found->mapping;
-	if (*mapping->name != '/')
-		return find_jit_symbol(found->process_user, addr);
-	file = find_file(mapping);
-	offset = addr - mapping->start + mapping->offset;
-	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name), offset);
-	if (!file->opened || procmap_file_address(file->opened, offset, &regs[DWARF_PC]))
+	if (*mapping->name != '/') {
+		if (!*found->process_user)
+			*found->process_user = new_file(&no_file);
+		file = *found->process_user;
+		return find_jit_symbol(&file->symbols, addr);
+	}
+	file = find_file(found);
+	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name),
+		 addr - mapping->start + mapping->offset);
+	if (procmap_file_mapped_address(file->opened, mapping, addr, &regs[DWARF_PC]))
 		return text;
 	dwfl = file->dwfl;
 	return find_symbol(&file->symbols, regs[DWARF_PC]) ?: text;
@@ -447,7 +472,7 @@ int main(int argc, char **argv)
 		.window = 10 * SECOND,
 		.keep_exited = 10 * SECOND,
 		.reread = SECOND,
-		.gone = free_jit_symbols,
+		.gone = free_file,
 	};
 	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int status = 0, option, cpu;

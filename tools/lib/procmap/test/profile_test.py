@@ -52,13 +52,13 @@ class ProfileTest(unittest.TestCase):
 
     @staticmethod
     def compile(directory, *flags):
-        """Compile the load and its libraries."""
+        """Compile the load and its libraries, each if its path is a link where that leads."""
         argv = ["cc", *FLAGS, *flags, f"{HERE}/profile-load.c", "-o"]
         load = f"{directory}/profile-load"
         subprocess.check_call([*argv, load])
         for number in range(1, 5):
-            subprocess.check_call([*argv, f"{directory}/libspin{number}.so",
-                                   f"-DNUMBER={number}", "-shared", "-fPIC"])
+            library = os.path.realpath(f"{directory}/libspin{number}.so")
+            subprocess.check_call([*argv, library, f"-DNUMBER={number}", "-shared", "-fPIC"])
         return load
 
     def setUp(self):
@@ -171,6 +171,29 @@ class ProfileTest(unittest.TestCase):
         self.assertNotIn(";main;", out)
         os.unlink(self.log)
         self.check(self.run_profile("-d", directory, *argv))
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_names_of_files_with_equal_numbers(self):
+        image, directory = f"{self.tmp}/btrfs.img", f"{self.tmp}/btrfs"
+        os.mkdir(directory)
+        try:
+            with open(image, "wb") as file:
+                file.truncate(128 << 20)
+            for argv in ["mkfs.btrfs", "-q", image], ["mount", "-o", "loop", image, directory]:
+                subprocess.run(argv, stdout=DEVNULL, stderr=DEVNULL, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("no btrfs")
+        self.addCleanup(subprocess.run, ["umount", "-l", directory], check=True)
+        for number in range(1, 5):
+            subprocess.check_call(["btrfs", "-q", "subvolume", "create", f"{directory}/{number}"],
+                                  stdout=DEVNULL)
+            name = f"libspin{number}.so"
+            os.symlink(f"{number}/{name}", f"{directory}/{name}")
+        load = self.compile(directory, "-Wl,--build-id=none")
+        inodes = {os.stat(path).st_ino for path in glob.glob(f"{directory}/*.so")}
+        self.assertEqual(len(inodes), 1)
+        # Each is opened while it is mapped: afterwards, it cannot be told from the others.
+        self.check(self.run_profile(*self.argv("in_place", load=load, rounds=4, spin=200000)))
 
     def test_32_bit(self):
         directory = f"{self.tmp}/32"
