@@ -9,7 +9,7 @@
  * It samples 499 times per second of CPU time, and reads debug files only below a directory
  * that is given, such as /usr/lib/debug.
  *
- *	cc profile.c $(pkg-config --cflags --libs libprocmap) -ldw -lelf -lstdc++
+ *	cc profile.c perf-map.c $(pkg-config --cflags --libs libprocmap) -ldw -lelf -lstdc++
  *
  * A table keeps what was mapped when. libdw (0.188 or later) reads a file once, for all
  * processes and addresses at which it is mapped: each frame is unwound by itself, with
@@ -24,6 +24,7 @@
 #include <linux/perf_event.h>
 #include <search.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,9 +36,13 @@
 
 #include <procmap_table.h>
 
+#include "perf-map.h"
+
 #define SECOND		1000000000l
 #define ROUND		20000		/* us */
-#define LINE_SIZE	65536
+
+/* More than have forked one another without executing a program, from a server down. */
+#define GENERATIONS	8
 
 enum { DWARF_SP = 7, DWARF_PC = 16, NR_REGS };
 
@@ -54,16 +59,9 @@ struct sample {
 	char stack[];
 };
 
-/* A function of a file, or one that a JIT compiler has made. */
-struct symbol {
-	uint64_t start, end;
-	char name[];
-};
-
 /*
- * A file, or in its place the functions that the JIT compiler of a process has made. A file
- * is known by its build ID; one without is kept with the mapping, since its inode may be
- * that of another file, too.
+ * A file, or in its place the perf map of a process. A file is known by its build ID; one
+ * without is kept with the mapping, since its inode may be that of another file, too.
  */
 struct file {
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
@@ -72,6 +70,7 @@ struct file {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	void *symbols;
+	struct perf_map *perf_map;
 };
 
 static struct perf_event_attr attr = {
@@ -98,6 +97,7 @@ static char **command, *debug_path = "";
 static size_t page_size, ring_size, nr_rings;
 static struct perf_event_mmap_page **rings;
 static struct procmap_table *table;
+static unsigned int round_nr;
 static void *files;
 
 /*
@@ -111,43 +111,9 @@ static bool is_activation;
 
 extern char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
-static void *need(void *memory)
-{
-	if (!memory)
-		errx(2, "out of memory");
-	return memory;
-}
-
 static int by_file(const void *a, const void *b)
 {
 	return memcmp(a, b, offsetof(struct file, opened));
-}
-
-/* Symbols that overlap are equal. */
-static int by_range(const void *a, const void *b)
-{
-	const struct symbol *const x = a, *const y = b;
-
-	return x->end <= y->start ? -1 : x->start >= y->end;
-}
-
-/* It replaces what came before: local symbols, or those that a JIT compiler has dropped. */
-static void add_symbol(void **symbols, uint64_t start, uint64_t size, const char *name)
-{
-	struct symbol *symbol, **known, *old;
-
-	if (start + size <= start)
-		return;
-	symbol = need(malloc(sizeof(*symbol) + strlen(name) + 1));
-	symbol->start = start;
-	symbol->end = start + size;
-	strcpy(symbol->name, name);
-	while ((known = tfind(symbol, symbols, by_range))) {
-		old = *known;
-		tdelete(old, symbols, by_range);
-		free(old);
-	}
-	need(tsearch(symbol, symbols, by_range));
 }
 
 static void read_symbols(struct file *file)
@@ -166,35 +132,6 @@ static void read_symbols(struct file *file)
 		     GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC))
 			add_symbol(&file->symbols, start, symbol.st_size, name);
 	}
-}
-
-static const char *find_symbol(void **symbols, uint64_t addr)
-{
-	const struct symbol key = { .start = addr, .end = addr + 1 };
-	struct symbol **const known = tfind(&key, symbols, by_range);
-
-	return known ? (*known)->name : NULL;
-}
-
-/* /tmp/perf-PID.map is read again for an address that is not in it yet. */
-static const char *find_jit_symbol(void **symbols, uint64_t addr)
-{
-	static char name[LINE_SIZE];
-	uint64_t start, size;
-	FILE *map;
-	int fd;
-
-	snprintf(name, sizeof(name), "/tmp/perf-%d.map", sample->pid);
-	fd = find_symbol(symbols, addr) ? -1 :
-	     open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd >= 0) {
-		add_symbol(symbols, addr, 1, "[unknown]");
-		map = need(fdopen(fd, "r"));
-		while (fscanf(map, "%lx %lx %65535[^\n]", &start, &size, name) == 3)
-			add_symbol(symbols, start, size, name);
-		fclose(map);
-	}
-	return find_symbol(symbols, addr) ?: "[unknown]";
 }
 
 static pid_t next_thread(Dwfl *of, void *arg, void **thread)
@@ -274,7 +211,8 @@ static void free_file(void *context, void *own)
 		dwfl = NULL;
 	dwfl_end(file->dwfl);
 	procmap_close_file(file->opened);
-	tdestroy(file->symbols, free);
+	free_symbols(&file->symbols);
+	free_perf_map(file->perf_map);
 	free(file);
 }
 
@@ -297,10 +235,32 @@ static struct file *find_file(const struct procmap_table_mapping *found)
 	return file;
 }
 
+static const char *find_jit_symbol(uint64_t addr)
+{
+	pid_t pid = sample->pid, tid = sample->tid;
+	const struct procmap_table_mapping *found;
+	const char *name = NULL;
+	struct file *file;
+	int i;
+
+	for (i = 0; i < GENERATIONS && pid && !name; i++) {
+		if (procmap_table_find(table, pid, sample->time, addr, &found))
+			return NULL;
+		if (!*found->process_user)
+			*found->process_user = new_file(&(struct file){
+				.perf_map = new_perf_map(pid),
+			});
+		file = *found->process_user;
+		name = find_in_perf_map(file->perf_map, tid, addr, round_nr);
+		pid = parent_of(file->perf_map);
+		tid = pid;
+	}
+	return name;
+}
+
 /* Name what is at an address, if that is code. Set the program counter of libdw. */
 static const char *find_name(uint64_t addr)
 {
-	static const struct file no_file;
 	static char text[LINE_SIZE];
 	const struct procmap_table_mapping *found;
 	const struct procmap_mapping *mapping;
@@ -311,19 +271,19 @@ static const char *find_name(uint64_t addr)
 	    ~found->mapping->flags & PROCMAP_EXECUTABLE)
 		return NULL;
 	mapping = found->mapping;
-	if (*mapping->name != '/') {
-		if (!*found->process_user)
-			*found->process_user = new_file(&no_file);
-		file = *found->process_user;
-		return find_jit_symbol(&file->symbols, addr);
-	}
+	if (*mapping->name != '/')
+		return find_jit_symbol(addr) ?: "[unknown]";
 	file = find_file(found);
 	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name),
 		 addr - mapping->start + mapping->offset);
-	if (procmap_file_mapped_address(file->opened, mapping, addr, &regs[DWARF_PC]))
-		return text;
-	dwfl = file->dwfl;
-	return find_symbol(&file->symbols, regs[DWARF_PC]) ?: text;
+	if (!procmap_file_mapped_address(file->opened, mapping, addr, &regs[DWARF_PC])) {
+		dwfl = file->dwfl;
+		return find_symbol(&file->symbols, regs[DWARF_PC]) ?: text;
+	}
+	/* Memory may have the name of a file: memfd, /dev/zero, large pages. */
+	if (!file->module && mapping->build_id_size <= 0)
+		return find_jit_symbol(addr) ?: text;
+	return text;
 }
 
 /* The first frame is the one whose registers are known. */
@@ -428,6 +388,7 @@ static void read_rings(void)
 		if (sample->header.type == PERF_RECORD_SAMPLE && (pid_t)sample->pid > 0)
 			print_sample();
 	}
+	round_nr++;
 	free(last);
 	last = records;
 	end_of_last = end;

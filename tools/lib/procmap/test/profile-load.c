@@ -3,10 +3,11 @@
  * A load for a sampling profiler: it forks, starts threads, and loads, replaces and
  * unloads libraries, and logs by itself what ran where, and for how long.
  *
- * Usage: profile-load LOG DIRECTORY ROUNDS MICROSECONDS [KIND]
+ * Usage: profile-load LOG DIRECTORY ROUNDS MICROSECONDS [KIND [LINES]]
  *
  * It plays so many rounds. In each, it spins for so long, at least once. KIND is one of
- * those below; without it, they take turns.
+ * those below; without it, the first of them take turns. LINES stand in the perf map before
+ * and after each line of its own.
  *
  * This file is also the source of the libraries, DIRECTORY/libspin1.so to libspin4.so,
  * with NUMBER defined. The flags -O1 -fno-inline -fno-optimize-sibling-calls make the
@@ -26,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,10 +90,12 @@ uint64_t ENTRY(spin_t *spin, uint64_t ns)
 #if !NUMBER
 
 #define LIBRARIES	4
-#define NR_KINDS	5
+#define NR_TURNS	5
 
 /* More than the size of a function that spins. */
 #define CODE_SIZE	256
+
+#define LARGE_PAGE	(2 << 20)
 
 /*
  * Strings are on the heap, as a sample has a part of the stack only. They stay there
@@ -213,34 +217,201 @@ static void replaced(int round)
 	replace(path, round + 2);
 }
 
-/* Code that is in no file, as a JIT compiler writes it. It stays where it is. */
-static void anonymous(int round)
+static const char *map_path(void)
 {
-	void *const code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	FILE *const map = fopen(format("/tmp/perf-%d.map", getpid()), "ae");
-	const bool is_mangled = round / NR_KINDS % 2;
+	return format("/tmp/perf-%d.map", getpid());
+}
 
-	if (code == MAP_FAILED || !map)
-		err(1, "code");
-	fprintf(map, "%lx %x %s\n", (unsigned long)code, CODE_SIZE,
-		is_mangled ? "_ZN7spinjit3runEi" : "spinjit;run");
+/* Memory for code. It stays where it is. */
+static void *code_memory(int flags, int fd, size_t size)
+{
+	void *const code = mmap(NULL, size, PROT_READ | PROT_WRITE | PROT_EXEC, flags, fd, 0);
+
+	if (code == MAP_FAILED)
+		err(1, "memory for code");
+	return code;
+}
+
+static const char *line_end = "\n";
+
+/* Write a function, as a JIT compiler does. Returns the name that it has in a stack. */
+static const char *compile(void *code, int round, const char *mode)
+{
+	FILE *const map = fopen(map_path(), mode);
+	const char *const lines = arguments[5] && arguments[6] ? arguments[6] : "";
+	const bool is_mangled = round % 2;
+
+	if (!map)
+		err(1, "the perf map");
+	fprintf(map, "%s%lx %x %s%s%s", lines, (unsigned long)code, CODE_SIZE,
+		is_mangled ? "_ZN7spinjit3runEi" : "spinjit;run", line_end, lines);
 	fclose(map);
 	memcpy(code, (void *)SPIN, CODE_SIZE);
 	__builtin___clear_cache(code, (char *)code + CODE_SIZE);
-	log_spell(ENTRY((spin_t *)code, spell_ns),
-		  is_mangled ? "spinjit::run(int)" : "spinjit:run");
+	return is_mangled ? "spinjit::run(int)" : "spinjit:run";
+}
+
+static void execute(void *code, const char *name)
+{
+	log_spell(ENTRY((spin_t *)code, spell_ns), name);
+}
+
+static void compile_and_execute(void *code, int round)
+{
+	execute(code, compile(code, round, "ae"));
+}
+
+static void anonymous(int round)
+{
+	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
+
+	compile_and_execute(code, round);
+}
+
+static void with_crlf(int round)
+{
+	line_end = "\r\n";
+	anonymous(round);
+}
+
+/* The name may go on. */
+static void line_unfinished(int round)
+{
+	line_end = "";
+	anonymous(round);
+}
+
+static void in_memfd(int round)
+{
+	const int fd = memfd_create("code", MFD_CLOEXEC);
+	void *code;
+
+	if (ftruncate(fd, CODE_SIZE))
+		err(1, "memfd");
+	code = code_memory(MAP_SHARED, fd, CODE_SIZE);
+	compile_and_execute(code, round);
+}
+
+/* It is named /dev/zero. */
+static void in_shared_memory(int round)
+{
+	void *const code = code_memory(MAP_SHARED | MAP_ANONYMOUS, -1, CODE_SIZE);
+
+	compile_and_execute(code, round);
+}
+
+static void in_sysv_memory(int round)
+{
+	const int id = shmget(IPC_PRIVATE, CODE_SIZE, IPC_CREAT | 0700);
+	void *const code = shmat(id, NULL, SHM_EXEC);
+
+	if (code == (void *)-1)
+		err(1, "shmat");
+	shmctl(id, IPC_RMID, NULL);
+	compile_and_execute(code, round);
+}
+
+static void in_large_page(int round)
+{
+	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, LARGE_PAGE);
+
+	compile_and_execute(code, round);
+	munmap(code, LARGE_PAGE);
+}
+
+/* The perf map has the last function only. Its size stays. */
+static void map_replaced(int round)
+{
+	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
+
+	(void)round;
+	execute(code, compile(code, 0, "we"));
+}
+
+/* Each function takes the place of the one before. */
+static void code_replaced(int round)
+{
+	static void *code;
+
+	if (!code)
+		code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
+	compile_and_execute(code, round);
+}
+
+/* A child executes what its parent has compiled. */
+static void inherited(int round)
+{
+	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
+	const char *const name = compile(code, round, "ae");
+	const pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		execute(code, name);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		errx(1, "child %d failed", pid);
+}
+
+/*
+ * Code that the perf map does not have: no-operations. They are not logged. The map grows
+ * for half of the time.
+ */
+static void unlisted(int round)
+{
+	const size_t size = 60000;
+	char *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, size);
+
+	if (round < atoi(arguments[3]) / 2)
+		compile(code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE), round, "ae");
+	memset(code, 0x90, size - 1);
+	code[size - 1] = 0xc3;
+	ENTRY((spin_t *)code, spell_ns);
+	munmap(code, size);
+}
+
+static void *after_main(void *main)
+{
+	pthread_join(*(pthread_t *)main, NULL);
+	for (int round = 0; round < atoi(arguments[3]); round++)
+		anonymous(round);
+	exit(0);
+}
+
+static void main_exits(int round)
+{
+	static pthread_t main;
+	pthread_t thread;
+
+	(void)round;
+	main = pthread_self();
+	if (pthread_create(&thread, NULL, after_main, &main))
+		errx(1, "pthread_create");
+	pthread_exit(NULL);
 }
 
 static const struct kind {
 	const char *name;
 	void (*play)(int round);
-} kinds[NR_KINDS] = {
+} kinds[] = {
 	{ "in_place", in_place },
 	{ "forked", forked },
 	{ "threaded", threaded },
 	{ "replaced", replaced },
 	{ "anonymous", anonymous },
+	/* Those above take turns. */
+	{ "with_crlf", with_crlf },
+	{ "line_unfinished", line_unfinished },
+	{ "in_memfd", in_memfd },
+	{ "in_shared_memory", in_shared_memory },
+	{ "in_sysv_memory", in_sysv_memory },
+	{ "in_large_page", in_large_page },
+	{ "map_replaced", map_replaced },
+	{ "code_replaced", code_replaced },
+	{ "inherited", inherited },
+	{ "unlisted", unlisted },
+	{ "main_exits", main_exits },
 };
 
 int main(int argc, char **argv)
@@ -248,18 +419,20 @@ int main(int argc, char **argv)
 	const struct kind *kind = NULL;
 
 	if (argc < 5)
-		errx(2, "usage: LOG DIRECTORY ROUNDS MICROSECONDS [KIND]");
+		errx(2, "usage: LOG DIRECTORY ROUNDS MICROSECONDS [KIND [LINES]]");
 	arguments = argv;
 	spell_ns = strtoull(argv[4], NULL, 10) * 1000;
-	for (int i = 0; argc > 5 && i < NR_KINDS; i++)
+	for (size_t i = 0; argc > 5 && i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(kinds[i].name, argv[5]))
 			kind = kinds + i;
+	if (argc > 5 && !kind)
+		errx(2, "there is no kind %s", argv[5]);
 
 	log_fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (log_fd < 0)
 		err(1, "%s", argv[1]);
 	for (int round = 0; round < atoi(argv[3]); round++)
-		(kind ? kind : kinds + round % NR_KINDS)->play(round);
+		(kind ? kind : kinds + round % NR_TURNS)->play(round);
 	return 0;
 }
 

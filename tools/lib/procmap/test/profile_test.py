@@ -27,8 +27,44 @@ from procfs_query_test import TapResult, run_tests  # noqa: E402	found in the pa
 ROUNDS = 300    # of the load
 FREQUENCY = 499 # of profile
 SPIN = 5000     # us that the load spins in a round
+PERF_MAP_LINES = 100000
 FLAGS = ["-D_GNU_SOURCE", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread",
          "-Wl,--build-id"]
+
+# A perf map with each of these lines is still a perf map.
+BAD_LINES = ["", "1000", "1000 20", "1000 20 ", "not hex", "1000 not_hex", "1000 20no_blank",
+             "1000 0 empty", "0 ffffffffffffffff everything", "1000 -1 negative",
+             "ffffffffffffffff 10 wraps", "10000000000000000 10 too_large", "\x01\x7f\udcff",
+             "1000 10 " + "long" * 20000, "1000 10 CRLF\r"]
+
+# Run a command in a root directory of its own, whose /tmp is a symbolic link. Arguments: that
+# directory, one that is the same in both, and the command.
+IN_CONTAINER = """
+set -e
+mount -t tmpfs none "$1"
+cd "$1"
+for directory in usr bin lib lib64 "$2"; do
+	if [ -L "/$directory" ]; then
+		cp -P "/$directory" .
+	else
+		mkdir -p "./$directory"
+		mount --bind "/$directory" "./$directory"
+	fi
+done
+mkdir maps
+ln -s /maps tmp
+shift 2
+exec chroot . "$@"
+"""
+
+# Ways to have a perf map, $map, that is not to be read, although the process can write it.
+UNTRUSTED_MAPS = {
+    "fifo": 'mkfifo "$map"; exec 3<>"$map"',
+    "symbolic link": '>/tmp/map; ln -s map "$map"',
+    "hard link": '>/tmp/map; ln /tmp/map "$map"',
+    "mount": '>/tmp/map; >"$map"; mount --bind /tmp/map "$map"',
+    "file of another user": '>"$map"; chown 1 "$map"',
+}
 
 
 def stacks_of(output):
@@ -44,7 +80,7 @@ class ProfileTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        directory = tempfile.TemporaryDirectory()
+        directory = tempfile.TemporaryDirectory(dir="/var/tmp")
         cls.addClassCleanup(directory.cleanup)
         cls.tmp = os.path.realpath(directory.name)
         os.chmod(cls.tmp, 0o755)
@@ -105,14 +141,14 @@ class ProfileTest(unittest.TestCase):
                 expected[tuple(chain.split(";")[-depth:])] += int(duration) * FREQUENCY / 1e9
         sampled, wrong = collections.Counter(), []
         for stack, count in stacks_of(out).items():
-            if not re.match("fill|spin", stack[-1]):
+            if not re.match(r"fill_\d|spin_\d|spinjit", stack[-1]):
                 continue
             chain = next((chain for chain in expected if stack[-len(chain):] == chain), None)
             if chain and stack[0] == "profile-load":
                 sampled[chain] += count
             else:
                 wrong.append(stack)
-        self.assertEqual(wrong, [])
+        self.assertEqual(wrong, [], self.said)
         for chain, count in expected.items():
             self.assertLess(sampled[chain], 1.5 * count + 10, chain)
             self.assertGreater(sampled[chain], count / 4 - 2, chain)
@@ -194,6 +230,90 @@ class ProfileTest(unittest.TestCase):
         self.assertEqual(len(inodes), 1)
         # Each is opened while it is mapped: afterwards, it cannot be told from the others.
         self.check(self.run_profile(*self.argv("in_place", load=load, rounds=4, spin=200000)))
+
+    def check_perf_map(self, kind, *command, rounds=20, spin=SPIN, lines=""):
+        self.check(self.run_profile(*command, *self.argv(kind, lines, rounds=rounds, spin=spin)))
+
+    def test_perf_map_of_code_in_memfd(self):
+        self.check_perf_map("in_memfd")
+
+    def test_perf_map_of_code_in_shared_memory(self):
+        self.check_perf_map("in_shared_memory")
+
+    def test_perf_map_of_code_in_sysv_memory(self):
+        self.check_perf_map("in_sysv_memory")
+
+    def test_perf_map_of_code_in_large_pages(self):
+        with open("/proc/meminfo", encoding="ascii") as file:
+            if re.search("HugePages_Free: *0$", file.read(), re.MULTILINE):
+                self.skipTest("no large pages")
+        self.check_perf_map("in_large_page")
+
+    def test_perf_map_is_read_again_if_it_is_replaced(self):
+        self.check_perf_map("map_replaced", rounds=6, spin=200000)
+
+    def test_perf_map_is_read_again_if_code_is_replaced(self):
+        self.check_perf_map("code_replaced", rounds=4, spin=200000)
+
+    def test_perf_map_of_the_parent(self):
+        self.check_perf_map("inherited", rounds=4, spin=200000)
+
+    def test_perf_map_after_main_has_exited(self):
+        self.check_perf_map("main_exits")
+
+    def test_bad_lines_of_a_perf_map_are_passed_over(self):
+        self.check_perf_map("anonymous", lines="".join(line + "\n" for line in BAD_LINES))
+
+    def test_lines_of_a_perf_map_may_end_with_crlf(self):
+        self.check_perf_map("with_crlf")
+
+    def check_no_perf_map(self, *command, kind="anonymous", named=None):
+        out = self.run_profile(*command, *self.argv(kind, rounds=10))
+        self.assertIn("profile-load;[unknown] 1\n", out, named)
+        self.assertNotIn("spinjit", out, named)
+
+    def test_unfinished_line_of_a_perf_map_is_not_read(self):
+        self.check_no_perf_map(kind="line_unfinished")
+
+    def test_names_a_perf_map_that_is_too_large(self):
+        self.check_no_perf_map("sh", "-c", 'truncate -s 65M /tmp/perf-$$.map; exec "$@"', "sh")
+        self.assertEqual(self.said.count("too large"), 1)
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_perf_map_in_a_container(self):
+        root = f"{self.tmp}/container"
+        os.mkdir(root)
+        self.check_perf_map("anonymous", "unshare", "-mpf", "sh", "-c", IN_CONTAINER, "sh", root,
+                            self.tmp[1:])
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_untrusted_perf_map_is_not_read(self):
+        for name, make in UNTRUSTED_MAPS.items():
+            script = f"""set -e
+                mount -t tmpfs -o mode=755 none /tmp
+                map=/tmp/perf-$$.map
+                {make}
+                exec "$@" """
+            self.check_no_perf_map("unshare", "-m", "sh", "-c", script, "sh", named=name)
+
+    def test_large_perf_map_is_read_once(self):
+        lines = "".join(f"{i:x} 1 Builtin:function_{i} /srv/application/file.js:{i}\n"
+                        for i in range(1, PERF_MAP_LINES))
+        path = f"{self.tmp}/map"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(lines)
+
+        def read_io(profile):
+            os.waitid(os.P_PID, profile.pid, os.WEXITED | os.WNOWAIT)
+            with open(f"/proc/{profile.pid}/io", encoding="ascii") as file:
+                self.bytes_read = int(re.search("rchar: (.*)", file.read())[1])
+
+        out = self.run_profile("sh", "-c", 'cp "$0" /tmp/perf-$$.map; exec "$@"', path,
+                               *self.argv("unlisted", rounds=100), meanwhile=read_io)
+        self.assertGreater(stacks_of(out)[("profile-load", "[unknown]")], 50)
+        # It waited for cp, which has read the lines, too.
+        self.assertGreater(self.bytes_read, 2 * len(lines))
+        self.assertLess(self.bytes_read, 2.9 * len(lines))
 
     def test_32_bit(self):
         directory = f"{self.tmp}/32"
