@@ -297,13 +297,14 @@ public:
 	/* Of a mapping of the handle, or of a snapshot or table of its process. */
 	file(handle &handle, const procmap_mapping &mapping)
 	{
-		open(handle.get(), mapping, nullptr);
+		open(handle.get(), mapping, nullptr, nullptr);
 	}
 
-	/* Without a process, by the name below @root. */
-	explicit file(const procmap_mapping &mapping, const char *root = nullptr)
+	/* Without a process, by the name below @root; procfs is at @proc. */
+	explicit file(const procmap_mapping &mapping, const char *root = nullptr,
+		      const char *proc = nullptr)
 	{
-		open(nullptr, mapping, root);
+		open(nullptr, mapping, root, proc);
 	}
 
 	/* @fd is duplicated. */
@@ -350,13 +351,15 @@ public:
 	}
 
 private:
-	void open(::procmap *procmap, const procmap_mapping &mapping, const char *root)
+	void open(::procmap *procmap, const procmap_mapping &mapping, const char *root,
+		  const char *proc)
 	{
 		procmap_file_options options = {};
 		procmap_file *opened;
 
 		options.size = sizeof(options);
 		options.root = root;
+		options.proc = proc;
 		check(procmap_open_file(procmap, &mapping, &options, &opened),
 		      "procmap_open_file");
 		file_.reset(opened);

@@ -115,7 +115,11 @@ class _Options(ctypes.Structure):
 
 
 class _FileOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("root", ctypes.c_char_p)]
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("root", ctypes.c_char_p),
+        ("proc", ctypes.c_char_p),
+    ]
 
 
 class _Resolved(ctypes.Structure):
@@ -484,18 +488,20 @@ class File(_Owner):
     """An opened file, for its ELF addresses and its build ID.
 
     It is that of a mapping: of a handle, or of a snapshot of its process. Without a
-    handle, as when the process has exited, it is opened by its name below root. Or it
-    is that of a descriptor, which is duplicated. See procmap_open_file(3).
+    handle, as when the process has exited, it is opened by its name below root, and
+    procfs is at proc. Or it is that of a descriptor, which is duplicated. See
+    procmap_open_file(3).
     """
 
     _free = staticmethod(_close_file)
 
-    def __init__(self, file, maps=None, root=None):
+    def __init__(self, file, maps=None, root=None, proc=None):
         pointer = ctypes.c_void_p()
         if isinstance(file, Mapping):
             options = _FileOptions(
                 size=ctypes.sizeof(_FileOptions),
                 root=None if root is None else _without_nul(root),
+                proc=None if proc is None else _without_nul(proc),
             )
             with maps._in_use() if maps else contextlib.nullcontext() as handle:
                 _open_file(

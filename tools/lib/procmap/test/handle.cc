@@ -117,6 +117,7 @@ static void opens_the_mapped_file()
 	EXPECT(alone.address(mapping, addr) == alone.address(offset));
 	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
 	EXPECT(error_of([] { file(-1); }) == EBADF);
+	EXPECT(error_of([&] { file(mapping, nullptr, "/nosuch"); }) == ENOENT);
 }
 
 static void reads_the_procfs_of_the_options()

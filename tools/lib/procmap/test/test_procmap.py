@@ -190,6 +190,9 @@ class Files(unittest.TestCase):
             with self.assertRaises(OSError) as caught:
                 maps.open_file(found._replace(inode=0, dev_major=0, dev_minor=0))
             self.assertEqual(caught.exception.errno, errno.ENODEV)
+        with self.assertRaises(OSError) as caught:
+            File(found, proc="/nosuch")
+        self.assertEqual(caught.exception.errno, errno.ENOENT)
 
 
 class Handles(unittest.TestCase):
