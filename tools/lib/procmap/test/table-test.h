@@ -1174,8 +1174,9 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	procmap_table_free(table);
 }
 
-static int open_given_text(void *text, pid_t, struct procmap **procmap)
+static int open_given_text(void *text, pid_t pid, struct procmap **procmap)
 {
+	(void)pid;
 	return procmap_open_text(text, strlen(text), NULL, procmap);
 }
 
