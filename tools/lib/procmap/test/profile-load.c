@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -217,6 +218,19 @@ static void replaced(int round)
 	replace(path, round + 2);
 }
 
+/* A library that has no path. */
+static void library_in_memfd(int round)
+{
+	const int from = open(path_of(round), O_RDONLY | O_CLOEXEC);
+	const int fd = memfd_create("library", MFD_CLOEXEC);
+
+	while (sendfile(fd, from, NULL, 1 << 20) > 0)
+		;
+	close(from);
+	enter(format("/proc/self/fd/%d", fd), round, __func__);
+	close(fd);
+}
+
 static const char *map_path(void)
 {
 	return format("/tmp/perf-%d.map", getpid());
@@ -401,6 +415,7 @@ static const struct kind {
 	{ "replaced", replaced },
 	{ "anonymous", anonymous },
 	/* Those above take turns. */
+	{ "library_in_memfd", library_in_memfd },
 	{ "with_crlf", with_crlf },
 	{ "line_unfinished", line_unfinished },
 	{ "in_memfd", in_memfd },

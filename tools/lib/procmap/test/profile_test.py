@@ -231,6 +231,14 @@ class ProfileTest(unittest.TestCase):
         # Each is opened while it is mapped: afterwards, it cannot be told from the others.
         self.check(self.run_profile(*self.argv("in_place", load=load, rounds=4, spin=200000)))
 
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_names_of_a_library_in_memfd(self):
+        directory = f"{self.tmp}/memfd"
+        os.mkdir(directory)
+        load = self.compile(directory, "-Wl,--build-id=none")
+        self.check(self.run_profile(*self.argv("library_in_memfd", load=load, rounds=4,
+                                               spin=200000)))
+
     def check_perf_map(self, kind, *command, rounds=20, spin=SPIN, lines=""):
         self.check(self.run_profile(*command, *self.argv(kind, lines, rounds=rounds, spin=spin)))
 
