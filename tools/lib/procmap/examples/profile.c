@@ -17,6 +17,7 @@
  */
 #define _GNU_SOURCE	1
 
+#include <ctype.h>
 #include <elfutils/libdwfl.h>
 #include <err.h>
 #include <errno.h>
@@ -307,7 +308,7 @@ static bool go_to_caller(void)
 	       regs[DWARF_SP] > sp;
 }
 
-/* Semicolons separate the names of a folded stack. */
+/* Semicolons separate the names of a folded stack. A terminal obeys control characters. */
 static void print_name(const char *name)
 {
 	char *const demangled = strncmp(name, "_Z", 2) ? NULL :
@@ -315,7 +316,7 @@ static void print_name(const char *name)
 	const char *at;
 
 	for (at = demangled ?: name; *at; at++)
-		putchar(*at == ';' || *at == '\n' ? ':' : *at);
+		putchar(*at == ';' || iscntrl((unsigned char)*at) ? ':' : *at);
 	free(demangled);
 }
 

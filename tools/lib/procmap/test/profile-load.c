@@ -258,11 +258,11 @@ static const char *compile(void *code, int round, const char *mode)
 	if (!map)
 		err(1, "the perf map");
 	fprintf(map, "%s%lx %x %s%s%s", lines, (unsigned long)code, CODE_SIZE,
-		is_mangled ? "_ZN7spinjit3runEi" : "spinjit;run", line_end, lines);
+		is_mangled ? "_ZN7spinjit3runEi" : "spinjit;\033run", line_end, lines);
 	fclose(map);
 	memcpy(code, (void *)SPIN, CODE_SIZE);
 	__builtin___clear_cache(code, (char *)code + CODE_SIZE);
-	return is_mangled ? "spinjit::run(int)" : "spinjit:run";
+	return is_mangled ? "spinjit::run(int)" : "spinjit::run";
 }
 
 static void execute(void *code, const char *name)
