@@ -139,6 +139,12 @@ examples_of() {
 		examples && /^\.Bd -literal$/ { writing = 1 }' "$1"
 }
 
+# The declarations in a page's SYNOPSIS.
+synopsis_of() {
+	mandoc -T ascii "$1" |
+		sed -n 's/.\x08//g; /^SYNOPSIS/,/^DESCRIPTION/{/^[A-Z]/!p}'
+}
+
 # The library as it is installed: with pkg-config, its manual and its examples. It was
 # built before, for another prefix.
 lib_is_installed_and_used() {
@@ -156,6 +162,11 @@ lib_is_installed_and_used() {
 	find "$root/usr/share/man" -type f | while read -r page; do
 		examples_of "$page" "$tmp/install"
 		[ -e "$tmp/install/$(basename "${page%.*}").c" ]
+	done
+	for page in "$lib"/man/*.3; do
+		synopsis_of "$page" >"$tmp/synopsis.c"
+		grep '#include <procmap' "$tmp/synopsis.c"
+		gcc -Wall -Wextra -Werror -fsyntax-only "$tmp/synopsis.c" "${flags[@]}"
 	done
 	for example in "$tmp"/install/*.c; do
 		gcc -Wall -Wextra -Werror -o "${example%.c}" "$example" "${flags[@]}"
