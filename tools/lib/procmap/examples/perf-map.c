@@ -4,13 +4,17 @@
  * size of one in hexadecimal digits, and its name. Later lines replace earlier ones.
  *
  * Root and PID are those of the process, which may be in a container. The reader may be
- * root, and the process hostile: only a regular file below that root, which belongs to the
- * user of the process or to root and has no other name, is opened, and none that is mounted
- * there. That never waits.
+ * root, and the process hostile: only a regular file below that root is opened, which
+ * belongs to the user of the process or to root, has no other name, and is not mounted
+ * there. This never waits.
  *
  * A bad line is passed over; so is the last one as long as it has no newline, since its
  * name may go on. A process that was forked, and executes no other program, also has the
- * functions of its parent. Of a process that has exited, what was read before is known.
+ * functions of its parent.
+ *
+ * The file has no times: a sample from just before a function was replaced gets the later
+ * name. Of a process that has exited, only what was read before is known. A file that an
+ * earlier process with this PID has left is taken for that of the process.
  */
 #define _GNU_SOURCE	1
 

@@ -42,7 +42,7 @@
 #define SECOND		1000000000l
 #define ROUND		20000		/* us */
 
-/* More than have forked one another without executing a program, from a server down. */
+/* Perf maps to look into: that of the process, and of those that it was forked from. */
 #define GENERATIONS	8
 
 enum { DWARF_SP = 7, DWARF_PC = 16, NR_REGS };
