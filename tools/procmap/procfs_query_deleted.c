@@ -59,13 +59,16 @@ static bool is_memory(const char *name)
 /*
  * Files that programs make for memory, and that are in a directory for a moment, or never:
  * of O_TMPFILE, which has the inode as name, or of mkstemp(3). Of the latter, these are
- * known: libffi, liborc, the libGL of NVIDIA, libxshmfence. They map them shared; a program
- * is not, whatever its name.
+ * known: libffi, liborc, the libGL of NVIDIA, libxshmfence. A program of such a name is
+ * mapped private, and is not in a directory for temporary files.
  */
 static bool is_temporary(const struct procmap_mapping *vma)
 {
 	static const char *const templates[] = { "ffi", "orcexec.", ".gl", "shmfd-" };
 	const char *const name = strrchr(vma->name, '/') + 1;
+	const bool may_be_temporary = vma->flags & PROCMAP_SHARED ||
+				      begins_with(vma->name, "/tmp/") ||
+				      begins_with(vma->name, "/var/tmp/");
 	char of_tmpfile[sizeof("#" DELETED) + 3 * sizeof(vma->inode)];
 	size_t i;
 
@@ -75,7 +78,7 @@ static bool is_temporary(const struct procmap_mapping *vma)
 	for (i = 0; i < sizeof(templates) / sizeof(*templates); i++) {
 		const size_t len = strlen(templates[i]);
 
-		if (vma->flags & PROCMAP_SHARED && begins_with(name, templates[i]) &&
+		if (may_be_temporary && begins_with(name, templates[i]) &&
 		    strspn(name + len, LETTERS_AND_DIGITS) == MKSTEMP_LEN &&
 		    !strcmp(name + len + MKSTEMP_LEN, DELETED))
 			return true;

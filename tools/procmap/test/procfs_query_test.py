@@ -1445,9 +1445,10 @@ class ProcfsQueryTest(unittest.TestCase):
                  "/usr/bin/ffiserver")
         memory = ("/SYSV0000abcd", "/i915", "/dev/zero", "/anon_hugepage", "/memfd:name",
                   "/[aio]", "/drm mm object", "/secretmem", "/tmp/#7", "/tmp/ffiaB0xYz",
-                  "/run/user/1/orcexec.aB0xYz", "/.glaB0xYz", "/dev/shm/shmfd-aB0xYz")
+                  "/run/user/1/orcexec.aB0xYz", "/.glaB0xYz", "/dev/shm/shmfd-aB0xYz",
+                  "/var/tmp/ffiserver")
         names = [f"{name} (deleted)" for name in files + memory] + ["/dmabuf:name"]
-        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-x{'sp'['bin' in name]} 00000000 "
+        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 r-x{'sp'['ffi' in name]} 00000000 "
                        f"00:01 7 {name}\n" for i, name in enumerate(names))
         self.assertEqual(self.deleted_files("-T", of=self.plain, **self.with_files(
             {f"/proc/{self.plain}/maps": text})), {self.plain: list(files)})
