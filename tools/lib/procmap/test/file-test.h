@@ -32,8 +32,7 @@ FIXTURE_SETUP(files)
 {
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
-	strcpy(self->dir, "/tmp/procmap-test-XXXXXX");
-	ASSERT_TRUE(!!mkdtemp(self->dir));
+	ASSERT_TRUE(make_directory(self->dir));
 	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 }
 
@@ -472,7 +471,7 @@ static int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t 
 /* Another file is mapped there by the time of the query. */
 TEST(build_id_of_a_mapping_that_was_replaced)
 {
-	char dir[] = "/tmp/procmap-test-XXXXXX";
+	char dir[32];
 	struct procmap *procmap;
 	uint8_t id[20];
 	void *map;
@@ -480,7 +479,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 
 	if (!has_method(PROCMAP_BY_SCAN))
 		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
-	ASSERT_TRUE(!!mkdtemp(dir));
+	ASSERT_TRUE(make_directory(dir));
 	calls.replacement = open(in(dir, "other"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ASSERT_TRUE(write_elf(calls.replacement, other_id));
 	calls.hide_ids = true;

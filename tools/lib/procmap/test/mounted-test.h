@@ -213,8 +213,9 @@ TEST_F(mounted, file_on_overlayfs_on_tmpfs_is_written)
 
 TEST_F(mounted, file_on_overlayfs_on_a_disk_is_written)
 {
-	ASSERT_EQ(0, system("truncate -s 16M image && mkfs.ext4 -q image && mkdir disk && "
-			    "mount -o loop image disk"));
+	if (system("truncate -s 16M image && mkfs.ext4 -q image && mkdir disk && "
+		   "mount -o loop image disk"))
+		SKIP(return, "cannot mount ext4");
 	ASSERT_EQ(0, chdir("disk"));
 	write_on_overlay(_metadata, self->procmap, variant->method);
 	ASSERT_EQ(0, chdir(self->dir));
