@@ -5,24 +5,14 @@
  */
 #include "procfs_query.h"
 
+#include <search.h>
+
 /* The hexadecimal digits in the name of a System V shared memory segment. */
 #define SYSV_KEY_LEN		8
 
 /* What mkstemp(3) appends to a name. */
 #define MKSTEMP_LEN		6
 #define LETTERS_AND_DIGITS	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
-/**
- * struct deleted_files - the deleted files of a process, each once
- * @files: a mapping of each; its name, a copy, is the path.
- * @nr: the number of files.
- * @room: the number that @files has room for.
- */
-struct deleted_files {
-	struct procmap_mapping *files;
-	size_t nr;
-	size_t room;
-};
 
 static bool begins_with(const char *name, const char *prefix)
 {
@@ -88,10 +78,8 @@ static bool is_temporary(const struct procmap_mapping *vma)
 
 static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
 {
-	struct deleted_files *const deleted = context;
 	struct procmap_mapping file = *vma;
 	char *path;
-	size_t i;
 
 	(void)addr;
 	if (~vma->flags & PROCMAP_DELETED || is_memory(vma->name) || is_temporary(vma))
@@ -99,15 +87,8 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 	path = need(strdup(vma->name));
 	cut_deleted(path);
 	file.name = path;
-	for (i = 0; i < deleted->nr; i++) {
-		if (!by_file(&deleted->files[i], &file)) {
-			free(path);
-			return;
-		}
-	}
-	deleted->files = room_for_one(deleted->files, deleted->nr, &deleted->room,
-				      sizeof(*deleted->files));
-	deleted->files[deleted->nr++] = file;
+	row_of(context, &file, sizeof(file));
+	free(path);
 }
 
 static void json_row(FILE *out, const struct options *options, const char *program,
@@ -158,7 +139,7 @@ static void print_row(FILE *out, const struct options *options, const char *prog
 }
 
 static void print_files(const struct options *options, FILE *out,
-			const struct deleted_files *deleted)
+			const struct rows *deleted)
 {
 	char *const program = program_of(options->pid);
 	size_t i;
@@ -167,18 +148,23 @@ static void print_files(const struct options *options, FILE *out,
 		print_headings(out, options);
 	for (i = 0; i < deleted->nr; i++) {
 		if (given(options, OPT_JSON))
-			json_row(out, options, program, &deleted->files[i]);
+			json_row(out, options, program, deleted->all[i]);
 		else
-			print_row(out, options, program, &deleted->files[i]);
+			print_row(out, options, program, deleted->all[i]);
 	}
 	free(program);
 }
 
+static void free_file(void *file)
+{
+	free((char *)((struct procmap_mapping *)file)->name);
+	free(file);
+}
+
 static int print_deleted(const struct options *options, FILE *out)
 {
-	struct deleted_files deleted = {};
+	struct rows deleted = {};
 	struct procmap *procmap;
-	size_t i;
 	int err;
 
 	err = open_mappings(options, &procmap);
@@ -188,9 +174,8 @@ static int print_deleted(const struct options *options, FILE *out)
 	procmap_close(procmap);
 	if (!err && deleted.nr)
 		print_files(options, out, &deleted);
-	for (i = 0; i < deleted.nr; i++)
-		free((char *)deleted.files[i].name);
-	free(deleted.files);
+	tdestroy(deleted.tree, free_file);
+	free(deleted.all);
 	return err || deleted.nr ? err : EXIT_FAILURE;
 }
 
