@@ -9,8 +9,7 @@
  * there. This never waits.
  *
  * A bad line is passed over; so is the last one as long as it has no newline, since its
- * name may go on. A process that was forked, and executes no other program, also has the
- * functions of its parent.
+ * name may go on.
  *
  * The file has no times: a sample from just before a function was replaced gets the later
  * name. Of a process that has exited, only what was read before is known. A file that an
@@ -49,7 +48,6 @@ struct symbol {
 /* What /proc/TID/status says of a process. */
 struct status {
 	pid_t pid;	/* as the process sees it */
-	pid_t parent;	/* as we see it */
 	uid_t uid;	/* of files that it makes */
 };
 
@@ -57,7 +55,6 @@ struct status {
  * struct perf_map - the perf map of a process
  * @pid: the process
  * @own_pid: its PID as it sees that
- * @parent: see parent_of()
  * @next_look: the round in which to look at the file again
  * @seen: the file as it was
  * @size_read: the size of the lines that have been read
@@ -66,7 +63,7 @@ struct status {
  * @symbols: the functions
  */
 struct perf_map {
-	pid_t pid, own_pid, parent;
+	pid_t pid, own_pid;
 	unsigned int next_look;
 	struct stat seen;
 	off_t size_read;
@@ -138,7 +135,6 @@ static bool read_status(pid_t tid, struct status *status)
 	int found = 0;
 
 	while (file && fgets(line, sizeof(line), file)) {
-		found += sscanf(line, "PPid: %d", &status->parent) == 1;
 		found += sscanf(line, "Uid: %*u %*u %*u %u", &status->uid) == 1;
 		/* One for each PID namespace, the innermost last. */
 		if (!strncmp(line, "NStgid:", 7))
@@ -146,29 +142,7 @@ static bool read_status(pid_t tid, struct status *status)
 	}
 	if (file)
 		fclose(file);
-	return found == 3;
-}
-
-static ssize_t read_auxv(pid_t tid, char auxv[4096])
-{
-	const int fd = open_in_proc(tid, "auxv", O_RDONLY);
-	const ssize_t size = read(fd, auxv, 4096);
-
-	close(fd);
-	return size;
-}
-
-/*
- * execve(2) puts what auxv points to at random addresses, unless that is disabled. fork(2)
- * copies auxv.
- */
-static bool has_same_program(pid_t tid, pid_t parent)
-{
-	char auxv[4096], auxv_of_parent[4096];
-	const ssize_t size = read_auxv(tid, auxv);
-
-	return size > 0 && read_auxv(parent, auxv_of_parent) == size &&
-	       !memcmp(auxv, auxv_of_parent, size);
+	return found == 2;
 }
 
 struct perf_map *new_perf_map(pid_t pid)
@@ -179,8 +153,6 @@ struct perf_map *new_perf_map(pid_t pid)
 	read_status(pid, &status);
 	map->pid = pid;
 	map->own_pid = status.pid;
-	if (has_same_program(pid, status.parent))
-		map->parent = status.parent;
 	return map;
 }
 
@@ -189,11 +161,6 @@ void free_perf_map(struct perf_map *map)
 	if (map)
 		free_symbols(&map->symbols);
 	free(map);
-}
-
-pid_t parent_of(const struct perf_map *map)
-{
-	return map->parent;
 }
 
 /* A hexadecimal number and a space. */

@@ -36,7 +36,4 @@ void free_perf_map(struct perf_map *map);
 const char *find_in_perf_map(struct perf_map *map, pid_t tid, uint64_t addr,
 			     unsigned int round);
 
-/* The process that this one was forked from, and whose code it inherited, or 0. */
-pid_t parent_of(const struct perf_map *map);
-
 #endif /* PERF_MAP_H */

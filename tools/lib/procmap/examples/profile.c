@@ -42,9 +42,6 @@
 #define SECOND		1000000000l
 #define ROUND		20000		/* us */
 
-/* Perf maps to look into: that of the process, and of those that it was forked from. */
-#define GENERATIONS	8
-
 enum { DWARF_SP = 7, DWARF_PC = 16, NR_REGS };
 
 /* AX, BX, CX, DX, SI, DI, BP, SP, IP, R8 to R15; and where those of DWARF are in a sample. */
@@ -236,27 +233,16 @@ static struct file *find_file(const struct procmap_table_mapping *found)
 	return file;
 }
 
-static const char *find_jit_symbol(uint64_t addr)
+static const char *find_jit_symbol(const struct procmap_table_mapping *found, uint64_t addr)
 {
-	pid_t pid = sample->pid, tid = sample->tid;
-	const struct procmap_table_mapping *found;
-	const char *name = NULL;
 	struct file *file;
-	int i;
 
-	for (i = 0; i < GENERATIONS && pid && !name; i++) {
-		if (procmap_table_find(table, pid, sample->time, addr, &found))
-			return NULL;
-		if (!*found->process_user)
-			*found->process_user = new_file(&(struct file){
-				.perf_map = new_perf_map(pid),
-			});
-		file = *found->process_user;
-		name = find_in_perf_map(file->perf_map, tid, addr, round_nr);
-		pid = parent_of(file->perf_map);
-		tid = pid;
-	}
-	return name;
+	if (!*found->process_user)
+		*found->process_user = new_file(&(struct file){
+			.perf_map = new_perf_map(sample->pid),
+		});
+	file = *found->process_user;
+	return find_in_perf_map(file->perf_map, sample->tid, addr, round_nr);
 }
 
 /* Name what is at an address, if that is code. Set the program counter of libdw. */
@@ -273,7 +259,7 @@ static const char *find_name(uint64_t addr)
 		return NULL;
 	mapping = found->mapping;
 	if (*mapping->name != '/')
-		return find_jit_symbol(addr) ?: "[unknown]";
+		return find_jit_symbol(found, addr) ?: "[unknown]";
 	file = find_file(found);
 	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name),
 		 addr - mapping->start + mapping->offset);
@@ -283,7 +269,7 @@ static const char *find_name(uint64_t addr)
 	}
 	/* Memory may have the name of a file: memfd, /dev/zero, large pages. */
 	if (!file->module && mapping->build_id_size <= 0)
-		return find_jit_symbol(addr) ?: text;
+		return find_jit_symbol(found, addr) ?: text;
 	return text;
 }
 

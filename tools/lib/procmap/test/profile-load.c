@@ -28,7 +28,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -248,7 +247,10 @@ static void *code_memory(int flags, int fd, size_t size)
 
 static const char *line_end = "\n";
 
-/* Write a function, as a JIT compiler does. Returns the name that it has in a stack. */
+/*
+ * Write a function, as a JIT compiler does, some of which end a line with CR LF. Returns the
+ * name that it has in a stack.
+ */
 static const char *compile(void *code, int round, const char *mode)
 {
 	FILE *const map = fopen(map_path(), mode);
@@ -258,7 +260,7 @@ static const char *compile(void *code, int round, const char *mode)
 	if (!map)
 		err(1, "the perf map");
 	fprintf(map, "%s%lx %x %s%s%s", lines, (unsigned long)code, CODE_SIZE,
-		is_mangled ? "_ZN7spinjit3runEi" : "spinjit;\033run", line_end, lines);
+		is_mangled ? "_ZN7spinjit3runEi\r" : "spinjit;\033run", line_end, lines);
 	fclose(map);
 	memcpy(code, (void *)SPIN, CODE_SIZE);
 	__builtin___clear_cache(code, (char *)code + CODE_SIZE);
@@ -280,12 +282,6 @@ static void anonymous(int round)
 	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
 
 	compile_and_execute(code, round);
-}
-
-static void with_crlf(int round)
-{
-	line_end = "\r\n";
-	anonymous(round);
 }
 
 /* The name may go on. */
@@ -314,17 +310,6 @@ static void in_shared_memory(int round)
 	compile_and_execute(code, round);
 }
 
-static void in_sysv_memory(int round)
-{
-	const int id = shmget(IPC_PRIVATE, CODE_SIZE, IPC_CREAT | 0700);
-	void *const code = shmat(id, NULL, SHM_EXEC);
-
-	if (code == (void *)-1)
-		err(1, "shmat");
-	shmctl(id, IPC_RMID, NULL);
-	compile_and_execute(code, round);
-}
-
 static void in_large_page(int round)
 {
 	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, LARGE_PAGE);
@@ -350,22 +335,6 @@ static void code_replaced(int round)
 	if (!code)
 		code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
 	compile_and_execute(code, round);
-}
-
-/* A child executes what its parent has compiled. */
-static void inherited(int round)
-{
-	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1, CODE_SIZE);
-	const char *const name = compile(code, round, "ae");
-	const pid_t pid = fork();
-	int status;
-
-	if (!pid) {
-		execute(code, name);
-		_exit(0);
-	}
-	if (waitpid(pid, &status, 0) != pid || status)
-		errx(1, "child %d failed", pid);
 }
 
 /*
@@ -416,15 +385,12 @@ static const struct kind {
 	{ "anonymous", anonymous },
 	/* Those above take turns. */
 	{ "library_in_memfd", library_in_memfd },
-	{ "with_crlf", with_crlf },
 	{ "line_unfinished", line_unfinished },
 	{ "in_memfd", in_memfd },
 	{ "in_shared_memory", in_shared_memory },
-	{ "in_sysv_memory", in_sysv_memory },
 	{ "in_large_page", in_large_page },
 	{ "map_replaced", map_replaced },
 	{ "code_replaced", code_replaced },
-	{ "inherited", inherited },
 	{ "unlisted", unlisted },
 	{ "main_exits", main_exits },
 };

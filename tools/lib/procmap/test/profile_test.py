@@ -248,9 +248,6 @@ class ProfileTest(unittest.TestCase):
     def test_perf_map_of_code_in_shared_memory(self):
         self.check_perf_map("in_shared_memory")
 
-    def test_perf_map_of_code_in_sysv_memory(self):
-        self.check_perf_map("in_sysv_memory")
-
     def test_perf_map_of_code_in_large_pages(self):
         with open("/proc/meminfo", encoding="ascii") as file:
             if re.search("HugePages_Free: *0$", file.read(), re.MULTILINE):
@@ -263,17 +260,11 @@ class ProfileTest(unittest.TestCase):
     def test_perf_map_is_read_again_if_code_is_replaced(self):
         self.check_perf_map("code_replaced", rounds=4, spin=200000)
 
-    def test_perf_map_of_the_parent(self):
-        self.check_perf_map("inherited", rounds=4, spin=200000)
-
     def test_perf_map_after_main_has_exited(self):
         self.check_perf_map("main_exits")
 
     def test_bad_lines_of_a_perf_map_are_passed_over(self):
         self.check_perf_map("anonymous", lines="".join(line + "\n" for line in BAD_LINES))
-
-    def test_lines_of_a_perf_map_may_end_with_crlf(self):
-        self.check_perf_map("with_crlf")
 
     def check_no_perf_map(self, *command, kind="anonymous", named=None):
         out = self.run_profile(*command, *self.argv(kind, rounds=10))
