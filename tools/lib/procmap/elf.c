@@ -163,31 +163,23 @@ static bool is_build_id(struct elf_reader *reader, uint64_t pos,
 	       !memcmp(name, ELF_NOTE_GNU, sizeof(name));
 }
 
-/*
- * Read section header @i as the program header of its notes, or as one of another type.
- * The type is at the same place in ELF32 and ELF64.
- */
+/* Read section header @i as the program header of its notes, or as one of another type. */
 static bool read_shdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr, unsigned int i,
 		      Elf64_Phdr *phdr)
 {
-	Elf32_Shdr shdr32;
-	Elf64_Shdr shdr;
+	const size_t size = reader->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+	union {
+		Elf32_Shdr of_32;
+		Elf64_Shdr of_64;
+	} shdr;
 
-	if (reader->is_64) {
-		if (!read_at(reader, ehdr->e_shoff + i * sizeof(shdr), &shdr, sizeof(shdr)))
-			return false;
-		phdr->p_type = shdr.sh_type == SHT_NOTE ? PT_NOTE : PT_NULL;
-		phdr->p_offset = shdr.sh_offset;
-		phdr->p_filesz = shdr.sh_size;
-		phdr->p_align = shdr.sh_addralign;
-		return true;
-	}
-	if (!read_at(reader, ehdr->e_shoff + i * sizeof(shdr32), &shdr32, sizeof(shdr32)))
+	if (!read_at(reader, ehdr->e_shoff + i * size, &shdr, size))
 		return false;
-	phdr->p_type = shdr32.sh_type == SHT_NOTE ? PT_NOTE : PT_NULL;
-	phdr->p_offset = shdr32.sh_offset;
-	phdr->p_filesz = shdr32.sh_size;
-	phdr->p_align = shdr32.sh_addralign;
+	/* The type is at the same place in both. */
+	phdr->p_type = shdr.of_32.sh_type == SHT_NOTE ? PT_NOTE : PT_NULL;
+	phdr->p_offset = reader->is_64 ? shdr.of_64.sh_offset : shdr.of_32.sh_offset;
+	phdr->p_filesz = reader->is_64 ? shdr.of_64.sh_size : shdr.of_32.sh_size;
+	phdr->p_align = reader->is_64 ? shdr.of_64.sh_addralign : shdr.of_32.sh_addralign;
 	return true;
 }
 
@@ -252,27 +244,9 @@ int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 	return len ? len : reader.err;
 }
 
-static int add_segment(struct segments *segments, const Elf64_Phdr *phdr)
-{
-	struct segment *all;
-
-	all = realloc(segments->all, (segments->nr + 1) * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	segments->all = all;
-	all[segments->nr++] = (struct segment) {
-		.offset = phdr->p_offset,
-		.file_size = phdr->p_filesz,
-		.address = phdr->p_vaddr,
-		.flags = phdr->p_flags,
-	};
-	return 0;
-}
-
 int read_segments(int fd, struct segments *segments)
 {
 	struct elf_reader reader = { .fd = fd, .pages_left = PAGES_MAX };
-	int err = 0;
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
@@ -280,18 +254,24 @@ int read_segments(int fd, struct segments *segments)
 	*segments = (struct segments) { .nr = 0 };
 	if (!read_ehdr(&reader, &ehdr) || ehdr.e_type == ET_REL)
 		return -ENOEXEC;
+	segments->all = calloc(ehdr.e_phnum + 1, sizeof(*segments->all));
+	if (!segments->all)
+		return -ENOMEM;
 	segments->are_fixed = ehdr.e_type == ET_EXEC;
-	for (i = 0; i < ehdr.e_phnum && !err; i++) {
-		if (!read_phdr(&reader, &ehdr, i, &phdr))
-			err = -ENOEXEC;
-		else if (phdr.p_type == PT_LOAD)
-			err = add_segment(segments, &phdr);
+	for (i = 0; i < ehdr.e_phnum && read_phdr(&reader, &ehdr, i, &phdr); i++) {
+		if (phdr.p_type == PT_LOAD)
+			segments->all[segments->nr++] = (struct segment) {
+				.offset = phdr.p_offset,
+				.file_size = phdr.p_filesz,
+				.address = phdr.p_vaddr,
+				.flags = phdr.p_flags,
+			};
 	}
-	if (!err)
+	if (i == ehdr.e_phnum)
 		return 0;
 	free(segments->all);
 	*segments = (struct segments) { .nr = 0 };
-	return err;
+	return -ENOEXEC;
 }
 
 int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)

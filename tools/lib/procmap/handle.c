@@ -55,17 +55,17 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 }
 
 /*
- * Read the number behind @label, which begins a line of a file in /proc. Returns 0,
- * -ENOENT if there is no such line, or another error of open(2).
+ * Read the number behind @label, which begins a line of the status of a process. Returns
+ * 0, -ENOENT if there is no such line, or another error of open(2).
  */
-static int read_number(int dir, const char *path, const char *label, int *number)
+static int read_status(int dir, const char *label, int *number)
 {
 	char text[4096];
 	const char *line;
 	ssize_t len;
 	int fd;
 
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	fd = openat(dir, "status", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	len = read(fd, text, sizeof(text) - 1);
@@ -91,7 +91,7 @@ static int open_thread_dir(const struct procmap *procmap, const char *name, int 
 
 	snprintf(path, sizeof(path), "../%s", name);
 	dir = openat(procmap->process, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || (!read_number(dir, "status", "\nTgid:\t", &owner) && owner == pid))
+	if (dir < 0 || (!read_status(dir, "\nTgid:\t", &owner) && owner == pid))
 		return dir;
 	close(dir);
 	return -1;
@@ -106,7 +106,6 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	const int tasks = openat(procmap->dir, "task",
 				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list;
-	bool is_main = true;
 	struct dirent *task;
 	int err = -ESRCH, pid;
 
@@ -119,16 +118,11 @@ static int open_thread(struct procmap *procmap, enum procmap_method method)
 	}
 	procmap->process = procmap->dir;
 	procmap->dir = -1;
-	if (read_number(procmap->process, "status", "\nTgid:\t", &pid))
+	if (read_status(procmap->process, "\nTgid:\t", &pid))
 		pid = 0;
 	while (err == -ESRCH && (task = readdir(list))) {
 		if (*task->d_name == '.')
 			continue;
-		/* The first one of the list is the main thread. */
-		if (is_main) {
-			is_main = false;
-			continue;
-		}
 		if (procmap->dir >= 0)
 			close(procmap->dir);
 		procmap->dir = open_thread_dir(procmap, task->d_name, pid);
@@ -144,7 +138,7 @@ static bool has_memory(int dir)
 {
 	int kilobytes;
 
-	return !read_number(dir, "status", "\nVmSize:\t", &kilobytes);
+	return !read_status(dir, "\nVmSize:\t", &kilobytes);
 }
 
 /* More than any process executes programs in a row. */
@@ -342,7 +336,7 @@ static int exit_or_exec_error(const struct procmap *procmap)
 	if (!is_gone || has_memory(dir))
 		return -ESTALE;
 	/* If the main thread has exited, there may be others. */
-	return !read_number(dir, "status", "\nThreads:\t", &nr_threads) &&
+	return !read_status(dir, "\nThreads:\t", &nr_threads) &&
 	       nr_threads > 1 ? -ESTALE : -ESRCH;
 }
 

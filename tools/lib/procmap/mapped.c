@@ -35,42 +35,35 @@
 enum opened_by {
 	BY_NAME,
 	BY_MAP_FILES,
-	BY_NUMBERS,	/* by name, and its numbers in maps suffice */
+	BY_NUMBERS,	/* by name, and device and inode in maps suffice */
 };
 
-/* Have a page in memory. Unlike an access to it, this raises no signal. */
-static bool read_byte(int dir, const char *mem, uint64_t addr)
+/* Read from a file in the directory of a process. */
+static bool read_from(int dir, const char *name, uint64_t offset, void *to, size_t len)
 {
-	const int fd = openat(dir, mem, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-	char byte;
+	const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
 
 	if (fd < 0)
 		return false;
-	len = pread(fd, &byte, sizeof(byte), addr);
+	got = pread(fd, to, len, offset);
 	close(fd);
-	return len == sizeof(byte);
+	return got == (ssize_t)len;
 }
 
-/* The page frame of an unchanged page of a file; 0 if there is none, or it is not told. */
+/* The page frame of an unchanged page of a file; 0 if there is none, or without permission. */
 static uint64_t frame_at(int dir, const char *pagemap, uint64_t addr)
 {
-	const int fd = openat(dir, pagemap, O_RDONLY | O_CLOEXEC);
-	uint64_t entry = 0;
-	ssize_t len;
+	const uint64_t nr = addr / sysconf(_SC_PAGESIZE);
+	uint64_t entry;
 
-	if (fd < 0)
-		return 0;
-	len = pread(fd, &entry, sizeof(entry),
-		    addr / sysconf(_SC_PAGESIZE) * sizeof(entry));
-	close(fd);
-	return len == sizeof(entry) && entry & PAGE_PRESENT && entry & PAGE_OF_FILE ?
-	       entry & PAGE_FRAME : 0;
+	return read_from(dir, pagemap, nr * sizeof(entry), &entry, sizeof(entry)) &&
+	       entry & PAGE_PRESENT && entry & PAGE_OF_FILE ? entry & PAGE_FRAME : 0;
 }
 
 /*
  * Return whether a mapping of the process and one of ours, at @own, have a page in common:
- * then they map the same file. Only CAP_SYS_ADMIN is told.
+ * then they map the same file. It takes CAP_SYS_ADMIN to see page frames.
  */
 static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint64_t own,
 			    size_t len)
@@ -78,13 +71,15 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 	const size_t page = sysconf(_SC_PAGESIZE);
 	uint64_t frame;
 	size_t at;
+	char byte;
 
 	for (at = 0; at < len; at += page) {
-		if (!read_byte(dir, "../self/mem", own + at) ||
-		    !read_byte(dir, "mem", mapping->start + at))
+		/* Have the page in memory. Unlike an access to it, this raises no signal. */
+		if (!read_from(dir, "../self/mem", own + at, &byte, 1))
 			continue;
 		frame = frame_at(dir, "../self/pagemap", own + at);
-		if (frame && frame_at(dir, "pagemap", mapping->start + at) == frame)
+		if (frame && read_from(dir, "mem", mapping->start + at, &byte, 1) &&
+		    frame_at(dir, "pagemap", mapping->start + at) == frame)
 			return true;
 	}
 	return false;
@@ -108,27 +103,42 @@ static int find_own(int dir, uint64_t addr, struct procmap_mapping *own)
 	return err;
 }
 
+int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) || fs.f_type == PROC_SUPER_MAGIC ||
+	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
+}
+
+static bool has_id_of(int fd, const struct procmap_mapping *mapping)
+{
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+
+	return build_id_of(fd, id) == mapping->build_id_size &&
+	       !memcmp(id, mapping->build_id, mapping->build_id_size);
+}
+
 /* Ask the kernel for the build ID of a mapping that is not known to have one. */
-static bool has_id_of_mapping(struct procmap *procmap, int fd,
-			      const struct procmap_mapping *mapping)
+static bool has_id_by_query(struct procmap *procmap, int fd,
+			    const struct procmap_mapping *mapping)
 {
 	struct procmap_mapping asked = *mapping;
-	uint8_t id[PROCMAP_BUILD_ID_MAX];
 
 	return procmap && procmap->method != PROCMAP_BY_TEXT &&
 	       !query_build_id(procmap, &asked) && asked.build_id_size > 0 &&
-	       build_id_of(fd, id) == asked.build_id_size &&
-	       !memcmp(id, asked.build_id, asked.build_id_size);
+	       has_id_of(fd, &asked);
 }
 
 /*
- * Compare a file whose numbers stat(2) tells otherwise than the maps file, by mapping it.
+ * Compare a file by mapping it, where stat(2) returns another device or inode than maps
+ * shows, or where these two do not identify a file.
  *
- * On btrfs, files of two subvolumes have the same numbers in maps: so only map_files is
- * known to be the mapped file. On overlayfs, map_files leads to the file that has the name
- * now, which may have been copied up since. There, maps shows the numbers in a layer, up
- * to Linux 6.6, or those of the overlay, which stay the same. The device of a layer is
- * known by its major number, since that of an overlay, and of btrfs, is 0.
+ * On btrfs, files of two subvolumes have both in common in maps: so only map_files is known
+ * to be the mapped file. On overlayfs, map_files leads to the file that has the name now,
+ * which may have been copied up since. There, maps shows device and inode of a layer, up to
+ * Linux 6.6, or those of the overlay, which stay the same. The device of a layer is known
+ * by its major number, since that of an overlay, and of btrfs, is 0.
  */
 static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 			      const struct procmap_mapping *mapping, bool is_overlay,
@@ -150,7 +160,7 @@ static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 	if (!err && !same_file(&own, mapping))
 		err = -ESTALE;
 	else if (!err && !is_known && mapping->build_id_size <= 0 &&
-		 !has_id_of_mapping(procmap, fd, mapping) &&
+		 !has_id_by_query(procmap, fd, mapping) &&
 		 !(procmap && has_common_page(dir, mapping, (uintptr_t)map, len)))
 		err = -ESTALE;
 	munmap(map, len);
@@ -164,14 +174,6 @@ static bool is_stat_of(const struct stat *stat, const struct procmap_mapping *ma
 	       minor(stat->st_dev) == mapping->dev_minor;
 }
 
-int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) || fs.f_type == PROC_SUPER_MAGIC ||
-	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
-}
-
 /*
  * Returns 0, or -ESTALE if it is another file, or is not known to be the mapped one. The
  * inode number may be that of another file by now, and an event may have reported the
@@ -180,7 +182,6 @@ int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
 static int check_file(struct procmap *procmap, int dir, int fd,
 		      const struct procmap_mapping *mapping, enum opened_by by)
 {
-	uint8_t id[PROCMAP_BUILD_ID_MAX];
 	bool is_overlay;
 	struct stat stat;
 	struct statfs fs;
@@ -193,9 +194,7 @@ static int check_file(struct procmap *procmap, int dir, int fd,
 		if (is_overlay || !is_stat_of(&stat, mapping))
 			err = compare_by_mapping(procmap, dir, fd, mapping, is_overlay, by);
 	}
-	if (!err && mapping->build_id_size > 0 &&
-	    (build_id_of(fd, id) != mapping->build_id_size ||
-	     memcmp(id, mapping->build_id, mapping->build_id_size)))
+	if (!err && mapping->build_id_size > 0 && !has_id_of(fd, mapping))
 		return -ESTALE;
 	return err;
 }
@@ -246,7 +245,7 @@ static const char *map_files_path(const struct procmap_mapping *mapping,
 	return path;
 }
 
-/* Return whether @part is mapped where @mapping was, and of the same file, as far as told. */
+/* Return whether @part is mapped where @mapping was, of the same file by its fields. */
 static bool is_part_of(const struct procmap_mapping *part,
 		       const struct procmap_mapping *mapping)
 {
@@ -368,7 +367,7 @@ static int open_by_name(struct procmap *procmap, const struct procmap_mapping *m
 	return err;
 }
 
-/* Return whether the mapping may have a file, as far as that is told. */
+/* Return whether the mapping has a file with a path, by its fields. */
 static bool may_have_file(const struct procmap_mapping *mapping)
 {
 	return (has_file(mapping) || mapping->build_id_size > 0) && mapping->name &&

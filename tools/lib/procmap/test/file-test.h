@@ -40,6 +40,8 @@ FIXTURE_TEARDOWN(files)
 {
 	calls.opens = -1;
 	procmap_close(self->procmap);
+	EXPECT_EQ(0, chdir("/"));
+	umount2(self->dir, MNT_DETACH);
 	EXPECT_TRUE(remove_directory(self->dir));
 }
 
@@ -400,9 +402,8 @@ static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
 	struct procmap *procmap;
 	int wrong;
 
-	if (!make_fates(dir, fates) || chmod(dir, 0700) ||
-	    setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ||
-	    prctl(PR_SET_DUMPABLE, 1) || procmap_open_self(BY(method), &procmap))
+	if (!make_fates(dir, fates) || chmod(dir, 0700) || !become_nobody() ||
+	    procmap_open_self(BY(method), &procmap))
 		return 99;
 	/* All that the last one has is its name. */
 	wrong = first_wrong(procmap, fates, NR_FATES - 1);
@@ -412,16 +413,9 @@ static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
 
 TEST_F(files, that_were_deleted_where_one_may_not_look)
 {
-	pid_t child;
-	int status;
-
 	if (geteuid())
 		SKIP(return, "only root can become nobody");
-	child = fork();
-	if (!child)
-		_exit(first_wrong_of_nobody(self->dir, variant->method));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, IN_CHILD(first_wrong_of_nobody(self->dir, variant->method)));
 }
 
 static int hidden_is_deleted(const char *dir, enum procmap_method method)
@@ -439,17 +433,10 @@ static int hidden_is_deleted(const char *dir, enum procmap_method method)
 /* Another file was mounted at its path, which the kernel does not say. */
 TEST_F(files, that_are_hidden)
 {
-	pid_t child;
-	int status;
-
 	if (geteuid())
 		SKIP(return, "only root can mount a file");
 	ASSERT_TRUE(map_file(self->dir, "plain", NULL) != MAP_FAILED);
-	child = fork();
-	if (!child)
-		_exit(hidden_is_deleted(self->dir, variant->method));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(1, WEXITSTATUS(status));
+	EXPECT_EQ(1, IN_CHILD(hidden_is_deleted(self->dir, variant->method)));
 }
 
 /* Walk to the mapping at @start. Returns the size of its build ID, or an error. */
@@ -558,9 +545,21 @@ static const struct elf_form elf_forms[] = {
 	{ ET_CORE, false, 0, 20, false, false },
 };
 
-static bool write_form(int fd, const struct elf_form *form)
+/* The header of an ELF file of this machine, in front of its program headers. */
+static ElfW(Ehdr) elf_header(uint16_t type, uint16_t nr_phdrs)
 {
 	const uint16_t one = 1;
+
+	return (ElfW(Ehdr)) {
+		.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
+			     *(const uint8_t *)&one ? 1 : 2, 1 },
+		.e_type = type, .e_phoff = sizeof(ElfW(Ehdr)), .e_phnum = nr_phdrs,
+		.e_phentsize = sizeof(ElfW(Phdr)), .e_shentsize = sizeof(ElfW(Shdr)),
+	};
+}
+
+static bool write_form(int fd, const struct elf_form *form)
+{
 	struct {
 		ElfW(Ehdr) ehdr;
 		ElfW(Phdr) phdrs[NR_HEADERS];
@@ -569,12 +568,7 @@ static bool write_form(int fd, const struct elf_form *form)
 		char name[4];
 		uint8_t id[24];
 	} file = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
-				     *(const uint8_t *)&one ? 1 : 2, 1 },
-			.e_type = form->type,
-			.e_phentsize = sizeof(ElfW(Phdr)), .e_shentsize = sizeof(ElfW(Shdr)),
-		},
+		.ehdr = elf_header(form->type, form->in_section ? 0 : NR_HEADERS),
 		.note = { .n_namesz = 4, .n_descsz = form->size, .n_type = NT_GNU_BUILD_ID },
 		.name = "GNU",
 	};
@@ -589,8 +583,6 @@ static bool write_form(int fd, const struct elf_form *form)
 			.sh_size = size, .sh_addralign = 4,
 		};
 	} else {
-		file.ehdr.e_phoff = offsetof(typeof(file), phdrs);
-		file.ehdr.e_phnum = NR_HEADERS;
 		file.phdrs[form->at] = (ElfW(Phdr)) {
 			.p_type = PT_NOTE, .p_offset = offsetof(typeof(file), note),
 			.p_filesz = size, .p_align = 4,
@@ -702,38 +694,36 @@ struct loads {
 	ElfW(Phdr) phdrs[4];
 };
 
-/* A file whose second segment is in the last page of the first one's .bss. */
-static void *map_loads(const char *dir, uint16_t machine_type)
+/* Returns the descriptor of a new file with these segments. */
+static int open_loads(const char *dir, uint16_t type, const ElfW(Phdr) phdrs[4])
 {
-	const uint16_t one = 1;
-	struct loads loads = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
-				     *(const uint8_t *)&one ? 1 : 2, 1 },
-			.e_type = machine_type,
-			.e_phoff = offsetof(struct loads, phdrs),
-			.e_phentsize = sizeof(ElfW(Phdr)),
-			.e_phnum = 4,
-		},
-		.phdrs = {
-			{ .p_type = PT_NOTE, .p_offset = 0x1000, .p_vaddr = 0x9000,
-			  .p_filesz = 0x100, .p_memsz = 0x100 },
-			{ .p_type = PT_LOAD, .p_offset = 0x1000, .p_vaddr = 0x401000,
-			  .p_filesz = 0x800, .p_memsz = 0x2000 },
-			{ .p_type = PT_LOAD, .p_offset = 0x1c00, .p_vaddr = 0x502c00,
-			  .p_filesz = 0x100, .p_memsz = 0x100 },
-			{ .p_type = PT_LOAD, .p_offset = 0x4000, .p_vaddr = 0x600000,
-			  .p_filesz = 0, .p_memsz = 0x1000 },
-		},
-	};
-	void *map;
-	int fd;
+	const int fd = open(in(dir, "loads"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct loads loads = { .ehdr = elf_header(type, 4) };
 
-	fd = open(in(dir, "loads"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (write(fd, &loads, sizeof(loads)) != sizeof(loads) ||
-	    ftruncate(fd, 8 * PAGE))
-		return MAP_FAILED;
-	map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	memcpy(loads.phdrs, phdrs, sizeof(loads.phdrs));
+	return write(fd, &loads, sizeof(loads)) == sizeof(loads) &&
+	       !ftruncate(fd, 8 * PAGE) ? fd : -1;
+}
+
+/*
+ * A file whose second segment is in the last page of the first one's .bss. The third one has
+ * no bytes of the file, as in one of debug information.
+ */
+static void *map_loads(const char *dir, uint16_t type)
+{
+	static const ElfW(Phdr) phdrs[4] = {
+		{ .p_type = PT_NOTE, .p_offset = 0x1000, .p_vaddr = 0x9000,
+		  .p_filesz = 0x100, .p_memsz = 0x100 },
+		{ .p_type = PT_LOAD, .p_offset = 0x1000, .p_vaddr = 0x401000,
+		  .p_filesz = 0x800, .p_memsz = 0x2000 },
+		{ .p_type = PT_LOAD, .p_offset = 0x1c00, .p_vaddr = 0x502c00,
+		  .p_filesz = 0x100, .p_memsz = 0x100 },
+		{ .p_type = PT_LOAD, .p_offset = 0x4100, .p_vaddr = 0x600100,
+		  .p_filesz = 0, .p_memsz = 0x1000 },
+	};
+	const int fd = open_loads(dir, type, phdrs);
+	void *const map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+
 	close(fd);
 	return map;
 }
@@ -746,9 +736,10 @@ TEST_F(files, address_by_the_segments)
 	} expected[] = {
 		{ 0, 0 }, { 0xfff, 0 }, { 0x1000, 0x401000 }, { 0x17ff, 0x4017ff },
 		{ 0x1800, 0 }, { 0x1bff, 0 }, { 0x1c00, 0x502c00 }, { 0x1cff, 0x502cff },
-		{ 0x1d00, 0 }, { 0x4000, 0 }, { UINT64_MAX, 0 },
+		{ 0x1d00, 0 }, { 0x4100, 0 }, { UINT64_MAX, 0 },
 	};
 	const struct procmap_mapping *found;
+	struct procmap_file *file;
 	uint64_t address;
 	void *map;
 	size_t i;
@@ -764,42 +755,35 @@ TEST_F(files, address_by_the_segments)
 		EXPECT_EQ(expected[i].address, address);
 	}
 	EXPECT_EQ(-EINVAL, elf_address(self->procmap, found, 0, NULL));
+	ASSERT_EQ(0, procmap_open_file(self->procmap, found, NULL, &file));
+	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, found, found->start + 0x4100,
+						       &address));
+	procmap_close_file(file);
 }
 
 /*
  * A file as linkers make it: read-only data, code, read-only data, and data. Each shares a
  * page of the file with the next; the addresses are no, one, two and three pages higher
- * than the offsets. With @is_debug, a file of debug information, which has no bytes of them.
+ * than the offsets.
  */
-static int open_shared_pages(const char *dir, uint16_t type, bool is_debug)
+static int open_shared_pages(const char *dir, uint16_t type)
 {
 	static const uint64_t ends[] = { 0, 1, 2, 3, 3 };
 	static const uint32_t flags[] = { PF_R, PF_R | PF_X, PF_R, PF_R | PF_W };
-	const uint16_t one = 1;
-	struct loads loads = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
-				     *(const uint8_t *)&one ? 1 : 2, 1 },
-			.e_type = type,
-			.e_phoff = offsetof(struct loads, phdrs),
-			.e_phentsize = sizeof(ElfW(Phdr)),
-			.e_phnum = 4,
-		},
-	};
-	int fd, i;
+	ElfW(Phdr) phdrs[4];
+	int i;
 
 	for (i = 0; i < 4; i++) {
 		const uint64_t begin = ends[i] * PAGE + i * 0x100;
 		const uint64_t end = ends[i + 1] * PAGE + (i + 1) * 0x100;
 
-		loads.phdrs[i] = (ElfW(Phdr)) {
+		phdrs[i] = (ElfW(Phdr)) {
 			.p_type = PT_LOAD, .p_flags = flags[i], .p_offset = begin,
 			.p_vaddr = begin + i * PAGE, .p_memsz = end - begin,
-			.p_filesz = is_debug ? 0 : end - begin,
+			.p_filesz = end - begin,
 		};
 	}
-	fd = open(in(dir, "shared"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	return write(fd, &loads, sizeof(loads)) == sizeof(loads) ? fd : -1;
+	return open_loads(dir, type, phdrs);
 }
 
 /* Offsets, sizes and addresses are in pages, and bytes behind a page. */
@@ -820,7 +804,7 @@ TEST_F(files, address_by_the_mapping)
 		{ r, 3, 1, 3, 0x2ff, 2 }, { r, 3, 1, 3, 0x300, 3 }, { r, 3, 1, 3, 0x400, -1 },
 		{ r, 4, 1, 4, 0, -1 },
 	};
-	const int fd = open_shared_pages(self->dir, ET_DYN, false);
+	const int fd = open_shared_pages(self->dir, ET_DYN);
 	struct procmap_mapping mapping;
 	struct procmap_file *file;
 	uint64_t address, addr;
@@ -852,7 +836,7 @@ TEST_F(files, address_by_the_mapping)
 /* In a program that is not moved, the address in memory says which segment it is. */
 TEST_F(files, address_of_a_fixed_program)
 {
-	const int fd = open_shared_pages(self->dir, ET_EXEC, false);
+	const int fd = open_shared_pages(self->dir, ET_EXEC);
 	struct procmap_mapping mapping = { .offset = 3 * PAGE };
 	struct procmap_file *file;
 	uint64_t address;
@@ -865,23 +849,6 @@ TEST_F(files, address_of_a_fixed_program)
 		EXPECT_EQ(0, procmap_file_mapped_address(file, &mapping,
 							 mapping.start + 0x500, &address));
 		EXPECT_EQ(mapping.start + 0x500, address);
-	}
-	procmap_close_file(file);
-	close(fd);
-}
-
-TEST_F(files, address_in_a_file_of_debug_information)
-{
-	const int fd = open_shared_pages(self->dir, ET_DYN, true);
-	const struct procmap_mapping mapping = { .end = 4 * PAGE };
-	struct procmap_file *file;
-	uint64_t address, addr;
-
-	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
-	for (addr = 0; addr < 4 * PAGE; addr += 0x80) {
-		EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, &mapping, addr,
-							       &address));
-		EXPECT_EQ(-ENOENT, procmap_file_address(file, addr, &address));
 	}
 	procmap_close_file(file);
 	close(fd);

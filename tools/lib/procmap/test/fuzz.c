@@ -28,6 +28,7 @@ static void require(bool true_thing)
 
 static void find_addresses(int fd, size_t size)
 {
+	const struct procmap_mapping mapping = { .end = size };
 	struct procmap_file *file;
 	uint64_t address;
 	size_t offset;
@@ -36,6 +37,8 @@ static void find_addresses(int fd, size_t size)
 	require(!procmap_open_file_fd(fd, &file));
 	for (offset = 0; offset < size; offset = offset * 4 + 1) {
 		err = procmap_file_address(file, offset, &address);
+		require(!err || err == -ENOENT || err == -ENOEXEC);
+		err = procmap_file_mapped_address(file, &mapping, offset, &address);
 		require(!err || err == -ENOENT || err == -ENOEXEC);
 	}
 	procmap_close_file(file);

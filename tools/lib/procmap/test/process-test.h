@@ -109,7 +109,7 @@ TEST_F(scene, that_cannot_be_reopened_stays_as_it_was)
 {
 	const struct maps_line *const line = &self->maps.lines[0];
 	const struct procmap_mapping *found;
-		static const int expected[] = { -EMFILE, -ENFILE, -ENOMEM };
+	static const int expected[] = { -EMFILE, -ENFILE, -ENOMEM };
 	struct rlimit limit, full;
 	int i, err;
 

@@ -644,6 +644,26 @@ static uint64_t map_hidden_file(const char *dir)
 	return (uintptr_t)map;
 }
 
+/* The exit status of a child for which it is the value of @expression; or -1. */
+#define IN_CHILD(expression)						\
+	({								\
+		const pid_t child = fork();				\
+		int status;						\
+									\
+		if (!child)						\
+			_exit(expression);				\
+		waitpid(child, &status, 0) == child && WIFEXITED(status) ?	\
+			WEXITSTATUS(status) : -1;			\
+	})
+
+/* Look at the own process without privileges from then on. */
+static bool become_nobody(void)
+{
+	return !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
+	       !prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* Find the build ID at @start, or of a hidden file if that is 0. */
 static int find_id_as_nobody(const char *dir, enum procmap_method method,
 			     uint64_t start)
 {
@@ -654,26 +674,13 @@ static int find_id_as_nobody(const char *dir, enum procmap_method method,
 	/* One's own maps; it is the copy of a copy of the scene. */
 	if (!start)
 		start = map_hidden_file(dir);
-	if (chmod(dir, 0755) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1) ||
+	if (chmod(dir, 0755) || !become_nobody() ||
 	    procmap_open_self(BY(method), &procmap) ||
 	    procmap_find(procmap, start, PROCMAP_WANT_BUILD_ID, &found))
 		return 255;
 	size = found->build_id_size;
 	procmap_close(procmap);
 	return size < 0 ? 100 - size : size;
-}
-
-/* Find the build ID at @start, or of a hidden file if that is 0. */
-static int id_as_nobody(const char *dir, enum procmap_method method, uint64_t start)
-{
-	const pid_t child = fork();
-	int status;
-
-	if (!child)
-		_exit(find_id_as_nobody(dir, method, start));
-	return waitpid(child, &status, 0) == child && WIFEXITED(status) ?
-	       WEXITSTATUS(status) : -1;
 }
 
 TEST_F(scene, build_ids_without_capabilities)
@@ -695,11 +702,12 @@ TEST_F(scene, build_ids_without_capabilities)
 		if (!is_gone)
 			ASSERT_EQ(0, chmod(path, 0644));
 		EXPECT_EQ(by_text && is_gone ? 100 + ENOENT : 20,
-			  id_as_nobody(self->dir, variant->method, line->start));
+			  IN_CHILD(find_id_as_nobody(self->dir, variant->method,
+						     line->start)));
 	}
 	/* There is another file where the one that is mapped was. */
 	EXPECT_EQ(by_text ? 100 + ESTALE : 20,
-		  id_as_nobody(self->dir, variant->method, 0));
+		  IN_CHILD(find_id_as_nobody(self->dir, variant->method, 0)));
 }
 
 TEST_F(scene, opens_the_file_that_is_mapped)
@@ -1296,25 +1304,6 @@ TEST(options_of_other_versions)
 	options.size = 0;
 	EXPECT_EQ(-EINVAL, procmap_open_self(&options, &procmap));
 	EXPECT_EQ(-EINVAL, procmap_open_text("x\n", 2, BY(PROCMAP_BY_QUERY), &procmap));
-}
-
-TEST(procfs_that_is_mounted_elsewhere)
-{
-	static char long_path[PATH_MAX];
-	const struct procmap_mapping *found;
-	struct procmap_options options = {
-		.size = sizeof(options), .proc = "/proc/self/root/proc",
-	};
-	struct procmap *procmap;
-
-	ASSERT_EQ(0, procmap_open_pid(getpid(), &options, &procmap));
-	EXPECT_EQ(0, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
-	procmap_close(procmap);
-	options.proc = "/nonexistent";
-	EXPECT_EQ(-ENOENT, procmap_open_pid(getpid(), &options, &procmap));
-	memset(long_path, '/', sizeof(long_path) - 1);
-	options.proc = long_path;
-	EXPECT_EQ(-ENAMETOOLONG, procmap_open_pid(getpid(), &options, &procmap));
 }
 
 TEST(kernel_thread_has_no_mappings)
