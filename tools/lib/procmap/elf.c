@@ -103,9 +103,12 @@ static bool read_ehdr(struct elf_reader *reader, Elf64_Ehdr *ehdr)
 	Elf32_Ehdr ehdr32;
 
 	if (!read_at(reader, 0, ehdr->e_ident, EI_NIDENT) ||
-	    memcmp(ehdr->e_ident, ELFMAG, SELFMAG) ||
-	    ehdr->e_ident[EI_DATA] != HOST_ELFDATA)
+	    memcmp(ehdr->e_ident, ELFMAG, SELFMAG))
 		return false;
+	if (ehdr->e_ident[EI_DATA] != HOST_ELFDATA) {
+		reader->err = -ENOEXEC;
+		return false;
+	}
 
 	switch (ehdr->e_ident[EI_CLASS]) {
 	case ELFCLASS64:
@@ -238,6 +241,9 @@ int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 		if (phdr.p_type == PT_NOTE)
 			len = build_id_in_notes(&reader, &phdr, id);
 	/* Objects that are not linked, and some debug files, have section headers only. */
+	/* The number is elsewhere if it does not fit, and so are headers. */
+	if (ehdr.e_phnum == PN_XNUM || (!ehdr.e_shnum && ehdr.e_shoff))
+		reader.err = -EFBIG;
 	for (i = 0; i < ehdr.e_shnum && !len && read_shdr(&reader, &ehdr, i, &phdr); i++)
 		if (phdr.p_type == PT_NOTE)
 			len = build_id_in_notes(&reader, &phdr, id);
@@ -274,6 +280,11 @@ int read_segments(int fd, struct segments *segments)
 	return -ENOEXEC;
 }
 
+static bool has_byte(const struct segment *segment, uint64_t offset)
+{
+	return offset >= segment->offset && offset - segment->offset < segment->file_size;
+}
+
 int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)
 {
 	size_t i;
@@ -281,8 +292,7 @@ int address_in(const struct segments *segments, uint64_t offset, uint64_t *addre
 	for (i = 0; i < segments->nr; i++) {
 		const struct segment *const segment = &segments->all[i];
 
-		if (offset < segment->offset ||
-		    offset - segment->offset >= segment->file_size)
+		if (!has_byte(segment, offset))
 			continue;
 		*address = segment->address + (offset - segment->offset);
 		return 0;
@@ -292,8 +302,8 @@ int address_in(const struct segments *segments, uint64_t offset, uint64_t *addre
 
 /*
  * Two segments that share a page of the file are mapped by two mappings of it. Rank a
- * segment by the properties that it has in common with a mapping, the surest one first.
- * RELRO makes a writable segment read-only. Returns 0 if it is not in these pages.
+ * segment by what it has in common with a mapping, the surest first. RELRO makes a writable
+ * segment read-only. Returns 0 if the segment is not in these pages.
  */
 static unsigned int rank_segment(const struct segments *segments,
 				 const struct segment *segment,
@@ -307,40 +317,49 @@ static unsigned int rank_segment(const struct segments *segments,
 
 	if (!segment->file_size || offset < begin || offset >= end)
 		return 0;
-	return 32 |
+	return 16 |
 	       (segments->are_fixed && mapping->start - mapping->offset ==
-				       segment->address - segment->offset) << 4 |
-	       (is_executable == !!(segment->flags & PF_X)) << 3 |
-	       (!is_writable || segment->flags & PF_W) << 2 |
-	       (mapping->offset >= begin && mapping->offset +
-		(mapping->end - mapping->start) <= end) << 1 |
-	       (offset >= segment->offset &&
-		offset - segment->offset < segment->file_size);
+				       segment->address - segment->offset) << 3 |
+	       (is_executable == !!(segment->flags & PF_X) &&
+		(!is_writable || segment->flags & PF_W)) << 2 |
+	       (mapping->offset == begin) << 1 |
+	       (mapping->offset >= begin &&
+		mapping->offset + (mapping->end - mapping->start) <= end);
 }
 
+/*
+ * The segment that has this byte of the file, unless another one has more in common with
+ * the mapping. Without one, as in the last page of .bss, the one that has most.
+ */
 int mapped_address_in(const struct segments *segments,
 		      const struct procmap_mapping *mapping, uint64_t addr,
 		      uint64_t *address)
 {
 	const uint64_t offset = mapping->offset + (addr - mapping->start);
-	unsigned int highest = 1, rank;
-	bool is_ambiguous = true;
-	uint64_t found = 0, at;
+	unsigned int highest = 0, with_byte = 0, rank;
+	uint64_t best = 0, of_byte = 0, at;
+	bool is_ambiguous = false;
 	size_t i;
 
 	for (i = 0; i < segments->nr; i++) {
-		rank = rank_segment(segments, &segments->all[i], mapping, offset);
-		at = segments->all[i].address + (offset - segments->all[i].offset);
+		const struct segment *const segment = &segments->all[i];
+
+		rank = rank_segment(segments, segment, mapping, offset);
+		at = segment->address + (offset - segment->offset);
+		if (rank > with_byte && has_byte(segment, offset)) {
+			with_byte = rank;
+			of_byte = at;
+		}
 		if (rank > highest) {
 			highest = rank;
-			found = at;
+			best = at;
 			is_ambiguous = false;
-		} else if (rank == highest && at != found) {
+		} else if (rank && rank == highest && at != best) {
 			is_ambiguous = true;
 		}
 	}
-	if (is_ambiguous)
+	if (with_byte ? with_byte < highest : !highest || is_ambiguous)
 		return -ENOENT;
-	*address = found;
+	*address = with_byte ? of_byte : best;
 	return 0;
 }

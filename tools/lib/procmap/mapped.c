@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,8 @@
 /* Pages of a mapping that are compared with those of a file. */
 #define COMPARED_PAGES	16
 
+#define MAP_FILES_SIZE	(sizeof("map_files/-") + 2 * 16)
+
 /* Entries of pagemap: Documentation/admin-guide/mm/pagemap.rst. */
 #define PAGE_PRESENT	(UINT64_C(1) << 63)
 #define PAGE_OF_FILE	(UINT64_C(1) << 61)
@@ -38,10 +41,26 @@ enum opened_by {
 	BY_NUMBERS,	/* by name, and device and inode in maps suffice */
 };
 
-/* Read from a file in the directory of a process. */
-static bool read_from(int dir, const char *name, uint64_t offset, void *to, size_t len)
+/*
+ * Open a file in the directory of this process. A procfs of a PID namespace that does not
+ * have it has no such directory.
+ */
+static int open_own(int dir, const char *name, int flags)
 {
-	const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char path[sizeof("/proc/self/") + MAP_FILES_SIZE];
+	int fd;
+
+	snprintf(path, sizeof(path), "../self/%s", name);
+	fd = openat(dir, path, flags | O_CLOEXEC);
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/%s", name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* Read from a file, and close it. */
+static bool read_from(int fd, uint64_t offset, void *to, size_t len)
+{
 	ssize_t got;
 
 	if (fd < 0)
@@ -51,13 +70,16 @@ static bool read_from(int dir, const char *name, uint64_t offset, void *to, size
 	return got == (ssize_t)len;
 }
 
-/* The page frame of an unchanged page of a file; 0 if there is none, or without permission. */
-static uint64_t frame_at(int dir, const char *pagemap, uint64_t addr)
+/*
+ * The page frame of an unchanged page of a file, by the pagemap of a process, which is
+ * closed; 0 if there is none, or without permission.
+ */
+static uint64_t frame_at(int pagemap, uint64_t addr)
 {
 	const uint64_t nr = addr / sysconf(_SC_PAGESIZE);
 	uint64_t entry;
 
-	return read_from(dir, pagemap, nr * sizeof(entry), &entry, sizeof(entry)) &&
+	return read_from(pagemap, nr * sizeof(entry), &entry, sizeof(entry)) &&
 	       entry & PAGE_PRESENT && entry & PAGE_OF_FILE ? entry & PAGE_FRAME : 0;
 }
 
@@ -69,38 +91,51 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 			    size_t len)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
+	const int flags = O_RDONLY | O_CLOEXEC;
 	uint64_t frame;
 	size_t at;
 	char byte;
 
 	for (at = 0; at < len; at += page) {
 		/* Have the page in memory. Unlike an access to it, this raises no signal. */
-		if (!read_from(dir, "../self/mem", own + at, &byte, 1))
+		if (!read_from(open_own(dir, "mem", flags), own + at, &byte, 1))
 			continue;
-		frame = frame_at(dir, "../self/pagemap", own + at);
-		if (frame && read_from(dir, "mem", mapping->start + at, &byte, 1) &&
-		    frame_at(dir, "pagemap", mapping->start + at) == frame)
+		frame = frame_at(open_own(dir, "pagemap", flags), own + at);
+		if (frame &&
+		    read_from(openat(dir, "mem", flags), mapping->start + at, &byte, 1) &&
+		    frame_at(openat(dir, "pagemap", flags), mapping->start + at) == frame)
 			return true;
 	}
 	return false;
 }
 
-/*
- * Find a mapping of this process, as the maps file shows it: on btrfs and overlayfs,
- * stat(2) returns another device or inode. Returns 0 or -errno.
- */
-static int find_own(int dir, uint64_t addr, struct procmap_mapping *own)
+static bool same_name(const struct procmap_mapping *a, const struct procmap_mapping *b)
 {
-	const int own_dir = openat(dir, "../self", ONLY_PATH | O_DIRECTORY);
+	const size_t len = name_len_of_file(a);
+
+	return b->name && len == name_len_of_file(b) && !memcmp(a->name, b->name, len);
+}
+
+/*
+ * Compare a mapping of this process, at @addr, with @mapping, as the maps file shows both:
+ * on btrfs and overlayfs, stat(2) returns another device or inode. Returns 0 or -errno;
+ * -ESTALE if they differ.
+ */
+static int compare_own(int dir, uint64_t addr, const struct procmap_mapping *mapping,
+		       bool *has_name)
+{
+	const int own_dir = open_own(dir, "", ONLY_PATH | O_DIRECTORY);
+	struct procmap_mapping own;
 	struct procmap *self;
 	int err;
 
 	err = own_dir < 0 ? -errno : open_in(own_dir, PROCMAP_ANY_METHOD, &self);
 	if (err)
 		return err;
-	err = find_at(self, addr, 0, own);
+	err = find_at(self, addr, 0, &own);
+	*has_name = !err && same_name(&own, mapping);
 	procmap_close(self);
-	return err;
+	return err || same_file(&own, mapping) ? err : -ESTALE;
 }
 
 int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
@@ -119,15 +154,46 @@ static bool has_id_of(int fd, const struct procmap_mapping *mapping)
 	       !memcmp(id, mapping->build_id, mapping->build_id_size);
 }
 
+static const char *map_files_path(const struct procmap_mapping *mapping,
+				  char path[MAP_FILES_SIZE])
+{
+	snprintf(path, MAP_FILES_SIZE, "map_files/%llx-%llx",
+		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	return path;
+}
+
+/* Return whether a path is a name of maps, with \012 for newlines; both may be deleted. */
+static bool is_name_of(const char *path, const char *name)
+{
+	for (; *path && *path == *name; path++, name++)
+		;
+	if (*path == '\n' && !strncmp(name, "\\012", 4))
+		return is_name_of(path + 1, name + 4);
+	return (!*path || !strcmp(path, " (deleted)")) &&
+	       (!*name || !strcmp(name, " (deleted)"));
+}
+
+/* Return whether a file of the same name is mapped there. Anybody may read the link. */
+static bool is_still_there(int dir, const struct procmap_mapping *mapping)
+{
+	char path[MAP_FILES_SIZE], link[PATH_MAX + sizeof(" (deleted)")];
+	const ssize_t len = readlinkat(dir, map_files_path(mapping, path), link,
+				       sizeof(link) - 1);
+
+	if (len < 0)
+		return false;
+	link[len] = '\0';
+	return mapping->name && is_name_of(link, mapping->name);
+}
+
 /* Ask the kernel for the build ID of a mapping that is not known to have one. */
 static bool has_id_by_query(struct procmap *procmap, int fd,
 			    const struct procmap_mapping *mapping)
 {
 	struct procmap_mapping asked = *mapping;
 
-	return procmap && procmap->method != PROCMAP_BY_TEXT &&
-	       !query_build_id(procmap, &asked) && asked.build_id_size > 0 &&
-	       has_id_of(fd, &asked);
+	return procmap->method != PROCMAP_BY_TEXT && !query_build_id(procmap, &asked) &&
+	       asked.build_id_size > 0 && has_id_of(fd, &asked);
 }
 
 /*
@@ -135,7 +201,7 @@ static bool has_id_by_query(struct procmap *procmap, int fd,
  * shows, or where these two do not identify a file.
  *
  * On btrfs, files of two subvolumes have both in common in maps: so only map_files is known
- * to be the mapped file. On overlayfs, map_files leads to the file that has the name now,
+ * to be the mapped file, if the name is still the same. On overlayfs, map_files leads to the file that has the name now,
  * which may have been copied up since. There, maps shows device and inode of a layer, up to
  * Linux 6.6, or those of the overlay, which stay the same. The device of a layer is known
  * by its major number, since that of an overlay, and of btrfs, is 0.
@@ -144,24 +210,23 @@ static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 			      const struct procmap_mapping *mapping, bool is_overlay,
 			      enum opened_by by)
 {
-	const bool is_known = by == BY_NUMBERS ||
-			      (is_overlay ? mapping->dev_major : by == BY_MAP_FILES);
 	const uint64_t limit = COMPARED_PAGES * sysconf(_SC_PAGESIZE);
 	const uint64_t size = mapping->end - mapping->start;
 	const size_t len = size && size < limit ? size : limit;
-	struct procmap_mapping own;
+	bool has_name = false, is_known;
 	void *map;
 	int err;
 
 	map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, mapping->offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	err = find_own(dir, (uintptr_t)map, &own);
-	if (!err && !same_file(&own, mapping))
-		err = -ESTALE;
-	else if (!err && !is_known && mapping->build_id_size <= 0 &&
-		 !has_id_by_query(procmap, fd, mapping) &&
-		 !(procmap && has_common_page(dir, mapping, (uintptr_t)map, len)))
+	err = compare_own(dir, (uintptr_t)map, mapping, &has_name);
+	is_known = by == BY_NUMBERS ||
+		   (is_overlay ? mapping->dev_major : by == BY_MAP_FILES && has_name);
+	if (!err && !is_known && mapping->build_id_size <= 0 &&
+	    !(procmap && is_still_there(dir, mapping) &&
+	      (has_id_by_query(procmap, fd, mapping) ||
+	       has_common_page(dir, mapping, (uintptr_t)map, len))))
 		err = -ESTALE;
 	munmap(map, len);
 	return err;
@@ -202,7 +267,7 @@ static int check_file(struct procmap *procmap, int dir, int fd,
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */
 static int open_regular(int dir, int path_fd)
 {
-	char path[sizeof("../self/fd/") + 3 * sizeof(int)];
+	char name[sizeof("fd/") + 3 * sizeof(int)];
 	struct stat stat;
 	int fd;
 
@@ -210,9 +275,9 @@ static int open_regular(int dir, int path_fd)
 		return -errno;
 	if (!S_ISREG(stat.st_mode))
 		return -ENODEV;
-	snprintf(path, sizeof(path), "../self/fd/%d", path_fd);
+	snprintf(name, sizeof(name), "fd/%d", path_fd);
 	/* Its owner may have a lease on it, for whose end open(2) would wait. */
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open_own(dir, name, O_RDONLY | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -235,36 +300,28 @@ static int open_path(struct procmap *procmap, int dir, const char *path,
 	return err;
 }
 
-#define MAP_FILES_SIZE	(sizeof("map_files/-") + 2 * 16)
-
-static const char *map_files_path(const struct procmap_mapping *mapping,
-				  char path[MAP_FILES_SIZE])
-{
-	snprintf(path, MAP_FILES_SIZE, "map_files/%llx-%llx",
-		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
-	return path;
-}
-
 /* Return whether @part is mapped where @mapping was, of the same file by its fields. */
 static bool is_part_of(const struct procmap_mapping *part,
 		       const struct procmap_mapping *mapping)
 {
-	const size_t len = name_len_of_file(part);
-
-	return same_file(part, mapping) && len == name_len_of_file(mapping) &&
-	       !memcmp(part->name, mapping->name, len) &&
+	return (same_file(part, mapping) || !has_file(mapping)) &&
+	       same_name(part, mapping) &&
 	       part->offset - part->start == mapping->offset - mapping->start;
 }
 
-/* The mapping was split, or has grown, since it was found: open what is left of it. */
+/*
+ * The mapping was split, or has grown, since it was found, or the thread has exited by
+ * which the process was opened: look for what is left of it.
+ */
 static int open_part(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
+	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
 	struct procmap_mapping part = { .end = mapping->start };
 	char path[MAP_FILES_SIZE];
 	struct procmap *again;
 	int fd = -ENOENT;
 
-	if (open_in(fcntl(procmap->dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, &again))
+	if (open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, &again))
 		return fd;
 	while (fd < 0 && part.end < mapping->end &&
 	       !find_at(again, part.end, PROCMAP_COVERING_OR_NEXT, &part) &&
@@ -273,7 +330,7 @@ static int open_part(struct procmap *procmap, const struct procmap_mapping *mapp
 			continue;
 		memcpy(part.build_id, mapping->build_id, sizeof(part.build_id));
 		part.build_id_size = mapping->build_id_size;
-		fd = open_path(procmap, procmap->dir, map_files_path(&part, path), &part,
+		fd = open_path(again, again->dir, map_files_path(&part, path), &part,
 			       BY_MAP_FILES);
 	}
 	procmap_close(again);
@@ -286,7 +343,7 @@ static int open_map_file(struct procmap *procmap, const struct procmap_mapping *
 	const int fd = open_path(procmap, procmap->dir, map_files_path(mapping, path),
 				 mapping, BY_MAP_FILES);
 
-	return fd == -ENOENT ? open_part(procmap, mapping) : fd;
+	return fd == -ENOENT || fd == -ESRCH ? open_part(procmap, mapping) : fd;
 }
 
 /* Replace each \012 by a newline. Returns whether there was any. */
@@ -311,11 +368,15 @@ static bool unescape(char *path)
 
 static bool has_our_mounts(int dir)
 {
+	const int own = open_own(dir, "ns/mnt", O_PATH);
 	struct stat theirs, ours;
+	bool is_same;
 
-	return !fstatat(dir, "ns/mnt", &theirs, 0) &&
-	       !fstatat(dir, "../self/ns/mnt", &ours, 0) &&
-	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+	is_same = own >= 0 && !fstatat(dir, "ns/mnt", &theirs, 0) && !fstat(own, &ours) &&
+		  theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+	if (own >= 0)
+		close(own);
+	return is_same;
 }
 
 /*
@@ -438,53 +499,80 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	} else if (!mapping->build_id_size && procmap->has_scan < 0) {
 		/* Mainline looks at no section header, and at 256 program headers. */
 		read_build_id_of_file(procmap, mapping);
-		if (mapping->build_id_size < 0)
-			mapping->build_id_size = 0;
 	}
-}
-
-/* Return whether the name leads to the file with these numbers. */
-static bool is_at_name(struct procmap *procmap, const char *name, dev_t dev, uint64_t inode)
-{
-	const char *root = NULL;
-	bool is_there = false;
-	struct stat stat;
-	char *path;
-
-	while (!is_there && (root = next_root(procmap->dir, root))) {
-		if (asprintf(&path, "%s%s", root, name) < 0)
-			return false;
-		is_there = (!fstatat(procmap->dir, path, &stat, AT_NO_AUTOMOUNT) ||
-			    (unescape(path) && !fstatat(procmap->dir, path, &stat,
-							AT_NO_AUTOMOUNT))) &&
-			   stat.st_dev == dev && stat.st_ino == inode;
-		free(path);
-	}
-	return is_there;
 }
 
 /*
- * Without permission to look, or if the main thread has exited, what the kernel appended
- * to the name has to do.
+ * Look whether a path leads to a file, literally or with newlines for \012. Returns 1; 0 if
+ * there is nothing, or another file; or -errno if one of the paths cannot be followed.
+ */
+static int is_at_path(int dir, char *path, dev_t dev, uint64_t inode)
+{
+	struct stat stat;
+	int err = 0;
+
+	do {
+		if (fstatat(dir, path, &stat, AT_NO_AUTOMOUNT))
+			err = errno == ENOENT || errno == ENOTDIR ? err : -errno;
+		else if (stat.st_dev == dev && stat.st_ino == inode)
+			return 1;
+	} while (unescape(path));
+	return err;
+}
+
+static int is_at_name(struct procmap *procmap, const char *name, dev_t dev, uint64_t inode)
+{
+	const char *root = NULL;
+	char *path;
+	int ret = 0;
+
+	while (!ret && (root = next_root(procmap->dir, root))) {
+		if (asprintf(&path, "%s%s", root, name) < 0)
+			return -ENOMEM;
+		ret = is_at_path(procmap->dir, path, dev, inode);
+		free(path);
+	}
+	return ret;
+}
+
+/*
+ * Where the file cannot be looked for, what the kernel appended to the name has to do:
+ * without permission, if the main thread has exited, and for a name with \012, of which
+ * some may be newlines.
  */
 bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
+	const bool has_suffix = mapping->name_len != name_len_of_file(mapping);
+	struct procmap_mapping without_id = *mapping;
 	char path[MAP_FILES_SIZE];
 	struct stat mapped;
-	int fd;
+	struct statfs fs;
+	int ret, fd;
 
-	if (procmap->dir < 0 || !may_have_file(mapping) ||
-	    is_at_name(procmap, mapping->name,
-		       makedev(mapping->dev_major, mapping->dev_minor), mapping->inode))
+	if (procmap->dir < 0 || !may_have_file(mapping))
 		return false;
-	if (!fstatat(procmap->dir, map_files_path(mapping, path), &mapped, 0))
-		return !is_at_name(procmap, mapping->name, mapped.st_dev, mapped.st_ino);
-	fd = open_by_name(procmap, mapping, BY_NUMBERS);
-	if (fd >= 0)
+	ret = is_at_name(procmap, mapping->name,
+			 makedev(mapping->dev_major, mapping->dev_minor), mapping->inode);
+	if (!ret && strstr(mapping->name, "\\012"))
+		ret = -EINVAL;
+	if (ret)
+		return ret < 0 && has_suffix;
+	if (!fstatat(procmap->dir, map_files_path(mapping, path), &mapped, 0)) {
+		ret = is_at_name(procmap, mapping->name, mapped.st_dev, mapped.st_ino);
+		return ret < 0 ? has_suffix : !ret;
+	}
+	/* The answer is the same if the caller wants the build ID. */
+	without_id.build_id_size = 0;
+	fd = open_by_name(procmap, &without_id, BY_NUMBERS);
+	if (fd >= 0) {
+		/* On btrfs, it may be another file. On overlayfs, it may have been written. */
+		ret = !fstatfs(fd, &fs) && fs.f_type != OVERLAYFS_SUPER_MAGIC &&
+		      procmap->method != PROCMAP_BY_TEXT &&
+		      !query_build_id(procmap, &without_id) &&
+		      without_id.build_id_size > 0 && !has_id_of(fd, &without_id);
 		close(fd);
-	if (fd == -ESTALE)
-		return true;
-	if ((fd == -ENOENT || fd == -ENOTDIR) && !faccessat(procmap->dir, "root", F_OK, 0))
-		return true;
-	return fd < 0 && mapping->name_len != name_len_of_file(mapping);
+		return ret;
+	}
+	return fd == -ESTALE || has_suffix ||
+	       ((fd == -ENOENT || fd == -ENOTDIR) && !faccessat(procmap->dir, "root", F_OK, 0));
 }

@@ -346,6 +346,23 @@ TEST_F(files, that_have_two_names)
 }
 
 /* Another file is mapped where the mapping was. */
+/* The text shows both as one. */
+TEST_F(files, of_names_that_look_alike)
+{
+	char *const newline = map_file(self->dir, "a\nb\\012", NULL);
+	char *const literal = map_file(self->dir, "a\\012b\n", NULL);
+	const struct procmap_mapping *found;
+
+	ASSERT_TRUE(newline != MAP_FAILED && literal != MAP_FAILED);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)newline, PROCMAP_WANT_DELETED,
+				  &found));
+	EXPECT_EQ(0, found->flags & PROCMAP_DELETED);
+	ASSERT_EQ(0, unlink(in(self->dir, "a\\012b\n")));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)literal, PROCMAP_WANT_DELETED,
+				  &found));
+	EXPECT_EQ(PROCMAP_DELETED, found->flags & PROCMAP_DELETED);
+}
+
 TEST_F(files, that_are_not_mapped_any_more)
 {
 	char *const map = map_file(self->dir, "one", NULL);
@@ -623,22 +640,43 @@ TEST_F(files, build_id_in_every_form)
 	}
 }
 
-/* There are more notes than are read, or nothing can be read. */
+/* The size of the build ID of a file in a form, with other bytes; or an error. */
+static int id_size_with(int fd, int form, size_t offset, const void *bytes, size_t len)
+{
+	struct procmap_file *file;
+	uint8_t id[20];
+	int size;
+
+	if (!write_form(fd, &elf_forms[form]) || pwrite(fd, bytes, len, offset) != (ssize_t)len ||
+	    procmap_open_file_fd(fd, &file))
+		return -EIO;
+	size = procmap_file_build_id(file, id);
+	procmap_close_file(file);
+	return size;
+}
+
+/* More headers or notes than are read, another byte order, and files not to be read. */
 TEST_F(files, build_id_that_is_unknown)
 {
 	const ElfW(Phdr) notes = { .p_type = PT_NOTE, .p_offset = PAGE, .p_filesz = PAGE * 4 };
-	struct procmap_file *file, *directory;
+	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
+			       has_method(PROCMAP_BY_SCAN);
+	const uint16_t none = 0;
+	const uint8_t order = 3;
+	struct procmap_file *directory;
 	uint8_t id[20];
+	void *map;
 	int fd;
 
-	ASSERT_TRUE(map_file(self->dir, "form", &fd) != MAP_FAILED);
-	ASSERT_TRUE(write_form(fd, &elf_forms[1]));
-	ASSERT_EQ(sizeof(notes), pwrite(fd, &notes, sizeof(notes), sizeof(ElfW(Ehdr))));
-	ASSERT_EQ(0, ftruncate(fd, PAGE));
-	ASSERT_EQ(0, ftruncate(fd, 8 * PAGE));
-	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
-	EXPECT_EQ(-EFBIG, procmap_file_build_id(file, id));
-	procmap_close_file(file);
+	map = map_file(self->dir, "form", &fd);
+	ASSERT_TRUE(map != MAP_FAILED);
+	EXPECT_EQ(-EFBIG, id_size_with(fd, 1, sizeof(ElfW(Ehdr)), &notes, sizeof(notes)));
+	EXPECT_EQ(-EFBIG, id_size_with(fd, 7, offsetof(ElfW(Ehdr), e_shnum), &none, 2));
+	EXPECT_EQ(-ENOEXEC, id_size_with(fd, 7, EI_DATA, &order, 1));
+	EXPECT_EQ(20, id_size_with(fd, 7, 0, "\177", 1));
+	calls.opens = 0;
+	EXPECT_EQ(by_kernel ? 0 : -ENFILE, walk_to_build_id(self->procmap, map, id));
+	calls.opens = -1;
 	close(fd);
 	fd = open(self->dir, O_RDONLY | O_CLOEXEC);
 	ASSERT_EQ(0, procmap_open_file_fd(fd, &directory));
@@ -756,6 +794,9 @@ TEST_F(files, address_by_the_segments)
 	}
 	EXPECT_EQ(-EINVAL, elf_address(self->procmap, found, 0, NULL));
 	ASSERT_EQ(0, procmap_open_file(self->procmap, found, NULL, &file));
+	/* Of two segments, the mapping may be of either. */
+	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, found, found->start + 0x1e00,
+						       &address));
 	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, found, found->start + 0x4100,
 						       &address));
 	procmap_close_file(file);
@@ -795,13 +836,18 @@ TEST_F(files, address_by_the_mapping)
 		unsigned int flags, page, nr, at, byte;
 		int moved;	/* the address is so many pages higher; -1: there is none */
 	} expected[] = {
-		{ r, 0, 2, 0, 0, 0 }, { r, 0, 2, 1, 0xff, 0 }, { r, 0, 2, 1, 0x100, 0 },
-		{ r, 1, 1, 1, 0x100, 0 }, { r | x, 1, 1, 1, 0xff, 1 },
-		{ r | x, 1, 2, 1, 0x100, 1 }, { r | x, 1, 2, 2, 0x200, 1 },
-		{ r, 2, 2, 2, 0x1ff, 2 }, { r, 2, 2, 3, 0x300, 2 },
-		{ r | w, 3, 1, 3, 0x2ff, 3 }, { r | w, 3, 1, 3, 0x300, 3 },
-		/* Made read-only, it may be either of the two: the one with the byte. */
-		{ r, 3, 1, 3, 0x2ff, 2 }, { r, 3, 1, 3, 0x300, 3 }, { r, 3, 1, 3, 0x400, -1 },
+		{ r, 0, 2, 0, 0, 0 }, { r, 0, 2, 1, 0xff, 0 },
+		{ r | x, 1, 2, 1, 0x100, 1 }, { r | x, 1, 2, 2, 0x1ff, 1 },
+		{ r, 2, 2, 2, 0x200, 2 }, { r, 2, 2, 3, 0x2ff, 2 },
+		{ r | w, 3, 1, 3, 0x300, 3 },
+		/* RELRO, the end of .bss, and permissions that were changed. */
+		{ r, 3, 1, 3, 0x300, 3 }, { r | w, 3, 1, 3, 0x500, 3 },
+		{ r | w | x, 3, 1, 3, 0x300, 3 }, { r | x, 3, 1, 3, 0x300, 3 },
+		{ r | w, 1, 2, 1, 0x100, 1 }, { r | w, 1, 2, 2, 0x1ff, 1 },
+		/* The byte is that of a segment which another mapping maps. */
+		{ r, 0, 2, 1, 0x100, -1 }, { r | x, 1, 2, 2, 0x200, -1 },
+		{ r, 2, 2, 2, 0x1ff, -1 }, { r, 2, 2, 3, 0x300, -1 },
+		{ r | w, 3, 1, 3, 0x2ff, -1 }, { r | x, 1, 1, 1, 0xff, -1 },
 		{ r, 4, 1, 4, 0, -1 },
 	};
 	const int fd = open_shared_pages(self->dir, ET_DYN);

@@ -87,6 +87,8 @@ TEST_F(files, files_of_two_subvolumes)
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	static const char *const paths[] = { "m/a/file", "m/b/file" };
 	const uint8_t *const ids[] = { test_id, other_id };
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
 	const struct maps_line *lines[2];
 	int i, errors, as_nobody;
 	struct stat files[2];
@@ -125,9 +127,14 @@ TEST_F(files, files_of_two_subvolumes)
 	EXPECT_EQ(!by_text, IN_CHILD(count_wrong_as_nobody(variant->method, map[0], ids[0],
 							   &files[0])) / 16);
 	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
+	/* The other one is mapped where the first one was. */
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map[0]);
+	ASSERT_EQ(map[0], mremap(map[1], PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, map[0]));
+	EXPECT_EQ(-ESTALE, open_file(self->procmap, found));
+	procmap_snapshot_free(snapshot);
 	free_maps(&maps);
 	munmap(map[0], PAGE);
-	munmap(map[1], PAGE);
 }
 
 /* It was mapped as a file of the lower layer, and is copied to the upper one. */
