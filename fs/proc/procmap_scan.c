@@ -288,6 +288,26 @@ static int scan_chunk(struct scan *scan)
 	return 0;
 }
 
+/*
+ * Get the generation of an address space: mm_lock_seq, which every writer of mmap_lock
+ * moves. It comes back after 2^31 writers. It is 0 if there is none, if the address space
+ * has no users left, or while a writer is at work.
+ */
+static u64 scan_generation(const struct mm_struct *mm)
+{
+#ifdef CONFIG_PER_VMA_LOCK
+	unsigned int seq;
+
+	if (!mm || !atomic_read(&mm->mm_users))
+		return 0;
+	/* Not a seqcount read section: KCSAN keeps checking. */
+	seq = smp_load_acquire(&mm->mm_lock_seq.sequence);
+	return seq & 1 ? 0 : seq;
+#else
+	return 0;
+#endif
+}
+
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 {
 	struct procmap_scan_arg arg __uninitialized;
@@ -301,7 +321,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	arg.data_used = 0;
 	arg.data_needed = 0;
 	arg.flags = 0;
-	arg.generation = procmap_generation(mm);
+	arg.generation = scan_generation(mm);
 	if (arg.generation && arg.generation == arg.known_generation)
 		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 
@@ -320,7 +340,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 		ret = scan_chunk(scan);
 	scan->arg.walk_end = min(scan->walk.pos, scan->walk.end);
 	/* The VMAs have been read before: procmap_walk_unlock() ends with mmput(). */
-	if (arg.generation && arg.generation != procmap_generation(mm))
+	if (arg.generation && arg.generation != scan_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */
 	if (ret != -EFAULT && scan->nr_copied)

@@ -158,16 +158,6 @@ contended:
 	return ERR_PTR(-EAGAIN);
 }
 
-u64 procmap_generation(const struct mm_struct *mm)
-{
-	unsigned int seq;
-
-	if (!mm || !atomic_read(&mm->mm_users))
-		return 0;
-	seq = walk_read_seq(mm);
-	return seq & 1 ? 0 : seq;
-}
-
 #else /* !CONFIG_PER_VMA_LOCK */
 
 static int walk_take_lock(struct procmap_walk *walk)

@@ -247,22 +247,4 @@ void procmap_walk_keep_vma(struct procmap_walk *walk);
 int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 		      const struct path **path);
 
-/**
- * procmap_generation - get the generation of an address space
- * @mm: the address space, or NULL for a kernel thread.
- *
- * Every writer of mmap_lock moves it. It comes back after 2^31 writers.
- *
- * Return: the generation; 0 if there is none, if the address space has no users left,
- * or while a writer is at work.
- */
-#ifdef CONFIG_PER_VMA_LOCK
-u64 procmap_generation(const struct mm_struct *mm);
-#else
-static inline u64 procmap_generation(const struct mm_struct *mm)
-{
-	return 0;
-}
-#endif
-
 #endif /* _PROC_PROCMAP_WALK_H */
