@@ -47,8 +47,6 @@ static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 		vma = procmap_walk_next(walk);
 		if (vma) {
 			procmap_assert_locked(walk, vma);
-			if (text->keeps_vma)
-				procmap_walk_keep_vma(walk);
 			return text_clip(text, vma, *pos);
 		}
 		if (walk->pos >= walk->end) {
@@ -78,8 +76,6 @@ struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos)
 		return NULL;
 	}
 	*pos = text->walk.pos;
-	if (text->keeps_vma)
-		procmap_text_stop(text);
 	return text_find(text, pos);
 }
 

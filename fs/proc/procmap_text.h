@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The VMAs of the lines of /proc/<pid>/maps, and of smaps, without mmap_lock.
+ * The VMAs of the lines of /proc/<pid>/maps, without mmap_lock.
  */
 #ifndef _PROC_PROCMAP_TEXT_H
 #define _PROC_PROCMAP_TEXT_H
@@ -17,8 +17,6 @@
  * @whole: the VMA of the current line, if it starts before the last line's end.
  * @clipped: a copy of it that starts there.
  * @is_locked: procmap_walk_lock() has taken the locks of @walk.
- * @keeps_vma: the caller's choice: only the VMA of the current line stays locked, and the
- *	caller may sleep, except in the line of the gate VMA.
  *
  * It is zero when the file is opened. The caller's lock on the file protects it.
  */
@@ -28,7 +26,6 @@ struct procmap_text {
 	struct vm_area_struct *whole;
 	struct vm_area_struct clipped;
 	bool is_locked;
-	bool keeps_vma;
 };
 
 /**

@@ -77,24 +77,9 @@ static int walk_take_lock(struct procmap_walk *walk)
 	return 0;
 }
 
-static __always_inline void walk_unlock_tree(struct procmap_walk *walk)
-{
-	if (walk->is_rcu_locked)
-		rcu_read_unlock();
-	else if (walk->is_mmap_locked)
-		mmap_read_unlock(walk->mm);
-	walk->is_rcu_locked = false;
-	walk->is_mmap_locked = false;
-}
-
-void procmap_walk_keep_vma(struct procmap_walk *walk)
-{
-	walk_unlock_tree(walk);
-}
-
 void procmap_walk_unlock(struct procmap_walk *walk)
 {
-	walk_unlock_tree(walk);
+	procmap_walk_unlock_tree(walk);
 	if (walk->locked)
 		vma_end_read(walk->locked);
 	walk->locked = NULL;
@@ -169,10 +154,6 @@ void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	mmap_read_unlock(walk->mm);
 	mmput(walk->mm);
-}
-
-void procmap_walk_keep_vma(struct procmap_walk *walk)
-{
 }
 
 static struct vm_area_struct *walk_find(struct procmap_walk *walk)

@@ -15,6 +15,7 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/path.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -46,7 +47,7 @@
  * @tries: how often in a row a writer was met. It is kept from one
  *	procmap_walk_lock() to the next.
  * @is_mmap_locked: mmap_lock is held for reading.
- * @is_rcu_locked: RCU is held. After procmap_walk_keep_vma(), neither is.
+ * @is_rcu_locked: RCU is held. After procmap_walk_unlock_tree(), neither is.
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -193,7 +194,7 @@ static __always_inline int procmap_copy_arg(void *arg, size_t size,
  *
  * On success the caller holds RCU or mmap_lock for reading, and a reference on the
  * users of the address space, and drops both with procmap_walk_unlock(). May sleep.
- * In between, the caller may not, except after procmap_walk_keep_vma().
+ * In between, the caller may not, except after procmap_walk_unlock_tree().
  *
  * Return: 0, -ESRCH if the address space has no users left, or -EINTR if a fatal
  * signal arrived while waiting for the lock.
@@ -223,14 +224,21 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
  */
 void procmap_walk_unlock(struct procmap_walk *walk);
 
-/**
- * procmap_walk_keep_vma - keep only the VMA that was found locked
- * @walk: the walk. procmap_walk_next() has returned a VMA.
- *
- * Drops RCU or mmap_lock, but without per-VMA locks keeps mmap_lock. The caller may
- * sleep then, and calls procmap_walk_unlock() next.
+#ifdef CONFIG_PER_VMA_LOCK
+/*
+ * Drop RCU or mmap_lock, but not the lock of the VMA that procmap_walk_next() has returned.
+ * The caller may sleep then, and calls procmap_walk_unlock() next.
  */
-void procmap_walk_keep_vma(struct procmap_walk *walk);
+static __always_inline void procmap_walk_unlock_tree(struct procmap_walk *walk)
+{
+	if (walk->is_rcu_locked)
+		rcu_read_unlock();
+	else if (walk->is_mmap_locked)
+		mmap_read_unlock(walk->mm);
+	walk->is_rcu_locked = false;
+	walk->is_mmap_locked = false;
+}
+#endif
 
 /**
  * procmap_copy_name - copy the name of a VMA, unless it is a path
