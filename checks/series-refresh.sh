@@ -132,11 +132,11 @@ change_in_a_room() {
 
 # One in a directory that a patch adds is in no patch itself.
 new_and_deleted_file() {
-	local new=fs/proc/planted.c old=fs/proc/procmap_walk.h
+	local new=fs/proc/planted.c old=fs/proc/procmap_walk.h selftests=tools/testing/selftests/proc
 	start patched
-	plant tools/procmap/planted.c tools/procmap/tool.c
-	git_there rm -q tools/procmap/tool.h
-	fixup tools/procmap tools/procmap/tool.c
+	plant "$selftests/planted.c" "$selftests/procmap-abi.c"
+	git_there rm -q "$selftests/procmap-uffd.h"
+	fixup "$selftests" "$selftests/procmap-abi.c"
 	plant "$new" fs/proc/procmap_query.c
 	git_there rm -q "$old"
 	fixup fs/proc "$old"
@@ -144,7 +144,7 @@ new_and_deleted_file() {
 	cmp "$tree/$new" "$project/$new"
 	changed_lines | sort | diff - <(printf '%s\n' "+Adds: $new" "-Adds: $old")
 	git_here diff HEAD --name-status --no-renames -- tools fs | diff - <(printf '%s\t%s\n' \
-		A "$new" D "$old" A tools/procmap/planted.c D tools/procmap/tool.h)
+		A "$new" D "$old" A "$selftests/planted.c" D "$selftests/procmap-uffd.h")
 	is_settled
 }
 

@@ -13,13 +13,24 @@ compile_user_space() {
 	rm -rf "$out"
 	mkdir -p "$out/proc"
 	make -s -C "$tools/testing/selftests/proc" OUTPUT="$out/proc" all
-	base_git diff --quiet base series -- tools/testing/selftests/bpf || gcc -Wall -Werror -O2 -I "$tools/include/uapi" -I "$tools/lib" \
-		-I "$tools/include" -c -o "$out/trace_helpers.o" \
-		"$tools/testing/selftests/bpf/trace_helpers.c"
-	[ ! -e "$tools/lib/procmap" ] || make -s -C "$tools/lib/procmap" \
-		OUTPUT="$out/lib" CFLAGS='-O2 -Werror -Wno-sign-compare' all procmap-test
-	[ ! -e "$tools/procmap" ] || make -s -C "$tools/procmap" \
-		OUTPUT="$out/procmap" CFLAGS='-O2 -Werror'
+	base_git diff --quiet base series -- tools/testing/selftests/bpf ||
+		gcc -Wall -Werror -O2 -I "$tools/include/uapi" -I "$tools/lib" \
+			-I "$tools/include" -c -o "$out/trace_helpers.o" \
+			"$tools/testing/selftests/bpf/trace_helpers.c"
+}
+
+# The library compiles in its commit, and the tool in its own.
+tools_compile() {
+	local tools=$each/tools commit
+	lock_each
+	for commit in $(base_git rev-list --reverse series..tools); do
+		git -C "$each" checkout -q -f --detach "$commit"
+		make -s -C "$tools/lib/procmap" OUTPUT="$tmp/lib" \
+			CFLAGS='-O2 -Werror -Wno-sign-compare' all procmap-test
+		[ ! -e "$tools/procmap" ] ||
+			make -s -C "$tools/procmap" OUTPUT="$tmp/procmap" CFLAGS='-O2 -Werror'
+	done
+	[ -e "$tmp/procmap/procfs_query" ]
 }
 
 # The commits given compile.
@@ -47,10 +58,14 @@ no_warnings_in_the_engine() {
 
 check "the series is made" "$ROOT/scripts/series" tree patched
 check "git am takes the series" git_am base series "$BASE"
-check "git am takes perf's patches" git_am series perf "perf-$(base_fact VERSION)"
+for further in tools perf; do
+	check "git am takes the patches of $further" \
+		git_am series "$further" "$further-$(base_fact VERSION)"
+done
 for room in $(rooms); do
 	check "git am takes the patches of $room" git_am base "$room" "$room-$(base_fact VERSION)"
 done
+check "the library and the tool compile" tools_compile
 if [ "${1:-}" = tip ]; then
 	check "its last commit compiles" commits_compile series
 	done_testing

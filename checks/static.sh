@@ -38,8 +38,9 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in ../../procmap/{,test/}*.c \
-			../../lib/procmap/{examples/*,test/profile-load}.c "$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
+		for source in "$ROOT"/tools/procmap/{,test/}*.c \
+			"$ROOT"/tools/lib/procmap/{examples/*,test/profile-load}.c \
+			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"
 		done

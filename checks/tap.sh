@@ -221,7 +221,7 @@ base_git() {
 
 # Print the branches of the further series that the base has.
 further_series() {
-	echo perf
+	printf '%s\n' tools perf
 	rooms
 }
 

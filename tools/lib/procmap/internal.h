@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <linux/procmap_scan.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +17,6 @@
 /* A tree with this header may be built with an older <linux/fs.h>. */
 #ifndef PROCMAP_QUERY
 #include <linux/procmap_query.h>
-#endif
-
-#if __has_include("linux/procmap_scan.h")
-#include <linux/procmap_scan.h>
 #endif
 
 #include "procmap.h"
@@ -379,7 +376,6 @@ hidden int query_build_id(struct procmap *procmap,
 
 /* scan.c */
 
-#ifdef PROCMAP_SCAN
 /* Returns 0 if PROCMAP_SCAN works, or its error. */
 hidden int scan_probe(int fd);
 
@@ -398,36 +394,6 @@ hidden int scan_generation(struct procmap *procmap, uint64_t *generation);
 
 /* Free the buffers. */
 hidden void scan_free(struct scan *scan);
-#else
-static inline int scan_probe(int fd)
-{
-	(void)fd;
-	return -ENOTTY;
-}
-
-static inline void scan_start_over(struct scan *scan)
-{
-	(void)scan;
-}
-
-static inline int scan_find(struct procmap *procmap, uint64_t addr,
-			    unsigned int flags, struct procmap_mapping *mapping)
-{
-	return find_next_by_query(procmap, addr, flags, mapping);
-}
-
-static inline int scan_generation(struct procmap *procmap, uint64_t *generation)
-{
-	(void)procmap;
-	*generation = 0;
-	return 0;
-}
-
-static inline void scan_free(struct scan *scan)
-{
-	(void)scan;
-}
-#endif
 
 /* find.c */
 

@@ -11,15 +11,12 @@
 
 #include <linux/magic.h>
 #include <linux/memfd.h>
+#include <linux/procmap_scan.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-
-#if __has_include("linux/procmap_scan.h")
-#include <linux/procmap_scan.h>
-#endif
 
 #include <procmap.h>
 
@@ -105,7 +102,6 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	return ret;
 }
 
-#ifdef PROCMAP_SCAN
 /* As the kernel does for pages that are not resident. */
 static void hide_id(struct procmap_vma *vma)
 {
@@ -142,17 +138,14 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 	}
 	return nr;
 }
-#endif
 
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
 {
 	switch (request) {
 	case PROCMAP_QUERY:
 		return wrapped_query(fd, arg);
-#ifdef PROCMAP_SCAN
 	case PROCMAP_SCAN:
 		return wrapped_scan(fd, arg);
-#endif
 	default:
 		return __real_ioctl(fd, request, arg);
 	}
@@ -452,12 +445,8 @@ static bool has_method(enum procmap_method method)
 	char nothing[4096] = "";
 	bool has = true;
 
-#ifdef PROCMAP_SCAN
 	if (method == PROCMAP_BY_SCAN)
 		has = __real_ioctl(fd, PROCMAP_SCAN, nothing) && errno != ENOTTY;
-#else
-	has = method != PROCMAP_BY_SCAN;
-#endif
 	if (method == PROCMAP_BY_QUERY)
 		has = __real_ioctl(fd, PROCMAP_QUERY, nothing) && errno != ENOTTY;
 	close(fd);

@@ -312,7 +312,6 @@ static bool is_as_text_of(const struct procmap_snapshot *snapshot, pid_t pid)
 static uint64_t generation_of(pid_t pid)
 {
 	uint64_t generation = 0;
-#ifdef PROCMAP_SCAN
 	struct procmap_vma vma;
 	struct procmap_scan_arg arg = {
 		.size = sizeof(arg),
@@ -326,7 +325,6 @@ static uint64_t generation_of(pid_t pid)
 	if (__real_ioctl(fd, PROCMAP_SCAN, &arg) == 1)
 		generation = arg.generation;
 	close(fd);
-#endif
 	return generation;
 }
 
