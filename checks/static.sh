@@ -88,6 +88,23 @@ header_stands_anywhere() {
 	done
 }
 
+# Print what a header, after options of gcc, declares of PROCMAP_QUERY.
+query_abi() {
+	gcc -E -P -x c "$@" | tr -s '[:space:]' ' ' |
+		grep -oE '(enum procmap_query_flags|struct procmap_query) \{[^}]*\}'
+	gcc -E -dM -x c "$@" | grep -E '^#define (PROCFS_IOCTL_MAGIC|PROCMAP_QUERY) '
+}
+
+# The project's header, where <linux/fs.h> has nothing of it, and the kernel's own.
+header_is_the_kernels() {
+	mkdir -p "$tmp/older/linux"
+	: >"$tmp/older/linux/fs.h"
+	query_abi -I "$tmp/older" "$ROOT/include/uapi/linux/procmap_query.h" >"$tmp/ours"
+	query_abi -isystem "$patched/tools/include/uapi" "$patched/include/uapi/linux/fs.h" |
+		diff "$tmp/ours" -
+	[ "$(wc -l <"$tmp/ours")" -eq 4 ]
+}
+
 # Other projects that use PROCMAP_QUERY have only mainline's header.
 query_compiles_on_mainline() {
 	local source
@@ -133,5 +150,6 @@ check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free
 check "the header stands anywhere" header_stands_anywhere
+check "the header declares what the kernel's does" header_is_the_kernels
 check "examples and selftests compile on mainline" query_compiles_on_mainline
 done_testing

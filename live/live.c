@@ -14,6 +14,7 @@
  * looks at its private data and at the names in its text. If an assumption is wrong, it
  * prints one line, changes nothing and does not load.
  */
+#undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <generated/utsrelease.h>

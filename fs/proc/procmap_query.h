@@ -7,9 +7,6 @@
 
 #include <linux/compiler.h>
 #include <linux/fs.h>
-#ifndef PROCMAP_QUERY	/* <linux/fs.h> has it since Linux 6.11 */
-#include <linux/procmap_query.h>
-#endif
 
 struct mm_struct;
 
