@@ -6,7 +6,10 @@
 #include <assert.h>
 #include <sys/mman.h>
 
+#include "procmap-query.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define ASSERT_OFFSET(type, field, bytes) \
 	static_assert(offsetof(struct type, field) == (bytes), "")

@@ -5,7 +5,10 @@
 #ifndef PROCMAP_BUILD_ID_H
 #define PROCMAP_BUILD_ID_H
 
+#include "procmap-query.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define ID_MAX		20
 

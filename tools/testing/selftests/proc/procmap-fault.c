@@ -6,8 +6,10 @@
  */
 #include <sys/mman.h>
 
-#include "procmap-scan.h"
 #include "procmap-uffd.h"
+#if __has_include("procmap-scan.h")
+#include "procmap-scan.h"
+#endif
 
 /* The kernel places nothing here by itself, neither in 32 bits nor in 64. */
 #define SCENE_START	0x20000000

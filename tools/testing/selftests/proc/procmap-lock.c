@@ -7,7 +7,9 @@
 #include <poll.h>
 
 #include "procmap-race.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 /* The device of the module in procmap-hold/, which holds that lock. */
 #define HOLD_DEVICE	"/dev/procmap_hold"

@@ -8,7 +8,10 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 
+#include "procmap-query.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define DELETED		" (deleted)"
 

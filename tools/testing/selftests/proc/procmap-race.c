@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-#include "procmap-scan.h"
 #include "procmap-soak.h"
+#if __has_include("procmap-scan.h")
+#include "procmap-scan.h"
+#endif
 
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 #define R	PROCMAP_QUERY_VMA_READABLE

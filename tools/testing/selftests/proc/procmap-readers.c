@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "procmap-query.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define NOBODY	65534
 

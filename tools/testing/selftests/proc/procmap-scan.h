@@ -13,7 +13,7 @@
 #if __has_include("linux/procmap_scan.h")
 #include <linux/procmap_scan.h>
 
-/* Without that header, a program is built without its tests of the scan. */
+/* Without it, a program is built without its tests of the scan. */
 #define HAVE_PROCMAP_SCAN
 
 #define NAMES		PROCMAP_SCAN_NAMES

@@ -4,7 +4,9 @@
  * a process that changes.
  */
 #include "procmap-fuzz.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define NEXT		PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 #define QUERY_SIZE_MIN	offsetof(struct procmap_query, vma_start)

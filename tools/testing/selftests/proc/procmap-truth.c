@@ -5,7 +5,10 @@
  */
 #include <malloc.h>
 
+#include "procmap-query.h"
+#if __has_include("procmap-scan.h")
 #include "procmap-scan.h"
+#endif
 
 #define NEXT	PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 
