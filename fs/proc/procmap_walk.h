@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A walk over the VMAs of an address space, and the fields of a VMA that PROCMAP_QUERY
- * and PROCMAP_SCAN return.
+ * A walk over the VMAs of an address space, and the fields of a VMA that are returned.
  */
 #ifndef _PROC_PROCMAP_WALK_H
 #define _PROC_PROCMAP_WALK_H
@@ -66,7 +65,7 @@ struct procmap_walk {
 #endif
 };
 
-/* The permission flags, the same ones in both ioctls. */
+/* The permission flags. */
 #define PROCMAP_PERMISSIONS	(PROCMAP_QUERY_VMA_READABLE | \
 			 PROCMAP_QUERY_VMA_WRITABLE | \
 			 PROCMAP_QUERY_VMA_EXECUTABLE | \
@@ -130,6 +129,24 @@ static inline u64 procmap_vma_page_size(struct vm_area_struct *vma)
 {
 	return vma->vm_ops && vma->vm_ops->pagesize ?
 	       vma_kernel_pagesize(vma) : PAGE_SIZE;
+}
+
+/**
+ * proc_vma_inode - get the inode whose number and device the text shows
+ * @vma: the VMA, which has a file. The caller has locked it.
+ *
+ * Where stacked file systems map backing files, it is that of the file that the
+ * user has opened.
+ *
+ * Return: the inode. No reference is taken.
+ */
+static inline const struct inode *proc_vma_inode(const struct vm_area_struct *vma)
+{
+#ifdef FMODE_BACKING
+	return file_user_inode(vma->vm_file);
+#else
+	return file_inode(vma->vm_file);
+#endif
 }
 
 /* Get the fields of a VMA's file; 0 without one. The VMA is locked. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The name and the inode of a VMA: the same ones for the text of a maps file and
- * for its ioctls.
+ * The name of a VMA: the same one for the text of a maps file and for its ioctl.
  */
 #ifndef _PROC_VMA_NAME_H
 #define _PROC_VMA_NAME_H
 
 #include <linux/dcache.h>
-#include <linux/fs.h>
 #include <linux/mm_types.h>
 
 /**
@@ -32,23 +30,5 @@ struct vma_name {
  * @name: set to the name. No reference is taken.
  */
 void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name);
-
-/**
- * proc_vma_inode - get the inode whose number and device the text shows
- * @vma: the VMA, which has a file. The caller has locked it.
- *
- * Where stacked file systems map backing files, it is that of the file that the
- * user has opened.
- *
- * Return: the inode. No reference is taken.
- */
-static inline const struct inode *proc_vma_inode(const struct vm_area_struct *vma)
-{
-#ifdef FMODE_BACKING
-	return file_user_inode(vma->vm_file);
-#else
-	return file_inode(vma->vm_file);
-#endif
-}
 
 #endif /* _PROC_VMA_NAME_H */
