@@ -20,10 +20,11 @@ unpack_s390() {
 	ln -sf s390x-linux-gnu-gcc-12 "$s390/usr/bin/s390x-linux-gnu-gcc"
 }
 
-# Compile fs/proc for the architecture $1 with the options $2, as OPTION=y or =n, beside
-# those of the guest; an architecture takes what it has of these. Arguments of make follow.
+# Compile fs/proc, and what the series changes in mm, for the architecture $1 with the
+# options $2, as OPTION=y or =n, beside those of the guest; an architecture takes what it
+# has of these. Arguments of make follow.
 compiles() {
-	local arch=$1 wanted=$2 out=$WORK/kernel/configs-$1 make
+	local arch=$1 wanted=$2 out=$WORK/kernel/configs-$1 make mm=()
 	shift 2
 	make=(kernel_make "$patched" "$out" -s ARCH="$arch" "$@")
 	mkdir -p "$out"
@@ -41,8 +42,11 @@ compiles() {
 		esac
 	done
 	"${make[@]}" prepare
-	rm -f "$out"/fs/proc/*.o
-	"${make[@]}" fs/proc/ 2>&1 | tee "$tmp/output"
+	rm -f "$out"/{fs/proc,mm}/*.o
+	if [[ $wanted != *MMU=n* ]]; then
+		mapfile -t mm < <(base_git diff --name-only base series -- 'mm/*.c' | sed 's/c$/o/')
+	fi
+	"${make[@]}" fs/proc/ "${mm[@]}" 2>&1 | tee "$tmp/output"
 	! grep -E '(warning|error):' "$tmp/output"
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# series: it applies, and each commit compiles by itself; "checks/series.sh tip": the last
-# one does.
+# series: it applies, and each commit compiles by itself, and adds nothing that has no user;
+# "checks/series.sh tip": the last one compiles.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
@@ -33,15 +33,22 @@ tools_compile() {
 	[ -e "$tmp/procmap/procfs_query" ]
 }
 
+# Print the objects of the kernel that the series changes (M) or adds (A).
+objects_of() {
+	base_git diff --name-only --diff-filter="$1" base series -- 'fs/*.c' 'mm/*.c' |
+		sed 's/c$/o/'
+}
+
 # The commits given compile.
 commits_compile() {
-	local commit
+	local commit objects
 	lock_each
+	mapfile -t objects < <(objects_of M)
 	configure_each "$ROOT"/kernel/configs/procmap-{guest,x86}.config \
 		"$patched/tools/testing/selftests/proc/config"
 	for commit; do
 		checkout_each "$commit"
-		make_each fs/proc/ fs/ioctl.o
+		make_each fs/proc/ "${objects[@]}"
 		compile_user_space
 	done
 	git -C "$each" diff --exit-code --stat series -- tools/testing/selftests/bpf
@@ -50,10 +57,38 @@ commits_compile() {
 no_warnings_in_the_engine() {
 	local objects
 	lock_each
-	mapfile -t objects < <(base_git diff --name-only base series -- 'fs/*.c' |
-		sed 's/c$/o/')
+	mapfile -t objects < <(objects_of AM)
 	[ ${#objects[@]} -gt 2 ]
-	no_new_warnings series "${objects[@]}"
+	no_new_warnings "${commits[*]}" "${objects[@]}"
+}
+
+# Print a pattern of the uses of each function that a commit adds to the kernel, and of each
+# member that it adds to a structure in fs/proc.
+patterns_of() {
+	base_git show --format= -U0 "$1" -- 'fs/*.[ch]' 'mm/*.[ch]' 'include/linux/*.h' |
+		sed -nE '/^\+static_assert/d
+			s/^\+([a-z].*[ *])?([a-z_][a-z0-9_]*)\(.*/^[[:blank:]]+([^*[:blank:]].*)?\\<\2\\>/p'
+	base_git show --format= -U0 "$1" -- 'fs/proc/*.h' |
+		awk '/^\+struct .*\{$/ { on = 1 } /^\+\}/ { on = 0 } on' |
+		sed -nE 's/^\+\t.*[ *]([a-z_]+);$/(->|[.])\1\\>/p'
+}
+
+# The user is there in the same commit or, if its message says so, in the next one.
+each_has_a_user() {
+	local i there pattern
+	for i in "${!commits[@]}"; do
+		there=("${commits[i]}")
+		! base_git log -1 --format=%b "${commits[i]}" | grep 'in the next patch' ||
+			there+=("${commits[i + 1]}")
+		patterns_of "${commits[i]}" | sort -u >"$tmp/patterns"
+		wc -l "$tmp/patterns"
+		while read -r pattern; do
+			base_git grep -qE -e "$pattern" "${there[@]}" -- fs/proc mm ||
+				base_git log -1 --format="no user: $pattern in %s" "${commits[i]}"
+		done <"$tmp/patterns"
+	done | tee "$tmp/users"
+	[ "$(wc -l <"$tmp/users")" -ge ${#commits[@]} ]
+	! grep '^no user' "$tmp/users"
 }
 
 check "the series is made" "$ROOT/scripts/series" tree patched
@@ -73,5 +108,6 @@ if [ "${1:-}" = tip ]; then
 fi
 mapfile -t commits < <(base_git rev-list --reverse base..series)
 check "each commit compiles" commits_compile "${commits[@]}"
-check "W=1 and sparse find nothing new" no_warnings_in_the_engine
+check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
+check "each commit adds users with its functions" each_has_a_user
 done_testing

@@ -278,28 +278,29 @@ checkout_each() {
 	make_each olddefconfig
 }
 
-# Print the warnings of W=1 and sparse about objects at a commit, without line numbers.
-# Sparse knows only functions that always lock, or never: these use either of two locks.
+# Print the warnings of W=1 and sparse about those objects that a commit has the sources of,
+# without line numbers. Sparse knows only functions that always lock, or never: these use either of two locks.
 warnings_at() {
+	local object there=()
 	checkout_each "$1" >&2
 	shift
-	(cd "$out_each" && rm -f "$@")
-	make_each W=1 C=2 "$@" 2>&1 | tee -a /dev/stderr |
+	for object; do
+		[ ! -e "$each/${object%o}c" ] || there+=("$object")
+	done
+	(cd "$out_each" && rm -f "${there[@]}")
+	make_each W=1 C=2 "${there[@]}" 2>&1 | tee -a /dev/stderr |
 		sed -nE "/context imbalance in '(walk_take_lock|procmap_walk_unlock)'/d
 			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
 }
 
-# Of the objects at a branch, W=1 and sparse say nothing that they do not say at base.
+# Of the objects at commits, W=1 and sparse say nothing that they do not say at base.
 no_new_warnings() {
-	local branch=$1 object new there=()
-	shift
-	for object; do
-		! base_git cat-file -e "base:${object%o}c" 2>/dev/null ||
-			there+=("$object")
+	local commit new=
+	warnings_at base "${@:2}" >"$tmp/before"
+	for commit in $1; do
+		warnings_at "$commit" "${@:2}" >"$tmp/after"
+		new+=$(comm -13 "$tmp/before" "$tmp/after")
 	done
-	warnings_at base "${there[@]}" >"$tmp/before"
-	warnings_at "$branch" "$@" >"$tmp/after"
-	new=$(comm -13 "$tmp/before" "$tmp/after")
 	echo "new: ${new:-nothing}"
 	[ -z "$new" ]
 }
