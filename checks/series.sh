@@ -59,7 +59,8 @@ no_warnings_in_the_engine() {
 	lock_each
 	mapfile -t objects < <(objects_of AM)
 	[ ${#objects[@]} -gt 2 ]
-	no_new_warnings "${commits[*]}" "${objects[@]}"
+	no_new_warnings "$(base_git rev-list --reverse base..series -- fs mm include)" \
+		"${objects[@]}"
 }
 
 # Print a pattern of the uses of each function that a commit adds to the kernel, and of each
