@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parts that differ between bases, in linux-VERSION.c. See also vma_name.h. */
+/* The parts that differ between bases, in linux-VERSION.c. See also proc_vma_inode(). */
 #ifndef _LIVE_LIVE_H
 #define _LIVE_LIVE_H
 
