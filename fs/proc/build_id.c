@@ -95,6 +95,22 @@ static bool build_id_may_read(struct build_id_reader *reader)
 }
 
 /*
+ * A writer may hold the lock of the inode over a page fault, which a user's server never
+ * answers, and no signal ends a wait for that lock. XFS takes it to read, and ext4 on DAX.
+ * So read as page faults do, which take no such lock, or give up if it is taken.
+ */
+static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
+{
+	const struct file *file = kiocb->ki_filp;
+
+	if (IS_DAX(file_inode(file)))
+		kiocb->ki_flags |= IOCB_NOWAIT;
+	else if (file->f_mode & FMODE_NOWAIT && file->f_mapping->a_ops->read_folio)
+		return filemap_read(kiocb, iter, 0);
+	return file->f_op->read_iter(kiocb, iter);
+}
+
+/*
  * Read a page, or the part of it that is in the file, into the reader's buffer; return
  * the bytes read. This is kernel_read() without its calls of LSMs and fanotify, which
  * may wait for a daemon.
@@ -119,7 +135,7 @@ static size_t build_id_read(struct build_id_reader *reader)
 	kiocb.ki_pos = reader->start;
 	kvec.iov_base = reader->buffer;
 	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, reader->valid);
-	len = reader->file->f_op->read_iter(&kiocb, &iter);
+	len = build_id_read_iter(&kiocb, &iter);
 	return max_t(ssize_t, len, 0);
 }
 

@@ -550,7 +550,6 @@ TEST_F(page, that_is_huge)
  * A file whose pages are not resident, on each kind of file system.
  */
 
-#define DISK		SCRATCH "/disk"
 #define OVERLAY		SCRATCH "/overlay"
 #define TREE		SCRATCH "/tree"
 
@@ -571,6 +570,11 @@ FIXTURE_VARIANT_ADD(file_system, overlay) {
 	.type = "ext4",
 	.make = "mkfs.ext4 -q -O ^has_journal " SCRATCH_IMAGE " 2M",
 	.is_below_overlay = true,
+};
+
+FIXTURE_VARIANT_ADD(file_system, xfs) {
+	.type = "xfs",
+	.make = "truncate -s 300M " SCRATCH_IMAGE " && mkfs.xfs -q " SCRATCH_IMAGE,
 };
 
 FIXTURE_VARIANT_ADD(file_system, btrfs) {
@@ -606,56 +610,39 @@ static bool make_file_in(const char *directory, const struct image *image)
 	return made;
 }
 
-static bool mount_disk(const char *type, unsigned long flags)
-{
-	char device[32];
-	const int loop = open_loop(SCRATCH_IMAGE, device, sizeof(device));
-	const bool mounted = loop >= 0 &&
-			     !mount(device, DISK, type, flags, NULL);
-
-	close(loop);
-	return mounted;
-}
-
 /* Make a file system with the file. Returns NULL, or why there cannot be one. */
 static const char *make_disk(const struct image *image,
 			     const struct _fixture_variant_file_system *variant)
 {
-	const char *const missing = mount_scratch();
-	char command[256];
+	const char *missing = mount_scratch();
 
 	if (missing)
 		return missing;
-	snprintf(command, sizeof(command),
-		 "PATH=$PATH:/usr/sbin:/sbin; (%s) >/dev/null 2>&1",
-		 variant->make);
-	if (mkdir(DISK, 0700) || mkdir(OVERLAY, 0700) || mkdir(TREE, 0700) ||
-	    !make_file_in(TREE, image) || system(command))
-		return "mkfs cannot be run";
-	if (variant->is_full)
-		return NULL;
-	if (!mount_disk(variant->type, 0))
-		return "cannot mount its file system";
-	return make_file_in(DISK, image) && !umount2(DISK, 0) ? NULL :
-	       "cannot make a file on its file system";
+	if (mkdir(OVERLAY, 0700) || mkdir(TREE, 0700) || !make_file_in(TREE, image))
+		return "cannot make a file in a tmpfs";
+	missing = make_scratch_disk(variant->type, variant->make);
+	if (missing)
+		return missing;
+	if (!variant->is_full && !make_file_in(SCRATCH_DISK, image))
+		return "cannot make a file on its file system";
+	return umount2(SCRATCH_DISK, 0) ? "its file system is in use" : NULL;
 }
 
 FIXTURE_SETUP(file_system)
 {
 	struct subject *const subject = &self->subject;
-	const char *directory = DISK, *missing;
+	const char *directory = SCRATCH_DISK, *missing;
 	struct elf elf = plain_elf;
 
 	elf.segments[0].offset = 2 * page_size() - 8;
 	elf.phoff = page_size() - 8;
 	make_image(&subject->image, &elf);
-	missing = make_disk(&subject->image, variant);
-	if (!missing && !mount_disk(variant->type, MS_RDONLY))
-		missing = "cannot mount its file system";
+	missing = make_disk(&subject->image, variant) ?:
+		  mount_scratch_disk(variant->type, MS_RDONLY);
 	if (variant->is_below_overlay) {
 		directory = OVERLAY;
 		if (!missing && mount("overlay", OVERLAY, "overlay", MS_RDONLY,
-				      "lowerdir=" DISK ":" TREE))
+				      "lowerdir=" SCRATCH_DISK ":" TREE))
 			missing = "no overlay, CONFIG_OVERLAY_FS";
 	}
 	if (missing)
@@ -723,16 +710,16 @@ TEST(pages_of_9p_are_read_by_a_query_and_not_by_a_scan)
 {
 	uint8_t id[ID_MAX], expected[ID_MAX];
 	const int maps = open_maps(0);
-	char path[PATH_MAX] = DISK;
+	char path[PATH_MAX] = SCRATCH_DISK;
 	const char *missing;
 	int fd, size;
 	void *addr;
 
-	ASSERT_LT(0, readlink("/proc/self/exe", path + strlen(DISK),
-			      sizeof(path) - sizeof(DISK)));
+	ASSERT_LT(0, readlink("/proc/self/exe", path + strlen(SCRATCH_DISK),
+			      sizeof(path) - sizeof(SCRATCH_DISK)));
 	missing = mount_scratch();
-	if (!missing && (mkdir(DISK, 0700) ||
-			 mount("procmap", DISK, "9p", MS_RDONLY,
+	if (!missing && (mkdir(SCRATCH_DISK, 0700) ||
+			 mount("procmap", SCRATCH_DISK, "9p", MS_RDONLY,
 			       "trans=virtio,version=9p2000.L,cache=loose")))
 		missing = "no 9p with the tag procmap";
 	size = get_build_id(QUERY, maps, &plain_elf, expected);

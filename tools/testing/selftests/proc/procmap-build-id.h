@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Get the build ID of a mapping by either ioctl.
+ * Get the build ID of a mapping by either ioctl, from files that are resident or not.
  */
 #ifndef PROCMAP_BUILD_ID_H
 #define PROCMAP_BUILD_ID_H
+
+#include <sys/mman.h>
 
 #include "procmap-query.h"
 #if __has_include("procmap-scan.h")
@@ -63,6 +65,35 @@ static inline int get_build_id(enum way way, int maps, const void *addr,
 #endif
 	err = query_build_id(maps, (uintptr_t)addr, &query, id, ID_MAX);
 	return err ?: (int)query.build_id_size;
+}
+
+/* Returns how many pages of the file are resident, or -1. */
+static inline int resident_pages(int fd)
+{
+	const size_t size = lseek(fd, 0, SEEK_END);
+	const size_t pages = (size + page_size() - 1) / page_size();
+	unsigned char resident[pages + 1];
+	int sum = 0;
+	void *addr;
+	size_t i;
+
+	if (!pages)
+		return 0;
+	/* A mapping that nobody has touched. */
+	addr = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (addr == MAP_FAILED || mincore(addr, size, resident))
+		return -1;
+	munmap(addr, size);
+	for (i = 0; i < pages; i++)
+		sum += resident[i] & 1;
+	return sum;
+}
+
+/* Drop the pages of the file from memory. */
+static inline bool evict_file(int fd)
+{
+	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) &&
+	       !resident_pages(fd);
 }
 
 #endif /* PROCMAP_BUILD_ID_H */

@@ -300,7 +300,7 @@ static inline int lend_ext4(int control, void *arg)
 	if (write(control, &missing, sizeof(missing)) != sizeof(missing))
 		return 1;
 	return missing ||
-	       !send_fd(control, open(SCRATCH_EXT4, O_RDONLY | O_DIRECTORY));
+	       !send_fd(control, open(SCRATCH_DISK, O_RDONLY | O_DIRECTORY));
 }
 
 static void __attribute__((constructor)) borrow_ext4(void)
@@ -361,35 +361,6 @@ static inline bool write_image(int fd, const struct image *image)
 static inline bool write_subject(const struct subject *subject)
 {
 	return write_image(subject->fd, &subject->image);
-}
-
-/* Returns how many pages of the file are resident, or -1. */
-static inline int resident_pages(int fd)
-{
-	const size_t size = lseek(fd, 0, SEEK_END);
-	const size_t pages = (size + page_size() - 1) / page_size();
-	unsigned char resident[pages + 1];
-	int sum = 0;
-	void *addr;
-	size_t i;
-
-	if (!pages)
-		return 0;
-	/* A mapping that nobody has touched. */
-	addr = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (addr == MAP_FAILED || mincore(addr, size, resident))
-		return -1;
-	munmap(addr, size);
-	for (i = 0; i < pages; i++)
-		sum += resident[i] & 1;
-	return sum;
-}
-
-/* Drop the pages of the file from memory. */
-static inline bool evict_file(int fd)
-{
-	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) &&
-	       !resident_pages(fd);
 }
 
 #endif /* PROCMAP_ELF_H */

@@ -382,7 +382,7 @@ FIXTURE_SETUP(fault)
 	if (missing)
 		SKIP_SETUP(missing);
 	self->file = make_file(call->path,
-			       variant->evicted ? SCRATCH_EXT4 : SCRATCH,
+			       variant->evicted ? SCRATCH_DISK : SCRATCH,
 			       variant->is_long);
 	ASSERT_LE(0, self->file);
 	ASSERT_TRUE(map_scene(self->file, variant->nr));
@@ -422,7 +422,7 @@ FIXTURE_TEARDOWN(fault)
 		EXPECT_TRUE(write_file(settings[i].path, self->saved[i]));
 	EXPECT_EQ(0, munmap(scene_page(0), variant->nr * page_size()));
 	close(self->file);
-	EXPECT_EQ(0, umount2(variant->evicted ? SCRATCH_EXT4 : SCRATCH, 0));
+	EXPECT_EQ(0, umount2(variant->evicted ? SCRATCH_DISK : SCRATCH, 0));
 }
 
 /* Calls that failed, by error, and calls that did without a build ID. */

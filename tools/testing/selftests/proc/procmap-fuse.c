@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test that a FUSE server that never answers does not block a lookup of a build ID: the
- * ioctls read neither from it nor from a file system above it. Such files have a build
- * ID only if its pages are resident.
+ * ioctls read neither from it nor from a file system above it, and wait for no lock of a
+ * process that reads from it.
  */
 /* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
 #include <linux/posix_types.h>
@@ -323,6 +323,97 @@ TEST_F(fuse, has_the_id_that_is_resident)
 	look_up_in_reader(_metadata, self, &found);
 	ASSERT_EQ(ID_MAX, found.size);
 	EXPECT_EQ(0, memcmp(found.id, build_id, ID_MAX));
+}
+
+/*
+ * A process writes to a file on a disk, from memory that the server never fills in. XFS
+ * holds a lock of the file meanwhile, and read(2) of it waits for that.
+ */
+
+FIXTURE(disk)
+{
+	struct fuse fuse;
+	struct child writer;
+	const char *source;	/* in a file of the server */
+	int file;
+};
+
+FIXTURE_VARIANT(disk)
+{
+	const char *type;
+	const char *make;
+};
+
+FIXTURE_VARIANT_ADD(disk, xfs) {
+	.type = "xfs",
+	.make = "truncate -s 300M " SCRATCH_IMAGE " && mkfs.xfs -q " SCRATCH_IMAGE,
+};
+
+FIXTURE_VARIANT_ADD(disk, ext4) {
+	.type = "ext4",
+	.make = "mkfs.ext4 -q " SCRATCH_IMAGE " 8M",
+};
+
+FIXTURE_VARIANT_ADD(disk, btrfs) {
+	.type = "btrfs",
+	.make = "truncate -s 128M " SCRATCH_IMAGE " && mkfs.btrfs -q " SCRATCH_IMAGE,
+};
+
+static const char *map_file_on_fuse(void)
+{
+	const int fd = open(FUSE_MOUNT "/file", O_RDONLY | O_CLOEXEC);
+
+	return mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, fd, 0);
+}
+
+FIXTURE_SETUP(disk)
+{
+	const char *missing;
+
+	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
+	ASSERT_EQ(0, ftruncate(self->fuse.content, page_size()));
+	missing = mount_scratch() ?:
+		  make_scratch_disk(variant->type, variant->make) ?:
+		  mount_fuse(&self->fuse);
+	if (missing) {
+		stop_child(&self->fuse.server);
+		SKIP_SETUP(missing);
+	}
+	self->source = map_file_on_fuse();
+	ASSERT_TRUE(self->source != MAP_FAILED);
+	self->file = open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	ASSERT_TRUE(write_elf(self->file, build_id));
+	/* A write behind the end would read the first page. */
+	ASSERT_EQ(0, ftruncate(self->file, 2 * page_size()));
+	ASSERT_TRUE(evict_file(self->file));
+}
+
+FIXTURE_TEARDOWN(disk)
+{
+	stop_child(&self->fuse.server);
+	stop_child(&self->writer);
+}
+
+static int be_writer(int control, void *arg)
+{
+	const struct _test_data_disk *const self = arg;
+
+	(void)control;
+	return pwrite(self->file, self->source, 1, page_size()) != 1;
+}
+
+TEST_F(disk, is_read_while_a_writer_waits_for_the_server)
+{
+	void *const addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE,
+				self->file, 0);
+	uint8_t id[ID_MAX];
+
+	ASSERT_TRUE(addr != MAP_FAILED);
+	*self->fuse.stalls = true;
+	ASSERT_TRUE(start_child(&self->writer, be_writer, self));
+	ASSERT_TRUE(await(self->fuse.server.control));
+	ASSERT_EQ(ID_MAX, get_build_id(QUERY, open_maps(0), addr, id));
+	EXPECT_EQ(0, memcmp(id, build_id, ID_MAX));
 }
 
 TEST_HARNESS_MAIN

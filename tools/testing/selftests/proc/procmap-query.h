@@ -660,7 +660,7 @@ static inline int open_loop(const char *image, char *path, size_t size)
 
 #define SCRATCH		"/tmp"
 #define SCRATCH_IMAGE	SCRATCH "/image"
-#define SCRATCH_EXT4	SCRATCH "/ext4"
+#define SCRATCH_DISK	SCRATCH "/disk"
 
 /*
  * Mount a tmpfs in a mount namespace of this process alone: it is gone when the
@@ -676,25 +676,38 @@ static inline const char *mount_scratch(void)
 	return NULL;
 }
 
-/* The same with an ext4 in that tmpfs, on a loop device. */
-static inline const char *mount_scratch_ext4(void)
+/* Mount the file system in SCRATCH_IMAGE. Returns NULL, or why it cannot be mounted. */
+static inline const char *mount_scratch_disk(const char *type, unsigned long flags)
 {
-	const char *missing = mount_scratch();
 	char path[32];
-	int loop, err;
+	const int loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
+	int err;
 
-	if (missing)
-		return missing;
-	if (mkdir(SCRATCH_EXT4, 0700) ||
-	    system("PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -O ^has_journal "
-		   SCRATCH_IMAGE " 8M >/dev/null 2>&1"))
-		return "mkfs cannot be run";
-	loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
 	if (loop < 0)
 		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
-	err = mount(path, SCRATCH_EXT4, "ext4", 0, NULL);
+	err = mount(path, SCRATCH_DISK, type, flags, NULL);
 	close(loop);
 	return err ? "cannot mount its file system" : NULL;
+}
+
+/* Run the command that makes a file system in SCRATCH_IMAGE, and mount that. */
+static inline const char *make_scratch_disk(const char *type, const char *make)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/usr/sbin:/sbin; (%s) >/dev/null 2>&1", make);
+	if (mkdir(SCRATCH_DISK, 0700) || system(command))
+		return "mkfs cannot be run";
+	return mount_scratch_disk(type, 0);
+}
+
+/* Mount the scratch tmpfs, and an ext4 in it. */
+static inline const char *mount_scratch_ext4(void)
+{
+	return mount_scratch() ?:
+	       make_scratch_disk("ext4", "mkfs.ext4 -q -O ^has_journal "
+				 SCRATCH_IMAGE " 8M");
 }
 
 #endif /* PROCMAP_QUERY_TEST_H */
