@@ -201,10 +201,18 @@ static int __init live_init(void)
 	return err;
 }
 
-/* All files that live_hook() has seen are closed; ftrace waits for its callers. */
+/*
+ * The files that have the module's operations are closed. ftrace waits for the callers of
+ * live_hook(), unless it has shut itself down after a fault: then it goes on calling it, and
+ * the code must stay. An exit function cannot fail, so this one does not return.
+ */
 static void __exit live_exit(void)
 {
-	unregister_ftrace_function(&live_ops);
+	if (unregister_ftrace_function(&live_ops)) {
+		pr_err("ftrace has shut down and still calls this module, which stays loaded\n");
+		for (;;)
+			schedule_timeout_idle(MAX_SCHEDULE_TIMEOUT);
+	}
 	ftrace_free_filter(&live_ops);
 }
 
