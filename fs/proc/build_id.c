@@ -275,7 +275,8 @@ static int build_id_in_notes(struct build_id_reader *reader,
 		/* Both sizes are 32-bit, so no 64-bit sum can overflow. */
 		desc = ALIGN(sizeof(note) + (u64)note.n_namesz, align);
 		next = ALIGN(desc + note.n_descsz, align);
-		if (desc + note.n_descsz > left)
+		/* Mainline counts padding to 4 bytes as part of a note, whatever @align is. */
+		if (desc + ALIGN((u64)note.n_descsz, 4) > left)
 			return 0;
 
 		if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(name) &&

@@ -271,6 +271,25 @@ TEST_F(place, note_past_the_end_of_the_file_hides_no_id_in_another_segment)
 	}
 }
 
+/* Mainline ignores a note whose padding is not part of its segment: so do these. */
+TEST_F(place, note_without_its_padding_is_ignored)
+{
+	struct image *const image = &self->subject.image;
+	unsigned int size;
+
+	for (size = 1; size <= ID_MAX; size++) {
+		self->elf.segments[0].notes[0].size = size;
+		ASSERT_TRUE(make_file(&self->subject, &self->elf));
+		expect_id(_metadata, &self->subject, 1, size % 4 ? 0 : size);
+
+		elf_put(image, ehdr_size(image), P_FILESZ,
+			image->size - image->notes[0] + align_to(size, 4) - size);
+		grow_image(image, align_to(image->size, 4));
+		ASSERT_TRUE(write_subject(&self->subject));
+		expect_id(_metadata, &self->subject, 1, size);
+	}
+}
+
 /* The two files that one becomes in turn, in another thread. */
 struct rewriter {
 	int fd;

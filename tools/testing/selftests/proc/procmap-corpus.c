@@ -138,7 +138,7 @@ static void model_notes(struct model *model, const GElf_Phdr *phdr)
 		next = gelf_getnote(data, pos, &note, &owner, &desc);
 		if (!next)
 			model_cut_note(model, start + pos, size - pos, align);
-		if (!next || desc + note.n_descsz > size ||
+		if (!next || desc + align_to(note.n_descsz, 4) > size ||
 		    model_note(model, start + pos, &note, start + desc))
 			return;
 	}
