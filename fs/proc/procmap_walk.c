@@ -27,7 +27,11 @@ static struct vm_area_struct *walk_down(struct procmap_walk *walk)
 	struct ma_state *mas = &walk->vmi.mas;
 	struct vm_area_struct *vma;
 
-	mas_set(mas, walk->pos);
+	/* The first step of a walk over one address is the last one. */
+	if (walk->left == VMAS_PER_HOLD && walk->end - walk->pos == 1)
+		return vma_lookup(walk->mm, walk->pos);
+
+	vma_iter_init(&walk->vmi, walk->mm, walk->pos);
 	while (!(vma = mas_walk(mas)) && mas->last != ULONG_MAX &&
 	       mas->last + 1 < walk->end)
 		mas_set(mas, mas->last + 1);
@@ -173,7 +177,6 @@ int procmap_walk_lock(struct procmap_walk *walk)
 		mmput(walk->mm);
 		return -EINTR;
 	}
-	vma_iter_init(&walk->vmi, walk->mm, walk->pos);
 	return 0;
 }
 

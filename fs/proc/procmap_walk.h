@@ -40,7 +40,7 @@
  * @permissions: PROCMAP_QUERY_VMA_* flags, all of which a VMA needs to pass.
  * @file_backed: only VMAs with a file pass.
  * @left: VMAs that may be looked at until the locks are dropped.
- * @vmi: the position in the tree while the locks are held.
+ * @vmi: the position in the tree while the locks are held, unless @end is @pos + 1.
  * @locked: the VMA whose own lock is held, or NULL.
  * @seq: mm_lock_seq when the tree was looked at last.
  * @tries: how often in a row a writer was met. It is kept from one

@@ -770,6 +770,44 @@ TEST_F_TIMEOUT(process, every_size_has_the_fields_that_fit_and_no_more, 300)
 	}
 }
 
+/* Map the last page that a process can have. Returns where it ends, or NULL. */
+static uint8_t *map_last_page(void)
+{
+	const size_t size = page_size();
+	unsigned int bits, pages;
+	uint8_t *page;
+
+	/* It ends at a power of two, or some pages below that. */
+	for (bits = 8 * sizeof(size_t) - 1; bits > 29; bits--) {
+		for (pages = 1; pages <= 3; pages++) {
+			page = (uint8_t *)((size_t)2 << bits) - pages * size;
+			if (mmap(page, size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+				 -1, 0) == page)
+				return page + size;
+			if (errno == EEXIST)
+				return NULL;
+		}
+	}
+	return NULL;
+}
+
+/* The kernel's structure would reach into addresses that no process has. */
+TEST_F(process, struct_of_the_least_size_may_end_where_user_memory_does)
+{
+	const size_t size = variant->abi->size_min;
+	union argument full = variant->abi->ask(start_of(FILE_RW), 0, 0);
+	uint8_t *const end = map_last_page();
+
+	if (!end)
+		SKIP(return, "the last page is in use");
+	full.size = size;
+	memcpy(end - size, &full, size);
+	ASSERT_EQ(0, call_abi(variant->abi, &full));
+	ASSERT_EQ(0, call_abi(variant->abi, end - size));
+	EXPECT_EQ(0, memcmp(end - size, &full, size));
+}
+
 /* The buffers. */
 
 static void set_buffer(union argument *arg, const struct buffer *buffer,
