@@ -7,29 +7,12 @@
  * merged, its line begins at the position: no address is in two lines.
  */
 #include <linux/sched/signal.h>
-#include <linux/string.h>
 
 #include "procmap_text.h"
 
 /* The positions of the gate VMA and behind it. No VMA ends there. */
 #define GATE_POS	((loff_t)-2UL)
 #define END_POS		((loff_t)-1UL)
-
-/* Cut off the part of a locked VMA that is below @start. */
-static struct vm_area_struct *text_clip(struct procmap_text *text,
-					struct vm_area_struct *vma, u64 start)
-{
-	struct vm_area_struct *clipped = &text->clipped;
-
-	if (likely(vma->vm_start >= start))
-		return vma;
-	text->whole = vma;
-	/* Page faults change members that no line shows. */
-	data_race(memcpy(clipped, vma, sizeof(*clipped)));
-	clipped->vm_start = start;
-	clipped->vm_pgoff += (start - vma->vm_start) >> PAGE_SHIFT;
-	return clipped;
-}
 
 static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 {
@@ -47,9 +30,11 @@ static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 		vma = procmap_walk_next(walk);
 		if (vma) {
 			procmap_assert_locked(walk, vma);
-			return text_clip(text, vma, *pos);
+			text->start = *pos;
+			return vma;
 		}
 		if (walk->pos >= walk->end) {
+			text->start = 0;
 			*pos = GATE_POS;
 			return text->gate;
 		}

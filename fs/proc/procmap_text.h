@@ -14,8 +14,7 @@
  * struct procmap_text - progress of a reader of the text
  * @walk: the walk over the VMAs.
  * @gate: the gate VMA, which has the last line, or NULL.
- * @whole: the VMA of the current line, if it starts before the last line's end.
- * @clipped: a copy of it that starts there.
+ * @start: the end of the last line; see procmap_text_line_start().
  * @is_locked: procmap_walk_lock() has taken the locks of @walk.
  *
  * It is zero when the file is opened. The caller's lock on the file protects it.
@@ -23,8 +22,7 @@
 struct procmap_text {
 	struct procmap_walk walk;
 	struct vm_area_struct *gate;
-	struct vm_area_struct *whole;
-	struct vm_area_struct clipped;
+	unsigned long start;
 	bool is_locked;
 };
 
@@ -38,9 +36,8 @@ struct procmap_text {
  *
  * May sleep. Whatever is returned, the caller ends the read by procmap_text_stop().
  *
- * Return: the VMA, or a copy that begins where the last line ended. It is locked until
- * the next call. NULL if there is none, or if @mm has no users left; or -EINTR if a
- * fatal signal arrived.
+ * Return: the VMA, which is locked until the next call. NULL if there is none, or if @mm
+ * has no users left; or -EINTR if a fatal signal arrived.
  */
 struct vm_area_struct *procmap_text_start(struct procmap_text *text,
 					  struct mm_struct *mm,
@@ -57,11 +54,12 @@ struct vm_area_struct *procmap_text_start(struct procmap_text *text,
  */
 struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos);
 
-/* Get the VMA of the current line, of which @vma may be a copy that is cut. */
-static inline struct vm_area_struct *
-procmap_text_whole(const struct procmap_text *text, struct vm_area_struct *vma)
+/* Get the address from which on the current line shows its VMA. */
+static inline unsigned long
+procmap_text_line_start(const struct procmap_text *text,
+			const struct vm_area_struct *vma)
 {
-	return vma == &text->clipped ? text->whole : vma;
+	return max(vma->vm_start, text->start);
 }
 
 /**
