@@ -56,7 +56,8 @@ void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
 	if (name->text)
 		return;
 
-	if (vma_is_initial_heap(vma)) {
+	/* brk(2) moves the end of the heap before it locks the VMA. */
+	if (data_race(vma_is_initial_heap(vma))) {
 		name->text = "[heap]";
 	} else if (vma_is_initial_stack(vma)) {
 		name->text = "[stack]";

@@ -3,7 +3,6 @@
  * Find, lock and filter VMAs. Only this file knows how they are locked.
  */
 #include <linux/iopoll.h>
-#include <linux/kcsan-checks.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/string.h>
@@ -129,7 +128,6 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	if (vma) {
 		if (!vma_start_read(vma))
 			goto contended;
-		kcsan_atomic_next(0);	/* see walk_read_seq() */
 		if (walk->locked)
 			vma_end_read(walk->locked);
 		walk->locked = vma;
@@ -210,10 +208,7 @@ int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 	struct vma_name name;
 	int len;
 
-	/* brk(2) moves the end of the heap before it locks the VMA. */
-	kcsan_disable_current();
 	proc_vma_name(vma, &name);
-	kcsan_enable_current();
 	*path = name.path;
 	if (!name.text)
 		return 0;
