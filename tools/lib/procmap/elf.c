@@ -186,7 +186,7 @@ static bool read_shdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr, unsigne
 	return true;
 }
 
-/* A note ends behind the padding of its descriptor, as it does for the kernel. */
+/* As for the kernel, padding to 4 bytes is part of a note, whatever the alignment. */
 static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 			     uint8_t id[PROCMAP_BUILD_ID_MAX])
 {
@@ -209,13 +209,15 @@ static int build_id_in_notes(struct elf_reader *reader, const Elf64_Phdr *phdr,
 		/* Both sizes are 32-bit, so no 64-bit sum can overflow. */
 		desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
 		next = align_up(desc + note.n_descsz, align);
-		if (next > left)
+		if (desc + align_up(note.n_descsz, 4) > left)
 			return 0;
 
 		if (is_build_id(reader, pos, &note))
 			return read_at(reader, pos + desc, id, note.n_descsz) ?
 			       (int)note.n_descsz : 0;
 
+		if (next >= left)
+			return 0;
 		pos += next;
 		left -= next;
 	}

@@ -539,6 +539,7 @@ TEST_F(files, build_id_of_a_damaged_file)
  * @size: of the build ID, bytes.
  * @is_cut: the note's padding is left out of its size.
  * @is_found: there is a build ID by the rules of the kernel.
+ * @align: of the notes, bytes; 0: 4.
  */
 struct elf_form {
 	uint16_t type;
@@ -547,6 +548,7 @@ struct elf_form {
 	uint32_t size;
 	bool is_cut;
 	bool is_found;
+	uint8_t align;
 };
 
 static const struct elf_form elf_forms[] = {
@@ -560,6 +562,7 @@ static const struct elf_form elf_forms[] = {
 	{ ET_DYN, true, 0, 20, false, true },
 	{ ET_REL, true, 0, 8, false, true },
 	{ ET_CORE, false, 0, 20, false, false },
+	{ ET_DYN, false, 0, 20, false, true, 8 },
 };
 
 /* The header of an ELF file of this machine, in front of its program headers. */
@@ -602,7 +605,7 @@ static bool write_form(int fd, const struct elf_form *form)
 	} else {
 		file.phdrs[form->at] = (ElfW(Phdr)) {
 			.p_type = PT_NOTE, .p_offset = offsetof(typeof(file), note),
-			.p_filesz = size, .p_align = 4,
+			.p_filesz = size, .p_align = form->align ? form->align : 4,
 		};
 	}
 	return pwrite(fd, &file, sizeof(file), 0) == sizeof(file);
