@@ -35,8 +35,8 @@ static void *map_path(const char *path, int nr_pages)
 /*
  * Compare the answers on the mapping at @map of a file that had @id when it was mapped, and
  * is @file, or has changed since (NULL): found, found in a walk, opened after a lookup
- * with and without the build ID, and not deleted. Returns the number of those that are
- * wrong; the errors among the answers are counted.
+ * with and without the build ID, and not deleted, unless it has changed. Returns the number
+ * of those that are wrong; the errors among the answers are counted.
  */
 static int count_wrong(struct procmap *procmap, const void *map, const uint8_t id[20],
 		       const struct stat *file, int *errors)
@@ -54,7 +54,7 @@ static int count_wrong(struct procmap *procmap, const void *map, const uint8_t i
 				 i ? PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED : 0,
 				 &found))
 			return 99;
-		wrong += !!(found->flags & PROCMAP_DELETED);
+		wrong += file && found->flags & PROCMAP_DELETED;
 		*errors += found->build_id_size < 0;
 		wrong += found->build_id_size > 0 && memcmp(found->build_id, id, 20);
 		size = open_file(procmap, found);
