@@ -201,10 +201,11 @@ static bool has_id_by_query(struct procmap *procmap, int fd,
  * shows, or where these two do not identify a file.
  *
  * On btrfs, files of two subvolumes have both in common in maps: so only map_files is known
- * to be the mapped file, if the name is still the same. On overlayfs, map_files leads to the file that has the name now,
- * which may have been copied up since. There, maps shows device and inode of a layer, up to
- * Linux 6.6, or those of the overlay, which stay the same. The device of a layer is known
- * by its major number, since that of an overlay, and of btrfs, is 0.
+ * to be the mapped file, if the name is still the same. On overlayfs, map_files leads to
+ * the file that has the name now, which may have been copied up since. There, maps shows
+ * device and inode of a layer, up to Linux 6.6, or those of the overlay, which stay the
+ * same. The device of a layer is known by its major number, since that of an overlay, and
+ * of btrfs, is 0.
  */
 static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 			      const struct procmap_mapping *mapping, bool is_overlay,

@@ -812,9 +812,9 @@ TEST_F(files, address_by_the_segments)
  */
 static int open_shared_pages(const char *dir, uint16_t type)
 {
+	ElfW(Phdr) phdrs[4];
 	static const uint64_t ends[] = { 0, 1, 2, 3, 3 };
 	static const uint32_t flags[] = { PF_R, PF_R | PF_X, PF_R, PF_R | PF_W };
-	ElfW(Phdr) phdrs[4];
 	int i;
 
 	for (i = 0; i < 4; i++) {

@@ -23,6 +23,19 @@ static bool write_object(const char *path, const uint8_t id[20])
 	return is_written;
 }
 
+static bool mount_image(const char *type, const char *size, const char *dir)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command),
+		 "truncate -s %s image && mkfs.%s -q image >/dev/null && mkdir %s", size, type,
+		 dir);
+	if (system(command))
+		return false;
+	snprintf(command, sizeof(command), "mount -o loop image %s", dir);
+	return !system(command);
+}
+
 static void *map_path(const char *path, int nr_pages)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -97,9 +110,8 @@ TEST_F(files, files_of_two_subvolumes)
 
 	if (!mount_tmpfs(self->dir))
 		SKIP(return, "only root can mount a file system");
-	if (system("truncate -s 128M image && mkfs.btrfs -q image >/dev/null && mkdir m && "
-		   "mount -o loop image m && btrfs -q subvolume create m/a && "
-		   "btrfs -q subvolume create m/b"))
+	if (!mount_image("btrfs", "128M", "m") || system("btrfs -q subvolume create m/a") ||
+	    system("btrfs -q subvolume create m/b"))
 		SKIP(return, "cannot mount btrfs");
 	for (i = 0; i < 2; i++) {
 		ASSERT_TRUE(write_object(paths[i], ids[i]));
@@ -181,8 +193,7 @@ TEST_F(files, file_on_overlayfs_on_a_disk_is_written)
 {
 	if (!mount_tmpfs(self->dir))
 		SKIP(return, "only root can mount a file system");
-	if (system("truncate -s 16M image && mkfs.ext4 -q image && mkdir disk && "
-		   "mount -o loop image disk"))
+	if (!mount_image("ext4", "16M", "disk"))
 		SKIP(return, "cannot mount ext4");
 	ASSERT_EQ(0, chdir("disk"));
 	write_on_overlay(_metadata, self->procmap, variant->method);
