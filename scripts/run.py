@@ -17,11 +17,15 @@ MODULES = "ssl sqlite3 ctypes decimal lzma bz2 zlib curses readline socket".spli
 
 
 def file_mappings():
-    """The (start, end) of each mapping of a file."""
+    """The (start, end) of each mapping of code.
+
+    The guest's root is an overlayfs. By the text, the file of data that was written to is
+    not known there, and so its build ID.
+    """
     with open("/proc/self/maps") as maps:
         lines = [line.split() for line in maps]
     return [tuple(int(x, 16) for x in line[0].split("-"))
-            for line in lines if len(line) > 5 and line[5][0] == "/"]
+            for line in lines if len(line) > 5 and line[5][0] == "/" and "x" in line[1]]
 
 
 def load_modules():
