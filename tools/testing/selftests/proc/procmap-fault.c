@@ -287,20 +287,20 @@ FIXTURE_VARIANT(fault)
 	bool is_long;		/* the path */
 	bool evicted;		/* nothing of the file is in memory */
 	bool allocates;		/* without that memory, there is no answer */
-	int copies;		/* at the least */
+	int copies;		/* at the least; faults are not injected into single words */
 };
 
 FIXTURE_VARIANT_ADD(fault, query_of_fields) {
 	.kind = &query_kind,
 	.nr = 2,
-	.copies = 2,
+	.copies = 0,
 };
 
 FIXTURE_VARIANT_ADD(fault, query_of_short_path_and_build_id) {
 	.kind = &query_kind,
 	.nr = 2,
 	.want = WANT_NAME | WANT_BUILD_ID,
-	.copies = 4,
+	.copies = 2,
 };
 
 FIXTURE_VARIANT_ADD(fault, query_of_long_path) {
@@ -309,7 +309,7 @@ FIXTURE_VARIANT_ADD(fault, query_of_long_path) {
 	.want = WANT_NAME,
 	.is_long = true,
 	.allocates = true,
-	.copies = 3,
+	.copies = 1,
 };
 
 FIXTURE_VARIANT_ADD(fault, query_of_evicted_build_id) {
@@ -317,7 +317,7 @@ FIXTURE_VARIANT_ADD(fault, query_of_evicted_build_id) {
 	.nr = 2,
 	.want = WANT_BUILD_ID,
 	.evicted = true,
-	.copies = 3,
+	.copies = 1,
 };
 
 #ifdef HAVE_PROCMAP_SCAN
