@@ -210,8 +210,10 @@ static void __exit live_exit(void)
 {
 	if (unregister_ftrace_function(&live_ops)) {
 		pr_err("ftrace has shut down and still calls this module, which stays loaded\n");
-		for (;;)
-			schedule_timeout_idle(MAX_SCHEDULE_TIMEOUT);
+		for (;;) {
+			set_current_state(TASK_IDLE | TASK_FREEZABLE);
+			schedule();
+		}
 	}
 	ftrace_free_filter(&live_ops);
 }
