@@ -97,7 +97,8 @@ static bool build_id_may_read(struct build_id_reader *reader)
 /*
  * A writer may hold the lock of the inode over a page fault, which a user's server never
  * answers, and no signal ends a wait for that lock. XFS takes it to read, and ext4 on DAX.
- * So read as page faults do, which take no such lock, or give up if it is taken.
+ * So read as page faults do, which take no such lock. On DAX, give up if it is taken, but
+ * for ext2, which waits.
  */
 static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
 {
