@@ -661,7 +661,9 @@ static int id_size_with(int fd, int form, size_t offset, const void *bytes, size
 /* More headers or notes than are read, another byte order, and files not to be read. */
 TEST_F(files, build_id_that_is_unknown)
 {
-	const ElfW(Phdr) notes = { .p_type = PT_NOTE, .p_offset = PAGE, .p_filesz = PAGE * 4 };
+	const ElfW(Phdr) notes = {
+		.p_type = PT_NOTE, .p_offset = 8 * PAGE, .p_filesz = 4 * PAGE,
+	};
 	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
 			       has_method(PROCMAP_BY_SCAN);
 	const uint16_t none = 0;
@@ -673,6 +675,7 @@ TEST_F(files, build_id_that_is_unknown)
 
 	map = map_file(self->dir, "form", &fd);
 	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, ftruncate(fd, 12 * PAGE));
 	EXPECT_EQ(-EFBIG, id_size_with(fd, 1, sizeof(ElfW(Ehdr)), &notes, sizeof(notes)));
 	EXPECT_EQ(-EFBIG, id_size_with(fd, 7, offsetof(ElfW(Ehdr), e_shnum), &none, 2));
 	EXPECT_EQ(-ENOEXEC, id_size_with(fd, 7, EI_DATA, &order, 1));

@@ -91,6 +91,7 @@ static int count_wrong_as_nobody(enum procmap_method method, const void *map,
 	if (!become_nobody() || procmap_open_self(BY(method), &procmap))
 		return 255;
 	wrong = count_wrong(procmap, map, id, file, &errors);
+	procmap_close(procmap);
 	return wrong * 16 + errors;
 }
 
