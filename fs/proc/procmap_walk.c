@@ -112,6 +112,8 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 		if (vma)
 			down_read(&vma->vm_lock->lock);
 		walk->locked = vma;
+		/* The caller may format a path, and needs the VMA only. */
+		procmap_walk_unlock_tree(walk);
 		return vma;
 	}
 

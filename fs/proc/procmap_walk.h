@@ -45,7 +45,7 @@
  * @seq: mm_lock_seq when the tree was looked at last.
  * @tries: how often in a row a writer was met. It is kept from one
  *	procmap_walk_lock() to the next.
- * @is_mmap_locked: mmap_lock is held for reading.
+ * @is_mmap_locked: mmap_lock is held for reading. It is dropped once a VMA is locked.
  * @is_rcu_locked: RCU is held. After procmap_walk_unlock_tree(), neither is.
  */
 struct procmap_walk {
