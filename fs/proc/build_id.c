@@ -17,9 +17,9 @@
 #include "build_id.h"
 
 /*
- * Limits on the pages of one file that are looked at, each of which may be a
- * read from a disk, and on its notes. The first bounds the program headers, too.
- * Linkers write the headers to the first page, and fewer than ten notes.
+ * Limits for one file: pages that are looked at, each of which may be read from a
+ * disk, and notes. The first one bounds the program headers, too. Linkers write the
+ * headers to the first page, and fewer than ten notes.
  */
 #define PAGES_MAX	32
 #define NOTES_MAX	1024
@@ -95,10 +95,10 @@ static bool build_id_may_read(struct build_id_reader *reader)
 }
 
 /*
- * A writer may hold the lock of the inode over a page fault, which a user's server never
- * answers, and no signal ends a wait for that lock. XFS takes it to read, and ext4 on DAX.
- * So read as page faults do, which take no such lock. On DAX, give up if it is taken, but
- * for ext2, which waits.
+ * A writer may hold the inode's lock during a page fault that a user's server never
+ * answers, and no signal ends a wait for that lock. XFS takes it for reading, and so does
+ * ext4 on DAX. Read as page faults do, without it. On DAX, give up if it is taken; ext2
+ * waits there.
  */
 static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
 {
@@ -131,7 +131,7 @@ static size_t build_id_read(struct build_id_reader *reader)
 		return 0;
 
 	init_sync_kiocb(&kiocb, reader->file);
-	/* The target's O_DIRECT is none of the reader's. */
+	/* Read through the page cache, also if the target opened the file with O_DIRECT. */
 	kiocb.ki_flags &= ~IOCB_DIRECT;
 	kiocb.ki_pos = reader->start;
 	kvec.iov_base = reader->buffer;

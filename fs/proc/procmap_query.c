@@ -40,7 +40,7 @@ struct query_answer {
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
-/* Copy in a query of any size: apart, since nearly all have the kernel's. */
+/* Copy in a query of any size. Not inlined, as nearly all have the kernel's size. */
 static noinline int query_copy_any_size_in(struct procmap_query *query,
 					   const struct procmap_query __user *uquery)
 {
@@ -48,7 +48,7 @@ static noinline int query_copy_any_size_in(struct procmap_query *query,
 				offsetofend(struct procmap_query, query_addr), uquery);
 }
 
-/* Copy in a query; of one of the kernel's size, the inputs alone. */
+/* Copy in a query. If it has the kernel's size, copy only its inputs. */
 static int query_copy_inputs(struct procmap_query *query,
 			     const struct procmap_query __user *uquery)
 {
@@ -92,7 +92,7 @@ static int query_copy_in(struct procmap_query *query,
 	return 0;
 }
 
-/* Copy out a query; of one of the kernel's size, the outputs alone. */
+/* Copy out a query. If it has the kernel's size, copy only its outputs. */
 static int query_copy_out(const struct procmap_query *query,
 			  struct procmap_query __user *uquery)
 {
@@ -218,7 +218,7 @@ static int query_format_path(struct query_answer *answer, u32 wanted)
 	return buffer + size - path;
 }
 
-/* Complete name and build ID, which are wanted if there is a size for them. */
+/* Complete the name and the build ID, each of which is wanted if its buffer has a size. */
 static int query_complete(struct query_answer *answer,
 			  struct procmap_query *query)
 {
@@ -242,7 +242,7 @@ static int query_complete(struct query_answer *answer,
 	return 0;
 }
 
-/* Apart from query_find(), so that a query for the fields alone has no large stack. */
+/* Not inlined, so that a query for the fields alone has no large stack. */
 static noinline int query_find_named(struct mm_struct *mm,
 				     struct procmap_query *query)
 {

@@ -18,7 +18,7 @@ struct mm_struct;
  *
  * Locks VMAs of @mm for reading. May sleep; the caller holds no lock.
  *
- * Return: 0, or one of the errors that &struct procmap_query lists, negated.
+ * Return: 0, or a negative error: Documentation/filesystems/procmap_query.rst.
  */
 int procmap_query(struct mm_struct *mm, struct procmap_query __user *uquery);
 

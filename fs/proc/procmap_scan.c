@@ -77,7 +77,7 @@ static int scan_copy_arg_in(struct procmap_scan_arg *arg,
 	return !arg->data != !arg->data_size ? -EINVAL : 0;
 }
 
-/* Add the record of a VMA to the chunk, but for path and build ID. */
+/* Add the record of a VMA, without path and build ID, to the chunk. */
 static void scan_add_vma(struct scan *scan, struct vm_area_struct *vma)
 {
 	const u64 want = scan->arg.want;
@@ -210,8 +210,8 @@ static bool scan_complete(struct scan *scan, u32 i)
 }
 
 /*
- * Complete the records of the chunk, and drop the references on files. Return how many
- * there is room for in the chunk and in the caller's data.
+ * Complete the records of the chunk, and drop the references on files. Return the number
+ * of records that fit into the chunk and into the caller's data.
  */
 static u32 scan_complete_all(struct scan *scan)
 {
@@ -251,8 +251,8 @@ static int scan_copy_out(const struct scan *scan)
 }
 
 /*
- * Scan one chunk. If its records do not all have room, it is collected again with as many
- * as have, or with the first one alone. If that has none, return -ENOSPC.
+ * Scan one chunk. If not all of its records fit, collect it again with those that do, or
+ * with the first one alone. If that does not fit, return -ENOSPC.
  */
 static int scan_chunk(struct scan *scan)
 {
@@ -339,7 +339,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	       scan->nr_copied < arg.vec_len)
 		ret = scan_chunk(scan);
 	scan->arg.walk_end = min(scan->walk.pos, scan->walk.end);
-	/* The VMAs have been read before: procmap_walk_unlock() ends with mmput(). */
+	/* mmput() in procmap_walk_unlock() orders this after the reads of the VMAs. */
 	if (arg.generation && arg.generation != scan_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */

@@ -18,8 +18,8 @@ struct mm_struct;
  * Locks VMAs of @mm for reading repeatedly, each time a bounded number of them.
  * May sleep; the caller holds no lock.
  *
- * Return: the number of records, or one of the errors that &struct
- * procmap_scan_arg lists, negated.
+ * Return: the number of records, or a negative error:
+ * Documentation/filesystems/procmap_scan.rst.
  */
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg);
 

@@ -2,15 +2,15 @@
 /*
  * The text of /proc/<pid>/maps: find and lock the VMA of each line.
  *
- * The position between two lines is the end of the last one, so it never goes back.
- * Where the VMA that is there by then starts before it, since it has grown or been
- * merged, its line begins at the position: no address is in two lines.
+ * The position between two lines is the end of the last one, so it never goes back. If
+ * the next VMA has grown or been merged meanwhile and starts before the position, its
+ * line begins at the position: no address is in two lines.
  */
 #include <linux/sched/signal.h>
 
 #include "procmap_text.h"
 
-/* The positions of the gate VMA and behind it. No VMA ends there. */
+/* The positions of the gate VMA and past it. No VMA ends there. */
 #define GATE_POS	((loff_t)-2UL)
 #define END_POS		((loff_t)-1UL)
 

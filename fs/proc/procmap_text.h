@@ -32,7 +32,7 @@ struct procmap_text {
  * @mm: the opened address space, or NULL for a kernel thread. The caller keeps
  *	it allocated (mmgrab()); it may have no users left.
  * @gate: its gate VMA, or NULL.
- * @pos: 0, or what this or procmap_text_next() has left there.
+ * @pos: 0, or the value that this or procmap_text_next() has set.
  *
  * May sleep. Whatever is returned, the caller ends the read by procmap_text_stop().
  *
@@ -54,7 +54,7 @@ struct vm_area_struct *procmap_text_start(struct procmap_text *text,
  */
 struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos);
 
-/* Get the address from which on the current line shows its VMA. */
+/* Get the address at which the current line begins. */
 static inline unsigned long
 procmap_text_line_start(const struct procmap_text *text,
 			const struct vm_area_struct *vma)
