@@ -28,13 +28,13 @@ extern const unsigned long base_ftrace_flags;
 struct file *live_file(struct ftrace_regs *regs);
 
 /*
- * Does an address space have the gate VMA? As in get_gate_vma(), which is not exported.
- * @mm is NULL for a kernel thread.
+ * Return true if an address space has the gate VMA. get_gate_vma() is not exported. @mm is
+ * NULL for a kernel thread.
  */
 bool base_has_gate(const struct mm_struct *mm);
 
 /*
- * Have the copied operations read the text without mmap_lock, or print why they do not.
+ * Make the copied operations read the text without mmap_lock, or print why they do not.
  * @file is an opened maps file of the current process. Return 0, or -EINTR.
  */
 int live_text_init(struct file *file, struct file_operations *operations);

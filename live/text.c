@@ -38,8 +38,8 @@ module_param_named(text, live_text_enabled, bool, 0444);
 MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, on Linux 6.12 (default: Y)");
 
 /*
- * Return true if the task has been waited for. The kernel's own method looks for the
- * task first, then for an address space, which this does not have.
+ * Return true if the task has been waited for. The kernel's start method looks for the
+ * task first, and then finds no address space here.
  */
 static bool live_text_is_reaped(struct inode *inode)
 {
@@ -56,8 +56,8 @@ static struct live_text *live_text_of(const struct seq_file *seq)
 }
 
 /*
- * The kernel's show method shows all of a VMA. Of one that starts before its line, give it
- * a copy that starts with the line. @vma is locked, or NULL, or an error.
+ * The kernel's show method shows all of a VMA. If the VMA starts before its line, return a
+ * copy that starts with the line. @vma is locked, or NULL, or an error.
  */
 static struct vm_area_struct *live_text_clip(struct live_text *own,
 					     struct vm_area_struct *vma)

@@ -94,8 +94,8 @@ void procmap_walk_unlock(struct procmap_walk *walk)
  * long as there is @left.
  *
  * While a VMA is locked, the tree is not empty, and vma_next() may be used. If a writer
- * was at work since the iterator came where it stands, it would go on behind a VMA that
- * has grown since. If none was, a VMA that does not pass need not be locked.
+ * was at work since the iterator was placed, it would pass over a VMA that has grown
+ * since. If none was, a VMA that does not pass need not be locked.
  *
  * A VMA that covers @pos does so while it is locked. A gap at @pos may be a state
  * between two steps of a writer, such as mremap(2) onto another mapping: it counts only

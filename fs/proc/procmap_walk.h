@@ -43,10 +43,10 @@
  * @vmi: the position in the tree while the locks are held, unless @end is @pos + 1.
  * @locked: the VMA whose own lock is held, or NULL.
  * @seq: mm_lock_seq when the tree was looked at last.
- * @tries: how often in a row a writer was met. It is kept from one
- *	procmap_walk_lock() to the next.
+ * @tries: consecutive attempts that met a writer. Dropping the locks does not
+ *	reset it.
  * @is_mmap_locked: mmap_lock is held for reading. It is dropped once a VMA is locked.
- * @is_rcu_locked: RCU is held. After procmap_walk_unlock_tree(), neither is.
+ * @is_rcu_locked: RCU is held. procmap_walk_unlock_tree() clears both.
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -226,9 +226,8 @@ int procmap_walk_lock(struct procmap_walk *walk);
  * last VMA.
  *
  * Return: the VMA, which stays locked until procmap_walk_unlock() or the next call;
- * or NULL if there is none, or because as many VMAs have been looked at as one hold
- * allows, or for a writer; @pos is below @end in the last two cases. After NULL, the
- * locks have to be dropped.
+ * NULL if there is none; or, with @pos below @end, NULL after VMAS_PER_HOLD VMAs or if
+ * a writer was met. After NULL, the locks have to be dropped.
  */
 struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
 
