@@ -32,7 +32,7 @@
  * @len: bytes in @page.
  * @pages_left: pages that may still be read.
  * @notes_left: notes that may still be read.
- * @err: why something could not be read that the file may have; or 0.
+ * @err: the error if something was not read that the file may have; or 0.
  * @is_64: true for ELFCLASS64, false for ELFCLASS32.
  * @page: the bytes of that part.
  */

@@ -46,7 +46,7 @@ static int new_file(int fd, struct procmap_file **file)
 	return 0;
 }
 
-/* By the process, or else below @options->root. The error is that by the process. */
+/* Open by the process, or else below @options->root. Returns the error of the former. */
 static int open_file(struct procmap *procmap, const struct procmap_mapping *mapping,
 		     const struct procmap_file_options *options)
 {
@@ -102,7 +102,7 @@ int procmap_file_fd(const struct procmap_file *file)
 	return file ? file->fd : -EINVAL;
 }
 
-/* Returns 0, or why the file has no segments. */
+/* Returns 0, or the error of read_segments(). */
 static int need_segments(struct procmap_file *file)
 {
 	if (!file->has_segments) {

@@ -81,8 +81,8 @@ static int read_status(int dir, const char *label, int *number)
 }
 
 /*
- * Open the directory of a thread of the process whose status is @pid. It is that in the
- * root of procfs, which has map_files. Its ID may be that of another thread by now.
+ * Open the directory of a thread of process @pid: the one in the root of procfs, which has
+ * map_files. Another thread may have the ID by now.
  */
 static int open_thread_dir(const struct procmap *procmap, const char *name, int pid)
 {
@@ -98,8 +98,8 @@ static int open_thread_dir(const struct procmap *procmap, const char *name, int 
 }
 
 /*
- * Open the maps file of a thread that has not exited, since the main thread has: its
- * mappings are those of the process.
+ * The main thread has exited: open the maps file of another thread, which has the mappings
+ * of the process.
  */
 static int open_thread(struct procmap *procmap, enum procmap_method method)
 {
@@ -302,7 +302,7 @@ void procmap_close(struct procmap *procmap)
 	free(procmap);
 }
 
-/* Facts found out about the kernel change no handle for its caller. */
+/* method_of() may store whether the kernel has the scan, which the caller does not see. */
 int procmap_get_method(const struct procmap *procmap)
 {
 	return procmap ? (int)method_of((struct procmap *)procmap) : -EINVAL;

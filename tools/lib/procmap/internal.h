@@ -173,9 +173,9 @@ static inline bool passes(const struct procmap_mapping *mapping,
 /* util.c */
 
 /*
- * Copy a structure of the caller's, which begins with its size, to one of @size bytes.
- * Fields that it does not have are zero; all are if it is NULL. Returns 0, or -EINVAL if
- * it has fields that are not known and not zero.
+ * Copy the caller's structure, which begins with its size, to one of @size bytes. Set the
+ * fields that it does not have, or all if @from is NULL, to zero. Returns 0, or -EINVAL if
+ * an unknown field is not zero.
  */
 hidden int take_struct(void *to, size_t size, const void *from);
 
@@ -212,13 +212,13 @@ struct collection {
 hidden int collect(struct collection *collection,
 		   const struct procmap_mapping *mapping);
 
-/* All mappings are there: let them point to their names. */
+/* After the last mapping: let all point to their names. */
 hidden void end_collection(struct collection *collection);
 
 hidden void free_collection(const struct collection *collection);
 
 /**
- * struct range - what an array that is searched has in each entry, first
+ * struct range - the first members of each entry of an array that is searched
  * @start: first address.
  * @end: first address past it.
  */
@@ -228,10 +228,10 @@ struct range {
 };
 
 /**
- * struct slots - where to search an array of ranges, which are in rising order
+ * struct slots - an index of an array of ranges in rising order
  * @base: where the slots begin.
  * @shift: a slot has 2^@shift addresses.
- * @nr: number of slots: at most that of the ranges; 0 if all are to be searched.
+ * @nr: number of slots, at most that of the ranges; 0: search all ranges.
  * @below: for each slot and behind the last one, the number of ranges that end at or
  *	below it. Owned.
  *
@@ -320,7 +320,7 @@ hidden int mapped_address_in(const struct segments *segments,
  * build_id_size to -EAGAIN if they were not asked for the build ID, or cannot tell it.
  */
 
-/* Internal: not to be searched by the kernel for a mapping that passes. */
+/* Internal: do not have the kernel search for a mapping that passes. */
 #define PROCMAP_UNFILTERED	0x80000000u
 
 /* text.c */
@@ -340,9 +340,9 @@ hidden int text_next(struct text *text, uint64_t addr, unsigned int flags,
 		     struct procmap_mapping *mapping, struct name_buffer *name);
 
 /*
- * Check that a maps file has a text, that is, that its address space still exists. By
- * one byte: the kernel makes only one line for that. Returns 0, -ESRCH, or an error of
- * read(2).
+ * Check that a maps file has a text, that is, that its address space still exists. This
+ * reads one byte, for which the kernel makes only one line. Returns 0, -ESRCH, or an error
+ * of read(2).
  */
 hidden int text_is_there(int fd);
 
@@ -370,7 +370,7 @@ hidden int find_by_query(struct procmap *procmap, uint64_t addr,
 hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
 			      unsigned int flags, struct procmap_mapping *mapping);
 
-/* Ask the kernel for it. Returns 0 or -errno; -ESTALE if the mapping has changed. */
+/* Get the build ID from the kernel. Returns 0 or -errno; -ESTALE if the mapping changed. */
 hidden int query_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
@@ -400,8 +400,8 @@ hidden void scan_free(struct scan *scan);
 hidden bool is_method(enum procmap_method method);
 
 /*
- * The method of walks. If any may be used, whether the kernel has the scan is found out
- * when one begins.
+ * The method of walks. With PROCMAP_ANY_METHOD, the first walk finds out whether the kernel
+ * has the scan.
  */
 hidden enum procmap_method method_of(struct procmap *procmap);
 
@@ -435,8 +435,8 @@ hidden int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
 hidden int open_in(int dir, enum procmap_method method, struct procmap **procmap);
 
 /*
- * The error to return for one of a lookup: -ESRCH, that the address space is gone, may
- * be due to an exec, too.
+ * Return the error for one of a lookup: the address space is also gone (-ESRCH) after an
+ * execve(2), which is -ESTALE.
  */
 hidden int lookup_error(const struct procmap *procmap, int err);
 
@@ -466,7 +466,7 @@ hidden bool is_deleted(struct procmap *procmap, const struct procmap_mapping *ma
 
 /* lookup.c */
 
-/* find_from(), with what is wanted of the file, and the error to return. */
+/* find_from(), with the requested attributes of the file, and lookup_error(). */
 hidden int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 			struct procmap_mapping *mapping);
 

@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-/* Add what is wanted of the file of a mapping that was found. */
+/* Fill in the requested attributes of the file of a mapping. */
 static void add_wanted(struct procmap *procmap, unsigned int flags,
 		       struct procmap_mapping *mapping)
 {

@@ -71,8 +71,8 @@ static bool read_from(int fd, uint64_t offset, void *to, size_t len)
 }
 
 /*
- * The page frame of an unchanged page of a file, by the pagemap of a process, which is
- * closed; 0 if there is none, or without permission.
+ * Return the page frame of an unchanged page of a file from the pagemap of a process, and
+ * close that; 0 if there is none, or without permission.
  */
 static uint64_t frame_at(int pagemap, uint64_t addr)
 {
@@ -97,7 +97,7 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 	char byte;
 
 	for (at = 0; at < len; at += page) {
-		/* Have the page in memory. Unlike an access to it, this raises no signal. */
+		/* Bring the page into memory. Unlike an access, this raises no signal. */
 		if (!read_from(open_own(dir, "mem", flags), own + at, &byte, 1))
 			continue;
 		frame = frame_at(open_own(dir, "pagemap", flags), own + at);
@@ -381,10 +381,10 @@ static bool has_our_mounts(int dir)
 }
 
 /*
- * A name is looked up below the root of the process, and then below that of the reader:
- * it is relative to that if the file is there, and the process may be in a chroot. In
- * another mount namespace, the root of the reader has other files. Returns the root to
- * try after @root, which is NULL at first; NULL after the last.
+ * Names are looked up below the root of the process, and then below that of the reader: the
+ * kernel shows a name relative to the reader's root if the file is below it, and the
+ * process may be in a chroot. In another mount namespace, the reader's root has other
+ * files. Returns the root to try after @root, which is NULL at first; NULL after the last.
  */
 static const char *next_root(int dir, const char *root)
 {
@@ -537,9 +537,9 @@ static int is_at_name(struct procmap *procmap, const char *name, dev_t dev, uint
 }
 
 /*
- * Where the file cannot be looked for, what the kernel appended to the name has to do:
- * without permission, if the main thread has exited, and for a name with \012, of which
- * some may be newlines.
+ * Where the file cannot be looked up, go by the suffix that the kernel appends to the name:
+ * without permission, if the main thread has exited, and for a name with \012, which may be
+ * a newline.
  */
 bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
 {

@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-/* Of a name, the part from @begin, without what is after it. */
+/* A part of a name: @len bytes from @begin on. */
 struct part {
 	const char *begin;
 	size_t len;
@@ -47,7 +47,7 @@ static bool is_equal(const struct part *part, const char *pattern, size_t len)
 	return part->len == len && !memcmp(part->begin, pattern, len);
 }
 
-/* fnmatch(3) wants a string; a part ends where the name does, or is copied. */
+/* fnmatch(3) takes a string: copy a part, unless it ends where the name does. */
 static int matches_glob(struct procmap *procmap, const struct part *part,
 			const char *pattern)
 {

@@ -116,7 +116,7 @@ enum procmap_match {
 	PROCMAP_GLOB,	/* by fnmatch(3) */
 };
 
-/* Walk over the mappings whose name matches, or what the program has named so. */
+/* Walk over the mappings whose name, or whose name within the program, matches. */
 int procmap_find_name(struct procmap *procmap, const char *pattern,
 		      enum procmap_match match, uint64_t *cursor,
 		      unsigned int flags,
@@ -146,7 +146,7 @@ struct procmap_file_options {
 	const char *proc;	/* where procfs is, without the process; NULL: /proc */
 };
 
-/* Open the file of a mapping, of a process that is there or (NULL) is not. */
+/* Open the file of a mapping; procmap is NULL if the process is gone. */
 int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *mapping,
 		      const struct procmap_file_options *options,
 		      struct procmap_file **file);

@@ -40,7 +40,7 @@ struct procmap_table_options {
 	uint64_t (*now)(void *context);	/* the time; NULL: CLOCK_MONOTONIC, in ns */
 	int (*open)(void *context, pid_t pid,
 		    struct procmap **procmap);	/* NULL: procmap_open_pid() */
-	void (*gone)(void *context, void *user);	/* a user pointer goes */
+	void (*gone)(void *context, void *user);	/* a user pointer is dropped */
 	void *context;			/* passed to these functions */
 	const char *proc;		/* where procfs is, without open; NULL: /proc */
 };
@@ -127,7 +127,7 @@ int procmap_table_find(struct procmap_table *table, pid_t pid, uint64_t time,
 /* The size of the name of a thread, with its NUL, in bytes. */
 #define PROCMAP_COMM_SIZE	16
 
-/* Set the name that a process had; -ENOENT: no event has said it. */
+/* Set the name that a process had; -ENOENT: no event named it. */
 int procmap_table_get_comm(struct procmap_table *table, pid_t pid, uint64_t time,
 			   char comm[PROCMAP_COMM_SIZE]);
 

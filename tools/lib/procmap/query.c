@@ -119,7 +119,7 @@ int find_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	return err;
 }
 
-/* By query, the kernel would pass many mappings for one that is not needed. */
+/* With the filters, the kernel might pass over many mappings for one that is not needed. */
 int find_next_by_query(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		       struct procmap_mapping *mapping)
 {

@@ -32,10 +32,7 @@ struct question {
 	size_t index;
 };
 
-/*
- * Mappings have whole pages, so the order within a page does not matter; but for those
- * that only a saved text has.
- */
+/* Mappings have whole pages: the order within one matters only in a saved text. */
 #define PAGE_BITS	12
 
 /* Up to this number, insertion sort is faster than sorting by byte. */
@@ -98,7 +95,7 @@ static struct question *sort_questions(struct question *questions, size_t nr,
 	return from;
 }
 
-/* Are the addresses sorted already? This ends at the first one that is not. */
+/* Return whether the addresses are sorted. This ends at the first one that is not. */
 static bool addresses_rise(const uint64_t *addrs, size_t nr)
 {
 	size_t i;

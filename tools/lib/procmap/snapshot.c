@@ -13,8 +13,8 @@
  * @flags: the caller's flags.
  * @procmap: the handle that it was taken from, which may be closed by now.
  * @programs: &procmap.programs of it.
- * @generation: that of the address space all the time while the mappings were read;
- *	0 if it changed or is unknown.
+ * @generation: that of the address space while the mappings were read; 0 if it changed or
+ *	is unknown.
  * @all: the mappings.
  * @slots: where to search them.
  */

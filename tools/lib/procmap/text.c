@@ -246,7 +246,7 @@ static bool take_fields(struct line *line, struct procmap_mapping *mapping)
 		return false;
 	while (*line->at == ' ')
 		line->at++;
-	/* No name begins so: it is a text in which only some lines have a CR. */
+	/* No name begins with a CR: only some lines of this text end in CR LF. */
 	return line->at == line->end || *line->at != '\r';
 }
 
@@ -346,7 +346,7 @@ int text_next(struct text *text, uint64_t addr, unsigned int flags,
 			return -EBADMSG;
 		if (!take_range(&line, mapping))
 			return -EBADMSG;
-		/* In the text of a process, the kernel sees to that. */
+		/* In the text of a process, the kernel guarantees that. */
 		if (is_saved(text) && mapping->end <= text->passed)
 			return -EBADMSG;
 		text->seen_line = true;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
-/*
- * The ground floor: structures of the caller's, and names.
- */
+/* What all other files may use: copies of the caller's structures, and names. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -13,7 +11,7 @@
 static const char newline[] = "\\012";
 #define NEWLINE_LEN	(sizeof(newline) - 1)
 
-/* A name of PROCMAP_QUERY that has a newline for each byte fits, and a NUL. */
+/* Enough for a name of PROCMAP_QUERY that consists of newlines, and a NUL. */
 #define NAME_SIZE	(PATH_MAX * NEWLINE_LEN)
 
 int take_struct(void *to, size_t size, const void *from)
@@ -34,7 +32,7 @@ int take_struct(void *to, size_t size, const void *from)
 	return 0;
 }
 
-/* The first time, which is when a handle is opened, for all names but a few. */
+/* The first call, when a handle is opened, makes room for nearly all names. */
 int name_reserve(struct name_buffer *name, size_t size)
 {
 	char *bytes;

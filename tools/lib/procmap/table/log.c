@@ -41,7 +41,7 @@ size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
-/* The last of the first @nr facts that says something of mappings. */
+/* The last of the first @nr facts that is about mappings. */
 static const struct fact *last_change(const struct process *process, size_t nr)
 {
 	while (process->facts[nr - 1].kind >= NAMED)
@@ -69,8 +69,8 @@ static size_t index_of(const struct program *program)
 }
 
 /*
- * From when on is that known which was read? Of what events had said before, it is known
- * only at that time; but if they had said nothing, it is taken to have been there.
+ * Return the time from which a reading is valid: its own if events had reported mappings
+ * before; otherwise, that of the beginning of the program.
  */
 static uint64_t known_from(const struct process *process, size_t reading)
 {
@@ -119,8 +119,8 @@ static int walk_see(struct walk *walk, uint64_t start, uint64_t end, uint64_t fr
 }
 
 /*
- * The pieces of a view, as far as they are not later than a time. Those of what was read
- * have no times. At an address, the next ones on both sides are enough.
+ * See the pieces of a view that are not later than a time. Those of a reading have no
+ * times. For a question, the address's neighbours on both sides are enough.
  */
 static int see_view(struct walk *walk, const struct view *view, uint64_t from,
 		    uint64_t time)
@@ -143,8 +143,9 @@ static int see_view(struct walk *walk, const struct view *view, uint64_t from,
 }
 
 /*
- * The program, if it began with the mappings of a parent. That led to @next, if any, which
- * is later: no process is its own ancestor.
+ * Return the program if it began with the mappings of a parent, or NULL. @next, unless
+ * NULL, is the program that the walk came from; it has to be later, as no process is its
+ * own ancestor.
  */
 static struct program *inherited(const struct fact *begun, const struct program *next)
 {
@@ -157,8 +158,8 @@ static struct program *inherited(const struct fact *begun, const struct program 
 }
 
 /*
- * What the facts up to a time say, the last ones first. @program is set to the one whose
- * parent has the rest, or to NULL.
+ * See what the facts up to a time report, the last ones first. Set @program to the one
+ * whose parent has the rest, or to NULL.
  */
 static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
 		     struct program **program)
@@ -228,7 +229,7 @@ static int walk_forward(struct walk *walk, const struct process *process, uint64
 	return err;
 }
 
-/* Flatten what was painted from index @begin on, and drop what has no record. */
+/* Flatten the pieces from index @begin on, and drop those without a record. */
 static int flatten_from(struct walk *walk, size_t begin)
 {
 	const size_t nr = walk->nr - begin;
@@ -255,10 +256,10 @@ static int flatten_from(struct walk *walk, size_t begin)
 }
 
 /*
- * Find what was mapped at a time: this is what a table says. Back through the log, and
- * through those of the ancestors; and what that has not found may have been read later,
- * of the first ancestor or of the next ones. What was read of the process itself is only
- * seen if @is_final: while the log has that, it may turn out to be of another program.
+ * Find what was mapped at a time. Walk back through the log, and through those of the
+ * ancestors. What they do not have may have been read later, from the first ancestor or the
+ * next ones. Later readings of the process itself count only if @is_final: while the log
+ * has them, they may turn out to be of another program.
  */
 int walk_log(struct walk *walk, const struct process *process, uint64_t time,
 	     bool is_final)
@@ -325,7 +326,7 @@ void drop_view(struct procmap_table *table, struct process *process)
 	process->is_settled = false;
 }
 
-/* Is there a view, which is not void? Without parents, no other process makes it so. */
+/* Return whether the view is valid. Without parents, no other process makes it void. */
 static bool has_view(const struct procmap_table *table, const struct process *process)
 {
 	return process->view &&
@@ -358,8 +359,9 @@ static struct process *origin_of(struct process *process)
 }
 
 /*
- * Have the view at the end of the log. If all that is known was read at once, that is the
- * view: its pieces have no times, and are known from when the program began.
+ * Make the view at the end of the log, unless there is one. If all that is known was read
+ * at once, that is the view: its pieces have no times, and are valid since the program
+ * began.
  */
 bool have_view(struct procmap_table *table, struct process *process)
 {
@@ -385,7 +387,7 @@ bool have_view(struct procmap_table *table, struct process *process)
 	return process->view;
 }
 
-/* May a mapping be put into the view? Only if those that are later are mappings, too. */
+/* Return whether the view can take a mapping: only if later facts are mappings, too. */
 static bool fits_view(const struct process *process, size_t at)
 {
 	for (; at < process->nr_facts; at++)
@@ -418,7 +420,7 @@ static void leave_parent(struct procmap_table *table, struct program *program)
 	if (program->next)
 		program->next->link = program->link;
 	program->parent = NULL;
-	/* A view that is void would not be found to be, without parents. */
+	/* Without parents, has_view() would take a void view for a valid one. */
 	if (program->process->of_changes != table->changes)
 		drop_view(table, program->process);
 	program->process->nr_parents--;
@@ -545,9 +547,8 @@ static bool is_over(const struct procmap_table *table, const struct program *pro
 }
 
 /*
- * The name of a process at a time; NULL if unknown. A child has that of its parent, and
- * what begins without one has none: before that, the ID was that of another process, or
- * of another program.
+ * The name of a process at a time; NULL if unknown. A child has its parent's. What begins
+ * without a parent has none: before that, the ID was that of another process or program.
  */
 const char *find_comm(const struct process *process, uint64_t time)
 {
@@ -583,7 +584,7 @@ void settle_program(struct procmap_table *table, struct program *program,
 	struct process *const child = program->process;
 	const size_t at = index_of(program);
 
-	/* It is in a log, which may be the one that is about to be moved. */
+	/* @comm points into a log, which may be moved below. */
 	if (comm)
 		memcpy(named.comm, comm, sizeof(named.comm));
 	leave_parent(table, program);
@@ -602,9 +603,8 @@ void settle_program(struct procmap_table *table, struct program *program,
 }
 
 /*
- * Settle what began up to a time with the mappings of a process. Those between which
- * nothing has happened share the view, as they did. If there is no room, they are to be
- * read.
+ * Settle the programs that began up to a time with the mappings of a process. Those with no
+ * fact in between share the view, as before. Without room for it, they have to be read.
  */
 void settle_children(struct procmap_table *table, struct process *process,
 		     uint64_t time)
@@ -656,7 +656,7 @@ static struct program *new_program(struct procmap_table *table, struct process *
 	return program;
 }
 
-/* The program that a process runs, or the process itself, is another one from then on. */
+/* Begin another program of a process, or another process with its ID. */
 int begin(struct procmap_table *table, struct process *process, struct process *parent,
 	  uint64_t time)
 {
@@ -711,7 +711,7 @@ static void keep_facts(struct procmap_table *table, struct process *process, siz
 	process->horizon = time;
 }
 
-/* Condense what is older than the window, when as many facts came as that has pieces. */
+/* Condense facts older than the window, once as many came as the result has pieces. */
 void condense(struct procmap_table *table, struct process *process)
 {
 	struct view *view;
@@ -722,7 +722,7 @@ void condense(struct procmap_table *table, struct process *process)
 		return;
 	process->condense_at = process->nr_facts * 2;
 	nr = facts_up_to(process, oldest_time(table));
-	/* As many may be left. */
+	/* Condensing may leave as many. */
 	if (nr <= 4)
 		return;
 	time = last_change(process, nr)->time;
@@ -735,8 +735,8 @@ void condense(struct procmap_table *table, struct process *process)
 }
 
 /*
- * Return whether a mapping that was read is another one than @record says. Fields that
- * one of them does not have, as the inode of an event with a build ID, say nothing.
+ * Return whether a mapping that was read differs from @record. Fields that only one of them
+ * has, as the inode in an event with a build ID, are not compared.
  */
 static bool is_other_mapping(const struct record *read, const struct record *record)
 {
@@ -751,8 +751,8 @@ static bool is_other_mapping(const struct record *read, const struct record *rec
 }
 
 /*
- * Until when was what was found at an address there? A process of which something is
- * mapped after its exit has other threads.
+ * Return the time until which a mapping that was found is known to be there. A process that
+ * maps something after its exit has other threads.
  */
 uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 		     const struct record *record)

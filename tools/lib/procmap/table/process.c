@@ -49,7 +49,7 @@ static uint64_t *forgotten_of(struct procmap_table *table, pid_t pid)
 	return &table->forgotten[pid % FORGOTTEN];
 }
 
-/* What comes for this process, of a time before this one, is not all that there was. */
+/* Events of this process before @time are incomplete from now on. */
 static void note_forgotten(struct procmap_table *table, pid_t pid, uint64_t time)
 {
 	*forgotten_of(table, pid) = later(*forgotten_of(table, pid), time);
@@ -106,7 +106,7 @@ static bool table_is_full(const struct procmap_table *table)
 	       table->stats.bytes > table->options.max_bytes;
 }
 
-/* Forget those not used for longest. Returns -ENOSPC if that is the one to be kept. */
+/* Forget those not used for longest. Returns -ENOSPC if @kept is one of them. */
 static int make_room(struct procmap_table *table, const struct process *kept)
 {
 	struct process *victim;
@@ -128,8 +128,8 @@ static int make_room(struct procmap_table *table, const struct process *kept)
 }
 
 /*
- * Forget those of one chain that exited long ago, and of which nothing was forked since; of
- * all, after as many calls. Their children keep what they have from them.
+ * Forget the processes of the next chain that exited long ago and forked nothing since.
+ * Their children keep what they have from them.
  */
 static void sweep_chain(struct procmap_table *table, const struct process *kept)
 {
@@ -238,8 +238,8 @@ static int read_mappings(struct procmap_table *table, pid_t pid, enum extent ext
 }
 
 /*
- * Read a process. The time is that from before: of what happens meanwhile, there are
- * events that are later.
+ * Read a process. Its time is taken before the reading: what happens meanwhile has later
+ * events.
  */
 static int read_process(struct procmap_table *table, struct process *process,
 			enum extent extent)
@@ -267,7 +267,7 @@ static int read_process(struct procmap_table *table, struct process *process,
 	return 0;
 }
 
-/* Was it read, or did that fail, not long enough ago to read it again? */
+/* Return whether it was read, or that failed, too recently to be read again. */
 static bool was_just_read(const struct procmap_table *table,
 			  const struct process *process)
 {
@@ -281,7 +281,7 @@ static bool may_be_read(const struct procmap_table *table, const struct process 
 	       process->exited_at == UINT64_MAX;
 }
 
-/* The executable mappings were read, and then all: the first of the two says no more. */
+/* Drop the reading of executable mappings when all were read after it. */
 static void drop_reading(struct procmap_table *table, struct process *process)
 {
 	struct fact *const all = &process->facts[process->nr_facts - 1];
@@ -469,7 +469,7 @@ static struct process *process_of_event(struct procmap_table *table, pid_t pid,
 	return process;
 }
 
-/* The event has been added, or that failed: what is known without it may be wrong. */
+/* End an event that was added, or failed with @err: then, what is known may be wrong. */
 static int end_event(struct procmap_table *table, struct process *process, uint64_t time,
 		     int err)
 {
@@ -586,7 +586,7 @@ int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
 	return end_event(table, process, time, begin(table, process, NULL, time));
 }
 
-/* An event of the main thread. Others are not of interest. */
+/* Add an event of the main thread. Those of other threads do not matter. */
 static int add_event(struct procmap_table *table, pid_t pid, pid_t tid,
 		     const struct fact *fact)
 {

@@ -186,7 +186,7 @@ static int task_record(struct procmap_table *table, const struct perf_event_attr
 		return 0;
 	if (record->type == PERF_RECORD_EXIT)
 		return procmap_table_exit(table, task.pid, task.tid, body.time);
-	/* Nothing is known of a parent elsewhere, or inherited from one if perf says so. */
+	/* Nothing is inherited from another PID namespace, or if perf says so. */
 	if (task.ppid != task.pid &&
 	    (!is_process(task.ppid) || record->misc & PERF_RECORD_MISC_FORK_EXEC))
 		return procmap_table_exec(table, task.pid, body.time);

@@ -16,7 +16,7 @@
 #define CHAINS		0x4000
 #define CHAINS_SHIFT	(64 - 14)
 
-/* For so many groups of process IDs, it is known when one was forgotten. */
+/* Groups of process IDs; of each, the time of the last that was forgotten is kept. */
 #define FORGOTTEN	1024
 
 /**
@@ -83,7 +83,7 @@ enum extent {
  * struct view - mappings at one time
  * @refs: number of facts and processes that have it. With more than one it is not
  *	changed.
- * @extent: what it does not say.
+ * @extent: the meaning of addresses that are in none of its pieces.
  * @nr: number of pieces.
  * @size: pieces that there is room for.
  * @pieces: the pieces, in rising order. Owned.
@@ -124,7 +124,7 @@ struct program {
 	size_t begin;
 };
 
-/* The kinds of facts. BEGUN ends what facts before it say. */
+/* The kinds of facts. BEGUN makes the facts before it void. */
 enum kind {
 	MAPPED,		/* something was mapped */
 	WAS_READ,	/* the mappings were read */
@@ -160,20 +160,20 @@ struct fact {
  * @next: the next one in its chain of the hash table.
  * @newer: the next newer one in the list, or NULL.
  * @older: the next older one, or NULL.
- * @is_used: it was used since it came to its place in the list.
+ * @is_used: it was used since it was put at its place in the list.
  * @nr_facts: number of facts.
  * @facts_size: facts that there is room for.
  * @facts: the log. Owned. The first fact is BEGUN.
  * @condense_at: number of facts up to which the log is not condensed.
  * @horizon: facts before this time have been condensed, or were forgotten.
  * @children: the programs of which this process is the parent.
- * @last_child: the latest time of one that there was.
+ * @last_child: the latest time at which such a program began.
  * @nr_parents: number of programs in the log that have a parent.
  * @view: the view at the end of the log, or NULL if it has to be made. Owned.
  * @of_changes: &procmap_table.changes when the view was made.
- * @is_settled: there is a view, and nothing to be read before it is used.
+ * @is_settled: @view can be used without reading the process first.
  * @begun: the time of the last BEGUN.
- * @program: the program of that.
+ * @program: the program of the last BEGUN.
  * @was_read: what was read for this program, by this process or its parent.
  * @has_been_read: @read_at is valid.
  * @read_at: when it was read, or that failed.
@@ -215,9 +215,9 @@ struct process {
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
  * @nr_programs: number of programs that there were.
- * @forgotten: by their ID, the time of the last that was known of processes that were
- *	forgotten: what comes for an earlier time is not all.
- * @sweep: the chain in which processes are looked for next that exited long ago.
+ * @forgotten: for each group of IDs, the time of the last fact of a process that was
+ *	forgotten: events before that time are incomplete.
+ * @sweep: the chain in which to look next for processes that exited long ago.
  * @processes: the processes, in chains by their ID. Owned.
  * @files: the files, for tsearch(3). Owned.
  * @newest: the newest process in the list of all.
@@ -247,21 +247,21 @@ struct procmap_table {
 /**
  * struct walk - a walk through what is known of a process
  *
- * It passes what was mapped in the order in which that decides: what is seen first covers
- * the rest. A question ends it with what it finds at the address; a view that is painted
- * takes all.
+ * It passes what was mapped in the order of precedence: what is seen first covers the rest.
+ * A question ends at the first that is found at the address; a new view takes all.
  *
  * @is_question: only the address matters.
  * @addr: the address.
  * @low: what is found begins here,
  * @high: and ends here, as other mappings are beside it.
  * @record: what was found, or NULL.
- * @from: the time from which on it is known to be there.
- * @is_void: of older facts, what is executable is void, since it was not read later.
- * @nr: number of pieces that were painted.
+ * @from: the time since which it is known to be there.
+ * @is_void: executable mappings of older facts are void, since a later reading does not
+ *	have them.
+ * @nr: number of pieces.
  * @size: pieces that there is room for.
- * @pieces: the pieces. They own no references. One without a record covers, too: what is
- *	behind it is void, or later than something else.
+ * @pieces: the pieces. They own no references. One without a record covers those after it,
+ *	too: they are void.
  */
 struct walk {
 	bool is_question;

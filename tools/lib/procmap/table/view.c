@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
-/*
- * Views of a table: which part of which mapping is where, and what they are of.
- */
+/* Views of a table: the pieces of mappings, their records, and the files of those. */
 #include <errno.h>
 #include <search.h>
 #include <string.h>
@@ -63,7 +61,7 @@ int compare_build_ids(const struct procmap_mapping *a, const struct procmap_mapp
 	       memcmp(a->build_id, b->build_id, a->build_id_size);
 }
 
-/* Names are chosen by whoever is observed: a tree is balanced whatever they are. */
+/* The observed process chooses the names: a balanced tree is fast whatever they are. */
 static int compare_files(const void *one, const void *other)
 {
 	const struct procmap_mapping *const a = &((const struct file *)one)->mapping;
@@ -172,7 +170,7 @@ static void drop_slots(struct procmap_table *table, struct view *view)
 	view->slots = (struct slots) { .nr = 0 };
 }
 
-/* Without memory, the view is searched without. */
+/* Without memory, the view is searched without slots. */
 void make_slots(struct procmap_table *table, struct view *view)
 {
 	if (!view->slots.nr &&
@@ -195,7 +193,7 @@ void put_view(struct procmap_table *table, struct view *view)
 	release(table, view, sizeof(*view));
 }
 
-/* Replace pieces from index @first up to @last. Only a view of ours is changed. */
+/* Replace pieces from index @first up to @last. The view is not shared. */
 int splice(struct procmap_table *table, struct view *view, size_t first, size_t last,
 	   const struct piece *with, size_t nr)
 {
@@ -242,9 +240,8 @@ static bool is_flat(const struct piece *pieces, size_t nr)
 }
 
 /*
- * Write what is seen of two lists, of which the first covers the second, to @to. Each is
- * in rising order. Returns the number of pieces: each of the first list can divide one of
- * the second.
+ * Merge two lists in rising order into @to; the first one covers the second. Returns the
+ * number of pieces: each of the first list may divide one of the second.
  */
 static size_t merge_pieces(const struct piece *above, size_t nr_above,
 			   const struct piece *below, size_t nr_below, struct piece *to)
@@ -277,8 +274,8 @@ static size_t merge_pieces(const struct piece *above, size_t nr_above,
 }
 
 /*
- * Replace pieces, of which each covers those behind it, by what is seen of them, in
- * rising order. @pieces has room for twice as many, and so has @spare. Returns how many.
+ * Replace pieces, each of which covers those after it, by their visible parts in rising
+ * order. @pieces and @spare have room for twice as many. Returns the number of parts.
  */
 size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
 {
@@ -295,8 +292,8 @@ size_t flatten(struct piece *pieces, size_t nr, struct piece *spare)
 }
 
 /*
- * Put a record in the place of what the view has there from before, and leave what is
- * later. The slots stay if no range changes.
+ * Put a record in the place of earlier ones in the view. Later ones stay. The slots stay if
+ * no range changes.
  */
 int put_in_view(struct procmap_table *table, struct view *view, uint64_t from,
 		struct record *record)
