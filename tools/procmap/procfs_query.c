@@ -102,7 +102,7 @@ static const struct argp_option headings[] = {
 
 static struct argp_option argp_options[NR_OPTIONS_MAX + NR_HEADINGS];
 
-/* An option without a letter has a key that is none. */
+/* The key of an option without a letter is no character. */
 static void collect_options(void)
 {
 	const struct tool_option *option;

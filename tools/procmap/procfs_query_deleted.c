@@ -20,8 +20,8 @@ static bool begins_with(const char *name, const char *prefix)
 }
 
 /*
- * The kernel keeps some memory in files which never were in a directory. They look
- * deleted, but no restart brings them back.
+ * The kernel keeps some memory in files which never were in a directory. They look deleted,
+ * but a restart does not replace them.
  */
 static bool is_memory(const char *name)
 {
@@ -47,10 +47,10 @@ static bool is_memory(const char *name)
 }
 
 /*
- * Files that programs make for memory, and that are in a directory for a moment, or never:
- * of O_TMPFILE, which has the inode as name, or of mkstemp(3). Of the latter, these are
- * known: libffi, liborc, the libGL of NVIDIA, libxshmfence. A program of such a name is
- * mapped private, and is not in a directory for temporary files.
+ * Files that programs use as memory, which are in a directory for a moment, or never: those
+ * of O_TMPFILE, named by their inode, and those of mkstemp(3) by libffi, liborc, the libGL
+ * of NVIDIA and libxshmfence. A program of such a name is mapped private, and is not in a
+ * directory for temporary files.
  */
 static bool is_temporary(const struct procmap_mapping *vma)
 {

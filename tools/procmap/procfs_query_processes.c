@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <limits.h>
 
-/* The process of this program, whose ID is found out later. */
+/* The process of this program, until find_self() finds its ID. */
 #define SELF	(-1)
 
 /* Read the copy of a maps file before anything else is done: it may be a FIFO. */
@@ -36,7 +36,7 @@ int by_pid(const void *a, const void *b)
 	return *(const pid_t *)a - *(const pid_t *)b;
 }
 
-/* Once --proc is known, if it is given. */
+/* Find the ID of this process, after --proc was parsed. */
 static pid_t find_self(void)
 {
 	const pid_t pid = own_pid();

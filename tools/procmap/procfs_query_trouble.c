@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-/* What root may lack in a container, or under a security module. */
+/* A hint for root in a container, or under a security module. */
 #define ROOT_NEEDS	"root needs CAP_SYS_PTRACE in its user namespace, and no security module that forbids it"
 
 void report_skipped(size_t nr)

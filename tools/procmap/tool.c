@@ -180,7 +180,7 @@ static size_t width_of(const char *name)
 	return sum;
 }
 
-/* Print a name: as it is, unless on a terminal, whose columns are returned. */
+/* Print a name, on a terminal without unsafe characters. Returns its columns there. */
 size_t print_whole_name(FILE *out, const char *name)
 {
 	mbstate_t state = {};
