@@ -3,9 +3,9 @@
  * libprocmap for C++17: owners for the handles and results of <procmap.h>. Errors are
  * thrown as std::system_error, with the number of errno and the function's name.
  *
- * The namespace is libprocmap, since struct procmap has the other name. What owns
- * something can be moved, not copied. A function of <procmap.h> that is not here takes
- * what get() returns.
+ * The namespace is libprocmap, since struct procmap has the other name. Owners
+ * can be moved, not copied. Functions of <procmap.h> that are not here take the result of
+ * get().
  *
  * Mappings, walks and iterators are valid only as long as their owner. Functions that
  * return one are deleted for temporary owners: before C++23, a range-based for loop
