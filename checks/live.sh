@@ -24,7 +24,7 @@ broken=(
 	's/"\[stack\]"/"[pile]"/'
 	'names mappings by other rules'
 	's/^\tstruct task_struct \*task;/&\n\tlong more;/'
-	'not set up as expected'
+	'not as expected'
 	's/== base_has_ioctl/!= base_has_ioctl/'
 	"are not those of Debian's kernel"
 )

@@ -145,7 +145,7 @@ static int __init live_check_file(struct file *file)
 	}
 	priv = ((struct seq_file *)file->private_data)->private;
 	if (priv->inode != file_inode(file) || priv->mm != current->mm) {
-		pr_err("an opened maps file is not set up as expected\n");
+		pr_err("the private data of an opened maps file is not as expected\n");
 		return -EOPNOTSUPP;
 	}
 	if (!live_names_match(file)) {
