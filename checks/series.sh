@@ -5,20 +5,6 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-# All that the series has in user space at this commit. selftests/bpf takes minutes:
-# one object here, if the series changes it; it is the same in the last commit, which
-# is built as a whole.
-compile_user_space() {
-	local tools=$each/tools out=$tmp/each
-	rm -rf "$out"
-	mkdir -p "$out/proc"
-	make -s -C "$tools/testing/selftests/proc" OUTPUT="$out/proc" all
-	base_git diff --quiet base series -- tools/testing/selftests/bpf ||
-		gcc -Wall -Werror -O2 -I "$tools/include/uapi" -I "$tools/lib" \
-			-I "$tools/include" -c -o "$out/trace_helpers.o" \
-			"$tools/testing/selftests/bpf/trace_helpers.c"
-}
-
 # The library compiles in its commit, and the tool in its own.
 tools_compile() {
 	local tools=$each/tools commit
@@ -39,9 +25,10 @@ objects_of() {
 		sed 's/c$/o/'
 }
 
-# The commits given compile.
+# The commits given compile, with their selftests. Of those of BPF, which take minutes, one
+# object, if the series changes it; the last commit is built as a whole elsewhere.
 commits_compile() {
-	local commit objects
+	local commit objects tools=$each/tools bpf=tools/testing/selftests/bpf
 	lock_each
 	mapfile -t objects < <(objects_of M)
 	configure_each "$ROOT"/kernel/configs/procmap-{guest,x86}.config \
@@ -49,9 +36,13 @@ commits_compile() {
 	for commit; do
 		checkout_each "$commit"
 		make_each fs/proc/ "${objects[@]}"
-		compile_user_space
+		rm -rf "$tmp/proc"
+		mkdir "$tmp/proc"
+		make -s -C "$tools/testing/selftests/proc" OUTPUT="$tmp/proc" all
+		base_git diff --quiet base series -- $bpf || gcc -Wall -Werror -O2 \
+			-I "$tools"/include/uapi -I "$tools/lib" -I "$tools/include" -c \
+			-o "$tmp/trace_helpers.o" "$each/$bpf/trace_helpers.c"
 	done
-	git -C "$each" diff --exit-code --stat series -- tools/testing/selftests/bpf
 }
 
 no_warnings_in_the_engine() {
@@ -92,23 +83,21 @@ each_has_a_user() {
 	! grep '^no user' "$tmp/users"
 }
 
-check "the series is made" "$ROOT/scripts/series" tree patched
+version=$(base_fact VERSION)
+mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..series)
 check "git am takes the series" git_am base series "$BASE"
 for further in tools perf; do
-	check "git am takes the patches of $further" \
-		git_am series "$further" "$further-$(base_fact VERSION)"
+	check "git am takes the patches of $further" git_am series "$further" "$further-$version"
 done
-for room in $(rooms); do
-	check "git am takes the patches of $room" git_am base "$room" "$room-$(base_fact VERSION)"
+for topic in $(topics); do
+	check "git am takes the patches of $topic" git_am base "$topic" "$topic-$version"
 done
 check "the library and the tool compile" tools_compile
 if [ "${1:-}" = tip ]; then
 	check "its last commit compiles" commits_compile series
-	done_testing
-	exit
+else
+	check "each commit compiles" commits_compile "${commits[@]}"
+	check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
+	check "each commit adds users with its functions" each_has_a_user
 fi
-mapfile -t commits < <(base_git rev-list --reverse base..series)
-check "each commit compiles" commits_compile "${commits[@]}"
-check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
-check "each commit adds users with its functions" each_has_a_user
 done_testing

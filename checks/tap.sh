@@ -96,7 +96,7 @@ vm() {
 
 # Take what a producer of TAP has printed into the file $2 as results of this
 # section. Its skips have to be in checks/skips, in the files all and $1 (without its bits,
-# release or size of pages), in ROOM/check/skips/, or in the base's: that of the release,
+# release or size of pages), in TOPIC/check/skips/, or in the base's: that of the release,
 # or the default.
 take_tap() {
 	local lines=$tmp/taken base=$BASE skips=skips/${1%%-[0-9]*}
@@ -222,7 +222,7 @@ base_git() {
 # Print the branches of the further series that the base has.
 further_series() {
 	printf '%s\n' tools perf
-	rooms
+	topics
 }
 
 # Print the files of the base that its series change.
@@ -330,7 +330,7 @@ guest_on_built() {
 		-a secretmem.enable=1 "$@"
 }
 
-# Print the path of the module for the release $1: of the room $2, or of the project.
+# Print the path of the module for the release $1: of the topic $2, or of the project.
 module_of() {
 	if [ $# -eq 1 ]; then
 		printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
@@ -394,7 +394,7 @@ is_of_peer() {
 	[[ $1 == "$(base_fact PEER | sed 's/-.*//')".* ]]
 }
 
-# Fail on warnings of W=1 and sparse about the module of the room $2, or this project's, for
+# Fail on warnings of W=1 and sparse about the module of the topic $2, or this project's, for
 # the release $1. Those in the kernel's headers do not count.
 live_warnings() {
 	local dir=$tmp/live-warnings
@@ -426,19 +426,19 @@ done
 insmod "$1"
 '
 
-# Break the module of the room $2, or with "" that of the project, for the release $1 by
+# Break the module of the topic $2, or with "" that of the project, for the release $1 by
 # each of the other arguments' pairs.
 broken_modules_are_refused() {
-	local release=$1 room=$2 dir=$tmp/broken-$1-$2 pairs=() i=0 ko sources copy
+	local release=$1 topic=$2 dir=$tmp/broken-$1-$2 pairs=() i=0 ko sources copy
 	shift 2
-	ko=$("$ROOT/scripts/live" ${room:+-r "$room"} "$release")
-	"$ROOT/scripts/live" ${room:+-r "$room"} -s "$dir"
-	mapfile -t sources < <(cd "$ROOT/$room/live" && printf '%s\n' *.[ch])
+	ko=$("$ROOT/scripts/live" ${topic:+-r "$topic"} "$release")
+	"$ROOT/scripts/live" ${topic:+-r "$topic"} -s "$dir"
+	mapfile -t sources < <(cd "$ROOT/$topic/live" && printf '%s\n' *.[ch])
 	copy=$dir
-	[ -n "$room" ] || copy+=/live
+	[ -n "$topic" ] || copy+=/live
 	while [ $# -gt 0 ]; do
 		(
-			cd "$ROOT/$room/live"
+			cd "$ROOT/$topic/live"
 			cp "${sources[@]}" "$copy/"
 			cat "${sources[@]}" >"$tmp/whole"
 			cd "$copy"

@@ -35,9 +35,9 @@ base_fact() {
 		die "series/$BASE/base has no line $1="
 }
 
-# Print the rooms: directories of the project with a series of their own for the base,
-# ROOM/series/BASE/, with a cover letter.
-rooms() {
+# Print the topics: directories of the project with a series of their own for the base,
+# TOPIC/series/BASE/, with a cover letter.
+topics() {
 	(cd "$ROOT" && compgen -G "*/series/$BASE/cover-letter" | sed 's,/.*,,') || :
 }
 
@@ -116,6 +116,16 @@ use_backports() {
 		'Label: Debian' | head -n 1)
 	own_apt "$BUILD/apt" "deb $mirror trixie-backports main"
 	export APT_CONFIG=$BUILD/apt/apt.conf
+}
+
+# Unpack packages that apt knows into the directory $1.
+unpack() {
+	local to=$1 packages
+	packages=$(mktemp -d "$BUILD/packages.XXXXXX")
+	chmod 777 "$packages"	# so that apt's own user can write it
+	(cd "$packages" && logged "$BUILD/log/download" apt-get -q download "${@:2}")
+	find "$packages" -name '*.deb' -exec dpkg-deb -x {} "$to" \;
+	rm -rf "$packages"
 }
 
 # Have compilers build for arm64 from here on: CROSS_COMPILE is for 64 bits.
