@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench-all: the tables of "make bench", of both bases.
+# bench-all: the tables of "make bench", of each base.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority

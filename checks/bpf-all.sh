@@ -33,7 +33,7 @@ bpf() {
 # Run them on the kernel $1.
 bpf_finders() {
 	take_guest "bpf-$1" bpf "$1" bash -c "$bpf_tests" tests "$finders" "$attachers" \
-		"$(base_fact BPF_DENIED)"
+		"$(base_value BPF_DENIED)"
 }
 
 # The VMAs that each of the finders found and the queries that the system call answered
@@ -57,7 +57,7 @@ all_of_test_progs() {
 	local denied
 	denied=$({
 		sed 's/[ \t]*#.*//; /^$/d' "$ROOT/tools/testing/selftests/bpf/DENYLIST.tcg"
-		base_fact BPF_DENIED
+		base_value BPF_DENIED
 	} | sed '/^$/d' | paste -sd,)
 	bpf "$1" ./test_progs -d "$denied" >"$BUILD/log/test_progs-$1" || [ $? -eq 1 ]
 	grep '^Summary: ' "$BUILD/log/test_progs-$1"

@@ -30,6 +30,5 @@ race_of_the_ioctls_is_found() {
 kernel_is_built kcsan
 check "KCSAN is on" kcsan_is_on
 check "a race of the ioctls is found" race_of_the_ioctls_is_found
-mapfile -t tests < <(selftests proc | grep -E -- '-(lock|race|smaps|text|truth)$')
-PROCMAP_TEST_MAPPINGS=3000 guest_on_built kcsan kcsan -m 1G -- "${tests[@]}"
+guests
 done_testing

@@ -341,12 +341,7 @@ for example in backtrace otel watch whomaps; do
 	check "the example $example" "${example}_works"
 done
 check "the manuals are well-formed" manual_is_well_formed
-for bits in 64 32; do
-	take_guest "host-lib-$bits" "$programs/lib$bits/procmap-test"
-done
-# Guests run programs in a chroot, where some of these are skipped.
-take_guest host-tool "$programs/procmap/procfs_query_test.py"
-take_guest host-profile "$programs/examples/profile_test.py"
+guests
 take_guest host-lib-64-valgrind valgrind -q --error-exitcode=99 --leak-check=full \
 	--errors-for-leak-kinds=definite,indirect,possible "$programs/lib64/procmap-test"
 check "the tests are built with ASan and UBSan" tests_are_sanitized

@@ -6,7 +6,7 @@
 # CONST_STRUCT: the operations are copied from the base's when it loads. The tests are
 # user space's; ENOSYS: what a FUSE server answers.
 live_checkpatch() {
-	checkpatch CONST_STRUCT -f "$ROOT"/live/*.[ch] "$ROOT"/live/test/rival/*.c
+	checkpatch CONST_STRUCT -f "$ROOT"/live/*.[ch] "$ROOT"/live/test/conflict/*.c
 	checkpatch PREFER_KERNEL_TYPES,ENOSYS -f "$ROOT"/live/test/*.[ch]
 }
 
@@ -93,27 +93,20 @@ tracers_do_not_mind() {
 		"$TOOL" -p self --list --query
 }
 
-kernel_is_built debug
 newest=$(newest_release)
-older=$("$ROOT/scripts/live" -l "$(flavour)" | head -n 1)
-debug=$(debug_release)
-peer=$(peer_release)
-mapfile -t newest_ones < <(printf '%s\n' "$newest" "$peer" | uniq)
-for release in "${newest_ones[@]}" "$older" "$WORK/kernel/debug/"; do
-	check "live module for ${release#"$WORK/"}" "$ROOT/scripts/live" "$release"
+mapfile -t releases < <(printf '%s\n' "$newest" "$(debian_release another)" | uniq)
+for release in "${releases[@]}" "$(debian_release oldest)"; do
+	check "live module for $release" "$ROOT/scripts/live" "$release"
 done
 check "live: W=1 and sparse find nothing" live_warnings "$newest"
 check "live: checkpatch --strict" live_checkpatch
-for release in "${newest_ones[@]}"; do
+check "make run" main_job
+for release in "${releases[@]}"; do
 	check "live: calls through pointers on $release" \
 		only_methods_are_called_by_pointer "$(module_of "$release")"
-done
-check "make run" main_job
-for release in "${newest_ones[@]}"; do
 	check "live: broken modules are refused on $release" broken_modules_are_refused \
 		"$release" "" "${broken[@]}"
 	check "live: tracers on $release do not mind" tracers_do_not_mind "$release"
-	lifetimes 64 "stock:$release" "$release" 30
 done
-lifetimes 32 debug "$debug" 10
+guests
 done_testing

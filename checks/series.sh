@@ -83,7 +83,7 @@ each_has_a_user() {
 	! grep '^no user' "$tmp/users"
 }
 
-version=$(base_fact VERSION)
+version=$(base_value VERSION)
 mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..series)
 check "git am takes the series" git_am base series "$BASE"
 for further in tools perf; do

@@ -54,7 +54,7 @@ user_space_is_warning_free() {
 # Copy the header of a kernel that has the ioctl itself to $tmp/newer, nothing else.
 get_newer_header() {
 	local release newer=$tmp/newer/linux
-	release=$(cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release")
+	release=$(cat "$("$ROOT/scripts/stock" "$(base_value MAINLINE)")/release")
 	[ -e "/lib/modules/$release/build" ] ||
 		install_packages "linux-headers-$release"
 	mkdir -p "$newer"

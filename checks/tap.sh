@@ -7,8 +7,7 @@ CHECKS=$ROOT/checks
 patched=$WORK/patched
 programs=$BUILD/programs
 export TOOL=$programs/procmap/procfs_query
-section=${0##*/}
-section=${section%.sh}
+section=${section:-$(basename "$0" .sh)}
 log=$BUILD/log/check-$section
 results=0
 failures=0
@@ -94,15 +93,13 @@ vm() {
 	setpriv --pdeathsig TERM "$ROOT/scripts/vm" "$@"
 }
 
-# Take what a producer of TAP has printed into the file $2 as results of this
-# section. Its skips have to be in checks/skips, in the files all and $1 (without its bits,
-# release or size of pages), in TOPIC/check/skips/, or in the base's: that of the release,
-# or the default.
+# Take what a producer of TAP has printed into the file $2 as results of this section. Its
+# skips have to be in checks/skips, or in TOPIC/check/skips.
 take_tap() {
-	local lines=$tmp/taken base=$BASE skips=skips/${1%%-[0-9]*}
+	local lines=$tmp/taken base=$BASE
 	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
-	"$CHECKS/flatten" "$1" "$2" "$CHECKS/skips/all" \
-		"$CHECKS/$skips" "$ROOT"/*/check/"$skips" "$ROOT/series/$base/skips" >"$lines"
+	"$CHECKS/parse-tap" "$1" "$base" "$2" "$BUILD/log/skips-used" "$CHECKS/skips" \
+		"$ROOT"/*/check/skips >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
@@ -123,6 +120,7 @@ BASE_DIR=$1
 . "$BASE_DIR/kselftest/runner.sh"
 TR_CMD=
 tap_prefix() { sed -u "s/^/# /"; }
+[ -z "${NO_TIMEOUT:-}" ] || tap_timeout() { $1; }
 shift
 for directory in $(printf "%s\n" "$@" | sed "s,/.*,," | uniq); do
 	cd "$BASE_DIR/$directory" || exit 1
@@ -138,7 +136,7 @@ guest() {
 		shift
 	done
 	shift
-	take_guest "$name" vm -t 3600 "${options[@]}" -- \
+	take_guest "$name" vm -t 3600 "${options[@]}" ${NO_TIMEOUT:+-t 86400} -- \
 		bash -c "$runner" runner "$programs" "$@"
 	check "guest $name runs what it was given" guest_ran "$name" "$@"
 }
@@ -156,7 +154,7 @@ guest_ran() {
 take_guest() {
 	local name=$1 output=$BUILD/log/guest-$1 status=0 failures_before=$failures
 	shift
-	"$@" >"$output" 2>"$output.err" </dev/null || status=$?
+	"$@" 2>"$output.err" </dev/null | tee "$output" >"${SHOWN:-/dev/null}" || status=$?
 	echo "vm: exit status $status" >>"$output"
 	take_tap "$name" "$output"
 	# Programs with failed tests end with status 1.
@@ -170,18 +168,133 @@ guest_ended_well() {
 	[ "$2" -eq 0 ]
 }
 
-# The selftests in the directories given of build/programs, for guest(): those that
-# the tree has a source of, whether they were built or not. There is no libelf in 32
-# bits for procmap-corpus.
-selftests() {
-	local directory source
-	for directory; do
-		for source in "$WORK/${tree:-patched}"/tools/testing/selftests/proc/procmap-*.c; do
-			source=${source##*/}
-			[ "$directory/$source" = proc32/procmap-corpus.c ] ||
-				echo "$directory/${source%.c}"
-		done
+# Print all programs that a guest may run, whether they have been built or not. There is no
+# libelf in 32 bits for one.
+all_programs() {
+	local source
+	for source in "$1"/tools/testing/selftests/proc/procmap-*.c; do
+		source=$(basename "$source" .c)
+		printf '%s\n' "proc/$source" "proc32/$source"
+	done | grep -vx proc32/procmap-corpus
+	for source in "$ROOT"/live/test/*.c; do
+		printf '%s\n' "live/$(basename "$source" .c)"-{64,32}
 	done
+	printf '%s\n' lib{64,32}/procmap-test examples/profile_test.py
+	(cd "$ROOT/tools/procmap/test" && printf 'procmap/%s\n' *_test.py)
+}
+
+# Print the programs in the tree $1 that the patterns $2 of checks/guests name. One that names
+# none is an error.
+expand() {
+	local pattern program all found
+	set -f
+	all=$(all_programs "$1")
+	eval "set -- $2"
+	for pattern; do
+		found=$(while read -r program; do
+			# shellcheck disable=SC2053	# a pattern
+			[[ $program != $pattern ]] || echo "$program"
+		done <<<"$all")
+		[ -n "$found" ] || die "checks/guests: there is no program $pattern"
+		echo "$found"
+	done
+}
+
+# Print the release of Debian's kernel that checks/guests calls $1.
+debian_release() {
+	local kernel=$1 flavour=${1#*-}
+	[ "$flavour" != "$1" ] || flavour=$(flavour)
+	if [ "$kernel" = another ]; then
+		kernel=mainline
+		[ "$(mainline_release)" != "$(newest_release)" ] || kernel=oldest
+	fi
+	case $kernel in
+	newest*) "$ROOT/scripts/live" -l "$flavour" | tail -n 1 ;;
+	oldest*) "$ROOT/scripts/live" -l "$flavour" | head -n 1 ;;
+	mainline) mainline_release ;;
+	arm64) release_of_image cloud-arm64 ;;
+	mainline-arm64) release_of_image "$(base_value MAINLINE | sed 's/-.*//')-cloud-arm64" ;;
+	esac
+}
+
+release_of_image() {
+	local directory
+	directory=$("$ROOT/scripts/stock" "$1")
+	cat "$directory/release"
+}
+
+# Run the guests of this section, by the table.
+guests() {
+	local line lines
+	mapfile -t lines < <(grep "^$section"$'\t' "$CHECKS/guests")
+	[ ${#lines[@]} -gt 0 ] || die "checks/guests has no guest for $section"
+	for line in "${lines[@]}"; do
+		guest_of_line "$line"
+	done
+}
+
+# Run the guest of a line of the table; with more arguments, only that program with its own
+# arguments.
+guest_of_line() {
+	local guest kernel module settings patterns list word program release='' target headers
+	local variant='' arch='' options=() programs=$programs tree=$patched
+	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE='' TOOL=$TOOL
+	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
+	case $kernel in
+	query) variant=query tree=$WORK/query TOOL=$BUILD/programs-query/procmap/procfs_query ;;
+	*arm64*) variant=arm64 ;;
+	esac
+	programs+=${variant:+-$variant}
+	# shellcheck disable=SC2086	# one word or none
+	check "$guest: the programs are built" "$ROOT/scripts/programs" $variant "${@:2:1}"
+	list=${2:-$(expand "$tree" "$patterns")}
+	for word in $settings; do
+		case $word in
+		-) ;;
+		[A-Z]*=*) [ -n "$(printenv "${word%%=*}")" ] || local -x "$word" ;;
+		*) options+=("$word") ;;
+		esac
+	done
+
+	case $kernel in
+	host)
+		for program in $list; do
+			take_guest "$guest" "$programs/$program" "${@:3}"
+		done
+		return
+		;;
+	debug | patched | query | kcsan | arm64-*)
+		[[ $kernel != arm64-* ]] || arch=arm64
+		kernel_is_built "$kernel"
+		target=$WORK/kernel/$kernel/ headers=$WORK/kernel/$kernel
+		[ "$module" = tree ] || release=$(cat "$headers/include/config/kernel.release")
+		options=(-k "$kernel" -a secretmem.enable=1 "${options[@]}")
+		;;
+	*)
+		release=$(debian_release "$kernel")
+		check "image of $release" "$ROOT/scripts/stock" "$release"
+		guest+=-$release target=$release
+		options=(-k "stock:$release" -a 'secretmem.enable=1 vsyscall=xonly' "${options[@]}")
+		[ "$module" = none ] || headers=$(headers_of "$release")
+		;;
+	esac
+	[ "$variant" != arm64 ] || use_arm64
+	case $module in
+	live | test) check "live module for $guest" "$ROOT/scripts/live" "$target" ;;&
+	live) options+=(-M "$(module_with_scan "$release")") ;;
+	test)
+		check "procmap_conflict for $guest" conflict_module "$headers" "$guest"
+		local -x PROCMAP_QUERY_KO PROCMAP_CONFLICT_KO
+		PROCMAP_QUERY_KO=$(module_of "$release")
+		PROCMAP_CONFLICT_KO=$BUILD/conflict/$guest/procmap_conflict.ko
+		;;
+	esac
+	if [[ $list == *proc/* || $list == *proc32/* ]]; then
+		check "procmap_hold for $guest" hold_module "$headers" "$guest"
+		options+=(-M "$BUILD/hold/$guest/procmap_hold.ko")
+	fi
+	# shellcheck disable=SC2086	# one word a program
+	KSELFTEST_ARGS="${*:3}" guest "$guest" "${options[@]}" -- $list
 }
 
 # In the guest: run the base's own selftests in directories of $1, and print the status of
@@ -320,16 +433,6 @@ kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
 }
 
-# As guest(), on the kernel $2 that has been built here, with the module with which tests
-# hold mmap_lock.
-guest_on_built() {
-	local name=$1 kernel=$2
-	shift 2
-	check "procmap_hold is built for $kernel" hold_module "$WORK/kernel/$kernel" "$name"
-	guest "$name" -k "$kernel" -M "$BUILD/hold/$name/procmap_hold.ko" \
-		-a secretmem.enable=1 "$@"
-}
-
 # Print the path of the module for the release $1: of the topic $2, or of the project.
 module_of() {
 	if [ $# -eq 1 ]; then
@@ -353,21 +456,18 @@ debug_release() {
 test_module() {
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
-	make -C "$2" M="$BUILD/$3" modules >&2
+	make -C "$2" M="$BUILD/$3" ${arch:+ARCH="$arch"} modules
 }
 
-# Build the module with which the selftests hold mmap_lock, for the kernel that was
-# built in a directory, and print its path.
+# Build the module with which the selftests hold mmap_lock.
 hold_module() {
 	test_module "$patched/tools/testing/selftests/proc/procmap-hold" "$1" "hold/$2"
-	printf '%s\n' "$BUILD/hold/$2/procmap_hold.ko"
 }
 
-# Build the module that uses the open method beside the live module, for a release, and
-# print its path.
-rival_module() {
-	test_module "$ROOT/live/test/rival" "$(headers_of "$1")" "rival/$1"
-	printf '%s\n' "$BUILD/rival/$1/procmap_rival.ko"
+# Build the module that takes over the open method beside the live module, for the kernel that
+# was built in a directory.
+conflict_module() {
+	test_module "$ROOT/live/test/conflict" "$1" "conflict/$2"
 }
 
 # Print the directory of the headers of a release.
@@ -385,13 +485,13 @@ newest_release() {
 }
 
 # The release of Debian's kernel that has mainline's ioctl.
-peer_release() {
-	cat "$("$ROOT/scripts/stock" "$(base_fact PEER)")/release"
+mainline_release() {
+	release_of_image "$(base_value MAINLINE)"
 }
 
 # Succeed if that is a release of the version that has mainline's ioctl.
-is_of_peer() {
-	[[ $1 == "$(base_fact PEER | sed 's/-.*//')".* ]]
+is_of_mainline() {
+	[[ $1 == "$(base_value MAINLINE | sed 's/-.*//')".* ]]
 }
 
 # Fail on warnings of W=1 and sparse about the module of the topic $2, or this project's, for
@@ -467,54 +567,10 @@ indirect_calls() {
 		/__x86_indirect_thunk|(call|jmp) +\*/ { print name }'
 }
 
-# All programs that a stock kernel runs.
-all_programs() {
-	selftests proc proc32
-	printf '%s\n' lib{64,32}/procmap-test procmap/procfs_query_test.py
-}
-
-# Run programs on one of Debian's own kernels, with the live module:
-#
-#	stock_kernel RELEASE DIRECTORY/PROGRAM…
-stock_kernel() {
-	local release=$1
-	shift
-	check "live module for $release" "$ROOT/scripts/live" "$release"
-	check "image of $release" "$ROOT/scripts/stock" "$release"
-	check "procmap_hold for $release" hold_module "$(headers_of "$release")" "$release"
-	guest "stock-$release" -k "stock:$release" -M "$(module_with_scan "$release")" \
-		-M "$BUILD/hold/$release/procmap_hold.ko" \
-		-a 'secretmem.enable=1 vsyscall=xonly' -- "$@"
-}
-
-# The module's own test, in bits $1: it is loaded and unloaded $4 times under load, on
-# the kernel $2 of release $3. Options of scripts/vm follow.
-lifetimes() {
-	check "procmap_rival for $3" rival_module "$3"
-	PROCMAP_QUERY_KO=$(module_of "$3") PROCMAP_QUERY_ROUNDS=$4 \
-		PROCMAP_RIVAL_KO=$BUILD/rival/$3/procmap_rival.ko \
-		guest "lifetimes-$1-$3" -s -m 1G -t $((900 + 10 * $4)) -k "$2" "${@:5}" -- \
-		"live/procmap-query-live-$1"
-}
-
 # "make run", or with an argument of scripts/run another kernel's.
 main_job() {
 	"$ROOT/scripts/run" "$@" | tee "$tmp/run"
 	grep -q 'the same answers by query and text' "$tmp/run"
-}
-
-# The selftests in the directory $2 of build/programs, on the debug kernel with the
-# live module. The debug aids take minutes for more mappings, and half an hour for the
-# longest programs of the scan; "make check-all" has them, in 64 bits. kmemleak scans all
-# memory, so that there is little of it.
-debug_kernel() {
-	local name=$1 tests
-	export PROCMAP_TEST_MAPPINGS=${PROCMAP_TEST_MAPPINGS:-3000}
-	kernel_is_built debug
-	check "the module is built" "$ROOT/scripts/live" "$WORK/kernel/debug/"
-	mapfile -t tests < <(selftests "$2")
-	guest_on_built "$name" debug -m 1G -M "$(module_with_scan "$(debug_release)")" -- \
-		"${tests[@]}"
 }
 
 # Its report on what follows the errors to ignore has to be empty.

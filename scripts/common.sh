@@ -29,9 +29,9 @@ say() {
 	die "there is no base '$BASE' in series/; there are:" \
 	    "$(cd "$ROOT/series" && dirname linux-*/base | paste -sd ' ')"
 
-# Print the value of a line KEY=value in the base's file of facts, or in that of all bases.
-base_fact() {
-	grep -h "^$1=" "$ROOT/series/$BASE/base" "$ROOT/series/common/facts" | sed -n '1s/^[^=]*=//p' ||
+# Print the value of a line KEY=value of the base, or its default.
+base_value() {
+	grep -h "^$1=" "$ROOT/series/$BASE/base" "$ROOT/series/common/base-defaults" | sed -n '1s/^[^=]*=//p' ||
 		die "series/$BASE/base has no line $1="
 }
 
@@ -43,7 +43,7 @@ topics() {
 
 # Print the flavour of Debian's kernels that runs and benchmarks use.
 flavour() {
-	base_fact FLAVOURS | cut -d ' ' -f 1
+	base_value FLAVOURS | cut -d ' ' -f 1
 }
 
 # Run a build with its output in the file $1. A terminal shows how many lines it

@@ -3,7 +3,7 @@
  * Test how long the live module stays, files that are opened before it is loaded, while
  * it is and after that, and other users of the open method.
  *
- * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_RIVAL_KO
+ * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_CONFLICT_KO
  * that of rival/.
  */
 /* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
@@ -102,7 +102,7 @@ FIXTURE_SETUP(live)
 FIXTURE_TEARDOWN(live)
 {
 	stop_child(&self->still);
-	unload_module("procmap_rival");
+	unload_module("procmap_conflict");
 	if (live_is_loaded())
 		live_unload();
 }
@@ -190,12 +190,12 @@ TEST_F(live, text_is_made_without_mmap_lock_or_the_log_has_the_reason)
 
 static int load_rival(const char *how)
 {
-	const char *const path = getenv("PROCMAP_RIVAL_KO");
+	const char *const path = getenv("PROCMAP_CONFLICT_KO");
 	char parameters[32];
 	int fd, err;
 
 	if (!path)
-		ksft_exit_skip("PROCMAP_RIVAL_KO is not set\n");
+		ksft_exit_skip("PROCMAP_CONFLICT_KO is not set\n");
 	snprintf(parameters, sizeof(parameters), "how=%s", how);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	err = load_module(fd, parameters);
@@ -210,8 +210,8 @@ static int unload_rival(void)
 	int err;
 
 	do {
-		write_file("/sys/kernel/livepatch/procmap_rival/enabled", "0");
-		err = unload_module("procmap_rival");
+		write_file("/sys/kernel/livepatch/procmap_conflict/enabled", "0");
+		err = unload_module("procmap_conflict");
 	} while (err == -EAGAIN && time(NULL) < end);
 	return err;
 }

@@ -64,7 +64,7 @@ nothing_is_called_by_pointer() {
 set_cpus() {
 	cpus=(-s -q '-cpu max')
 	# On these, a program that never sleeps gets few signals of its timers with -s.
-	! is_of_peer "$1" || cpus=(-c 1 -q '-cpu max')
+	! is_of_mainline "$1" || cpus=(-c 1 -q '-cpu max')
 }
 
 # Without the module, the kernel of release $1 takes some instructions for others, in
@@ -91,7 +91,7 @@ programs_do_the_same() {
 }
 
 newest=$(newest_release)
-mapfile -t releases < <(printf '%s\n' "$newest" "$(peer_release)" | uniq)
+mapfile -t releases < <(printf '%s\n' "$newest" "$(mainline_release)" | uniq)
 check "uprobes: the tests are built" tests_are_built
 check "uprobes: gcc and clang have no warning" tests_are_warning_free
 check "uprobes: checkpatch --strict" style

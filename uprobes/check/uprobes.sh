@@ -56,7 +56,7 @@ selftests_are_built() {
 }
 
 check "the tree 'uprobes' is that of the series" tree_is_the_series uprobes
-check "git am takes it on the base" git_am base uprobes "uprobes-$(base_fact VERSION)"
+check "git am takes it on the base" git_am base uprobes "uprobes-$(base_value VERSION)"
 mapfile -t objects < <(objects)
 mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"

@@ -55,7 +55,7 @@ kdir_that_does_not_fit() {
 	rm -rf "$tmp/build"
 	refuses 'KDIR: there is no' series_on "$tmp/nosuch"
 	mkdir -p "$tmp/empty"
-	refuses "is not a tree of Linux $(base_fact VERSION)" series_on "$tmp/empty"
+	refuses "is not a tree of Linux $(base_value VERSION)" series_on "$tmp/empty"
 	small_tree "$kdir"
 	sed -i 's/task_mmu\.o/task_other.o/' "$kdir/fs/proc/Makefile"
 	refuses '000[0-9]-.*fs/proc/Makefile' series_on "$kdir"

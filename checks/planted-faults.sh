@@ -1,5 +1,5 @@
 #!/bin/bash
-# harness: checks/run and checks/flatten: each planted fault is a failure.
+# planted-faults: checks/run, checks/parse-tap and the tables: each planted fault is a failure.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
@@ -16,11 +16,16 @@ $2"
 run_planted() {
 	cp -r "$programs/kselftest" "$tmp/programs/"
 	echo 'timeout=2' >"$tmp/programs/planted/settings"
-	printf '%s\n' $'planted/*\tallowed\tno such *' $'planted/any\t*\tno such *' \
-		>"$tmp/skips"
+	printf '%s\n' $'planted\t*\tplanted/*\tallowed\tno such *' \
+		$'a,planted\tlinux-0\tplanted/any\t*\tno such *' \
+		$'other\t*\tplanted/*\t*\t*' $'planted\tlinux-1\tplanted/*\t*\t*' >"$tmp/skips"
 	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
-	"$CHECKS/flatten" planted "$tmp/output" "$tmp/skips" >"$tmp/flat"
+	parse_planted
 	cat "$tmp/output" "$tmp/flat"
+}
+
+parse_planted() {
+	"$CHECKS/parse-tap" planted-64 linux-0 "$tmp/output" "$tmp/used" "$tmp/skips" >"$tmp/flat"
 }
 
 # A program with that script is reported as a failure, in a line that begins with
@@ -29,7 +34,7 @@ is_found() {
 	local found=$1 script=$2
 	plant "${found%%:*}" "$script"
 	run_planted "planted/${found%%:*}"
-	grep -E "^not ok - planted: planted/$found" "$tmp/flat"
+	grep -E "^not ok - planted-64: planted/$found" "$tmp/flat"
 }
 
 passes() {
@@ -49,55 +54,55 @@ killed_guest_is_found() {
 	plant program 'echo 1..1; echo ok 1 a'
 	run_planted planted/program
 	sed -i '/^ok 1 selftests/,$d' "$tmp/output"
-	"$CHECKS/flatten" planted "$tmp/output" "$tmp/skips" | tee "$tmp/flat"
-	grep -x 'not ok - planted: comes to the end of its plan' "$tmp/flat"
+	parse_planted
+	grep -x 'not ok - planted-64: comes to the end of its plan' "$tmp/flat"
 }
 
-# Make a copy of this project whose section input is a shell script.
+# Make a copy of this project whose section usage is a shell script.
 plant_section() {
-	house=$tmp/house
-	rm -rf "$house"
-	mkdir -p "$house"
-	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/facts} "$house")
-	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$house/checks/build.sh"
-	printf '#!/bin/sh\n%s\n' "$1" >"$house/checks/input.sh"
+	copy=$tmp/copy
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/base-defaults} "$copy")
+	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$copy/checks/build.sh"
+	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/usage.sh"
 }
 
-run_in_house() {
-	env -u CI -u BUILD "$house/checks/run" "$@"
+run_copy() {
+	env -u CI -u BUILD "$copy/checks/run" "$@"
 }
 
 section_is_found() {
 	plant_section "$1"
-	expect 1 run_in_house input >"$tmp/out" 2>&1
+	expect 1 run_copy usage >"$tmp/out" 2>&1
 	cat "$tmp/out"
 	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
 }
 
 section_cannot_run() {
 	plant_section 'echo 1..1; echo ok'
-	chmod -x "$house/checks/input.sh"
-	expect 1 run_in_house input
-	rm "$house/checks/input.sh"
-	expect 2 run_in_house
+	chmod -x "$copy/checks/usage.sh"
+	expect 1 run_copy usage
+	rm "$copy/checks/usage.sh"
+	expect 2 run_copy
 }
 
 results_are_counted() {
 	plant_section 'echo 1..3; echo ok a; echo "ok b # SKIP c"; echo "ok \# SKIP d"'
-	run_in_house input >"$tmp/out"
+	run_copy usage >"$tmp/out"
 	tail -n 1 "$tmp/out" | grep -x '3 passed, 0 failed, 1 skipped'
 }
 
 second_run_is_refused() {
 	plant_section :
-	mkdir "$house/build"
-	expect 2 flock "$house/build/check.lock" env -u BUILD "$house/checks/run" input
+	mkdir "$copy/build"
+	expect 2 flock "$copy/build/check.lock" env -u BUILD "$copy/checks/run" usage
 }
 
 interrupt_leaves_nothing() {
 	local pid group
 	plant_section "echo \$\$ >'$tmp/up'; trap '' TERM; sleep 100; sleep 100"
-	env -u CI -u BUILD "$house/checks/run" input >"$tmp/out" 2>&1 &
+	env -u CI -u BUILD "$copy/checks/run" usage >"$tmp/out" 2>&1 &
 	pid=$!
 	wait_for 60 [ -s "$tmp/up" ]
 	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')
@@ -109,9 +114,24 @@ interrupt_leaves_nothing() {
 # Without the scan, all tests of it are skipped.
 lost_ioctl_is_found() {
 	printf '%s\n' 1..1 'ok 1 a # SKIP this kernel has no PROCMAP_SCAN' >"$tmp/output"
-	"$CHECKS/flatten" proc/procmap-truth "$tmp/output" "$CHECKS"/skips/{all,stock} |
+	"$CHECKS/parse-tap" stock-1 linux-0 "$tmp/output" "$tmp/used" "$CHECKS/skips" |
 		tee "$tmp/flat"
 	grep '^not ok' "$tmp/flat"
+}
+
+# Patterns that name no program, and a section without a line.
+empty_selection_is_found() {
+	expand "$patched" 'proc/* lib{64,32}/procmap-test' | grep -x lib32/procmap-test
+	# shellcheck disable=SC2016	# later
+	expect 2 eval '(expand "$patched" "proc/procmap-{nosuch,names}")'
+	expect 2 eval '(section=nosuch; guests)'
+}
+
+unused_skip_is_found() {
+	plant program 'echo 1..1; echo "ok 1 allowed # SKIP no such thing"'
+	rm -f "$tmp/used"
+	run_planted planted/program
+	head -n 1 "$tmp/skips" | diff - "$tmp/used"
 }
 
 check "a good program passes" passes 'echo 1..1; echo ok 1 a'
@@ -150,6 +170,8 @@ check "a section's failure called a TODO is found" section_is_found \
 	'echo "not ok 1 a # TODO"; echo 1..1'
 check "a section that cannot be run is found" section_cannot_run
 check "a module that lost an ioctl is found" lost_ioctl_is_found
+check "a selection that selects nothing is found" empty_selection_is_found
+check "a skip that nothing needs is known" unused_skip_is_found
 check "results are counted" results_are_counted
 check "an interrupt leaves no process" interrupt_leaves_nothing
 check "a second run in a checkout is refused" second_run_is_refused

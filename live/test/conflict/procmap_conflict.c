@@ -53,7 +53,7 @@ static int enable_livepatch(void)
 }
 #endif
 
-static int __init rival_init(void)
+static int __init conflict_init(void)
 {
 	if (!strcmp(how, "livepatch"))
 		return enable_livepatch();
@@ -63,13 +63,13 @@ static int __init rival_init(void)
 	return register_kprobe(&probe);
 }
 
-static void __exit rival_exit(void)
+static void __exit conflict_exit(void)
 {
 	if (strcmp(how, "livepatch"))
 		unregister_kprobe(&probe);
 }
 
-module_init(rival_init);
-module_exit(rival_exit);
+module_init(conflict_init);
+module_exit(conflict_exit);
 MODULE_DESCRIPTION("Another user of the open method of /proc/<pid>/maps, for tests");
 MODULE_LICENSE("GPL");

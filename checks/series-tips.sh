@@ -1,0 +1,13 @@
+#!/bin/bash
+# series-tips: the series of the other bases, of which no kernel is built here: their last
+# commits compile.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+at_idle_priority
+
+for base in "$ROOT"/series/linux-*/base; do
+	base=$(basename "$(dirname "$base")")
+	[ "$base" = "$BASE" ] ||
+		take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip
+done
+done_testing
