@@ -1,9 +1,21 @@
 #!/bin/bash
-# packages-all: what the packages do in a guest, where DKMS builds the module twice; those
-# of arm64.
+# packages-all: what the packages do in a guest, where DKMS builds the module twice; what
+# autopkgtest says of them; those of arm64.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
+
+# With the packages of the library and the tool installed. Status 2: one test was skipped,
+# since it takes a machine that it may change.
+# shellcheck disable=SC2016	# for the guest's shell
+autopkgtest_passes() {
+	expect 2 vm -t 1800 -k "stock:$release" -- bash -c '
+		dpkg -i "$1"/{libprocmap,procfs-query,python3-procmap}*.deb
+		autopkgtest --no-built-binaries "$1/tests/" -- null
+	' autopkgtest "$BUILD/deb" | tee "$tmp/output"
+	grep -E '^installed +PASS' "$tmp/output"
+	grep -E '^packages +SKIP' "$tmp/output"
+}
 
 # Cross-built, unpacked, and run on Debian's kernel with the live module: the tool, and
 # the library by the tests of the Python binding, but for those that install it by make.
@@ -35,5 +47,6 @@ release=$(newest_release)
 check "the packages are made" "$ROOT/scripts/deb"
 check "image of $release" "$ROOT/scripts/stock" "$release"
 take_guest packages vm -t 3600 -k "stock:$release" -- "$ROOT/debian/tests/packages"
+check "autopkgtest passes" autopkgtest_passes
 check "the packages of arm64 work" debs_of_arm64_work
 done_testing

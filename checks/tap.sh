@@ -275,7 +275,8 @@ guest_of_line() {
 		check "image of $release" "$ROOT/scripts/stock" "$release"
 		guest+=-$release target=$release
 		options=(-k "stock:$release" -a 'secretmem.enable=1 vsyscall=xonly' "${options[@]}")
-		[ "$module" = none ] || headers=$(headers_of "$release")
+		headers=/lib/modules/$release/build
+		[[ $release != *-arm64 ]] || headers=$("$ROOT/scripts/arm64" "$release")
 		;;
 	esac
 	[ "$variant" != arm64 ] || use_arm64
@@ -283,14 +284,16 @@ guest_of_line() {
 	live | test) check "live module for $guest" "$ROOT/scripts/live" "$target" ;;&
 	live) options+=(-M "$(module_with_scan "$release")") ;;
 	test)
-		check "procmap_conflict for $guest" conflict_module "$headers" "$guest"
+		check "procmap_conflict for $guest" test_module \
+			"$ROOT/live/test/conflict" "$headers" "conflict/$guest"
 		local -x PROCMAP_QUERY_KO PROCMAP_CONFLICT_KO
 		PROCMAP_QUERY_KO=$(module_of "$release")
 		PROCMAP_CONFLICT_KO=$BUILD/conflict/$guest/procmap_conflict.ko
 		;;
 	esac
 	if [[ $list == *proc/* || $list == *proc32/* ]]; then
-		check "procmap_hold for $guest" hold_module "$headers" "$guest"
+		check "procmap_hold for $guest" test_module \
+			"$patched/tools/testing/selftests/proc/procmap-hold" "$headers" "hold/$guest"
 		options+=(-M "$BUILD/hold/$guest/procmap_hold.ko")
 	fi
 	# shellcheck disable=SC2086	# one word a program
@@ -447,36 +450,12 @@ module_with_scan() {
 	printf '%s scan=1\n' "$(module_of "$1")"
 }
 
-debug_release() {
-	cat "$WORK/kernel/debug/include/config/kernel.release"
-}
-
 # Build the test module whose sources are in the directory $1, for the kernel that was
 # built in $2, in the directory $3 of build/.
 test_module() {
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
 	make -C "$2" M="$BUILD/$3" ${arch:+ARCH="$arch"} modules
-}
-
-# Build the module with which the selftests hold mmap_lock.
-hold_module() {
-	test_module "$patched/tools/testing/selftests/proc/procmap-hold" "$1" "hold/$2"
-}
-
-# Build the module that takes over the open method beside the live module, for the kernel that
-# was built in a directory.
-conflict_module() {
-	test_module "$ROOT/live/test/conflict" "$1" "conflict/$2"
-}
-
-# Print the directory of the headers of a release.
-headers_of() {
-	case $1 in
-	*-arm64) "$ROOT/scripts/arm64" "$1" ;;
-	*-amd64) printf '%s\n' "/lib/modules/$1/build" ;;
-	*) printf '%s\n' "$WORK/kernel/debug" ;;
-	esac
 }
 
 # The newest of Debian's kernels, of the flavour that boots fastest.

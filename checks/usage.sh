@@ -1,5 +1,5 @@
 #!/bin/bash
-# input: what is wrong gets one line, and nothing is left half done.
+# usage: what is wrong gets one line, and nothing is left half done.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
