@@ -121,7 +121,9 @@ lost_ioctl_is_found() {
 
 # Patterns that name no program, and a section without a line.
 empty_selection_is_found() {
-	expand "$patched" 'proc/* lib{64,32}/procmap-test' | grep -x lib32/procmap-test
+	sed '/^#/d; s/.*\t//' "$CHECKS/guests" | while read -r patterns; do
+		expand "$patched" "$patterns" | wc -l
+	done
 	# shellcheck disable=SC2016	# later
 	expect 2 eval '(expand "$patched" "proc/procmap-{nosuch,names}")'
 	expect 2 eval '(section=nosuch; guests)'

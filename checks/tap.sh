@@ -187,8 +187,8 @@ all_programs() {
 # none is an error.
 expand() {
 	local pattern program all found
-	set -f
 	all=$(all_programs "$1")
+	set -f
 	eval "set -- $2"
 	for pattern; do
 		found=$(while read -r program; do
