@@ -6,8 +6,6 @@
 at_idle_priority
 
 project=$tmp/project
-export GIT_AUTHOR_NAME=check GIT_AUTHOR_EMAIL=check@localhost
-export GIT_COMMITTER_NAME=check GIT_COMMITTER_EMAIL=check@localhost
 mapfile -t bases < <(cd "$ROOT/series" && dirname linux-*/base)
 
 prepare() {
@@ -20,7 +18,7 @@ prepare() {
 	done
 	git init -q "$project"
 	git -C "$ROOT" --git-dir="$project/.git" --work-tree="$ROOT" add -A
-	git_here commit -q -m project
+	git_here -c user.name=check -c user.email=check@localhost commit -q -m project
 }
 
 git_here() {
@@ -138,6 +136,8 @@ what_cannot_be_written_is_refused() {
 }
 
 check "a copy of the project makes its series" prepare
+export GIT_AUTHOR_NAME=check GIT_AUTHOR_EMAIL=check@localhost
+export GIT_COMMITTER_NAME=check GIT_COMMITTER_EMAIL=check@localhost
 for base in "${bases[@]}"; do
 	for name in patched $(BASE=$base further_series); do
 		check "$base: '$name' comes back as it is" comes_back_as_it_is "$base" "$name"

@@ -154,7 +154,7 @@ guest_ran() {
 take_guest() {
 	local name=$1 output=$BUILD/log/guest-$1 status=0 failures_before=$failures
 	shift
-	"$@" 2>"$output.err" </dev/null | tee "$output" >"${SHOWN:-/dev/null}" || status=$?
+	"$@" 2>"$output.err" </dev/null | tee "$output" >>"${SHOWN:-/dev/null}" || status=$?
 	echo "vm: exit status $status" >>"$output"
 	take_tap "$name" "$output"
 	# Programs with failed tests end with status 1.
