@@ -125,10 +125,10 @@ commits_are_not_overwritten() {
 # developer to continue.
 what_cannot_be_written_is_refused() {
 	start patched
-	echo '/*' >"${tree%/*}/git/info/exclude"
+	echo '/*' >"$tree/.gitignore"
 	echo >"$tree/fs/proc/planted.c"
 	refuses_cleanly 'fs/proc/planted.c that is not committed' series refresh
-	rm "$tree/fs/proc/planted.c" "${tree%/*}/git/info/exclude"
+	rm "$tree/fs/proc/planted.c"
 	sed -i 's/ task_mmu\.o .*/ planted.o/' "$tree/fs/proc/Makefile"
 	refuses_cleanly 'fs/proc/Makefile that is not committed' series refresh
 	fixup fs/proc/Makefile
