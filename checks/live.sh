@@ -25,7 +25,7 @@ broken=(
 	'names mappings by other rules'
 	's/^\tstruct task_struct \*task;/&\n\tlong more;/'
 	'not as expected'
-	's/== base_has_ioctl/!= base_has_ioctl/'
+	's/!= IS_ENABLED(LIVE_KER/== IS_ENABLED(LIVE_KER/'
 	"are not those of Debian's kernel"
 )
 

@@ -111,14 +111,14 @@ refuses_cleanly() {
 commits_are_not_overwritten() {
 	start patched
 	plant fs/proc/procmap_query.c
-	echo '/* planted */' >>"$project/fs/proc/procmap_walk.c"
+	echo '/* planted */' >>"$project/fs/proc/procmap_vma.c"
 	refuses_cleanly 'has commits that are not in the series' series tree patched
 	refuses_cleanly 'has changed here since' series refresh
 	git_there rebase -q --onto series refs/trees/patched
 	series tree patched
 	comes_back
 	git_here diff --name-only HEAD |
-		diff - <(printf '%s\n' fs/proc/procmap_query.c fs/proc/procmap_walk.c)
+		diff - <(printf '%s\n' fs/proc/procmap_query.c fs/proc/procmap_vma.c)
 }
 
 # Debian's source package has a .gitignore that ignores everything. A rebase stays for the

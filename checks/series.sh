@@ -65,13 +65,15 @@ patterns_of() {
 		sed -nE 's/^\+\t.*[ *]([a-z_]+);$/(->|[.])\1\\>/p'
 }
 
-# The user is there in the same commit or, if its message says so, in the next one.
+# The user is there in the same commit or, if its message says so, in the next or a later one.
 each_has_a_user() {
 	local i there pattern
 	for i in "${!commits[@]}"; do
 		there=("${commits[i]}")
 		! base_git log -1 --format=%b "${commits[i]}" | grep 'in the next patch' ||
 			there+=("${commits[i + 1]}")
+		! base_git log -1 --format=%b "${commits[i]}" | grep 'in a later patch' ||
+			there+=(series)
 		patterns_of "${commits[i]}" | sort -u >"$tmp/patterns"
 		wc -l "$tmp/patterns"
 		while read -r pattern; do

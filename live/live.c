@@ -56,6 +56,16 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return -ENOTTY;
 }
 
+/* The second argument of the traced function, the open method. Called by ftrace. */
+static struct file *notrace live_file(struct ftrace_regs *regs)
+{
+#if __has_include(<linux/ftrace_regs.h>)
+	return (struct file *)ftrace_regs_get_argument(regs, 1);
+#else
+	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
+#endif
+}
+
 /*
  * Give a maps file that is being opened the ioctls. The file keeps the reference on the
  * module: do_dentry_open() drops it with the file's operations if the open method fails,
@@ -72,7 +82,11 @@ static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 
 static struct ftrace_ops live_ops = {
 	.func	= live_hook,
+#if __has_include(<linux/ftrace_regs.h>)
 	.flags	= FTRACE_OPS_FL_PERMANENT,
+#else
+	.flags	= FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS,
+#endif
 };
 
 /*
@@ -139,7 +153,7 @@ static int __init live_check_file(struct file *file)
 		pr_err("there is no procfs on /proc\n");
 		return -EOPNOTSUPP;
 	}
-	if (!operations->unlocked_ioctl == base_has_ioctl) {
+	if (!!operations->unlocked_ioctl != IS_ENABLED(LIVE_KERNEL_HAS_QUERY)) {
 		pr_err("the ioctls on /proc/<pid>/maps are not those of Debian's kernel\n");
 		return -EOPNOTSUPP;
 	}
@@ -188,7 +202,6 @@ static int __init live_init(void)
 	if (err)
 		return err;
 
-	live_ops.flags |= base_ftrace_flags;
 	err = ftrace_set_filter_ip(&live_ops, (unsigned long)live_operations.open,
 				   0, 0);
 	if (!err)

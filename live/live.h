@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parts that differ between bases, in linux-VERSION.c. See also proc_vma_inode(). */
+/* What the files of the live module share. */
 #ifndef _LIVE_LIVE_H
 #define _LIVE_LIVE_H
 
 #include <linux/fs.h>
-#include <linux/ftrace.h>
+#include <linux/mm.h>
 
 /*
  * The beginning of the private data of a maps file's struct seq_file, as in
@@ -17,21 +17,6 @@ struct proc_maps_private {
 	struct task_struct *task;
 	struct mm_struct *mm;
 };
-
-/* True if the base itself has an ioctl on /proc/<pid>/maps. */
-extern const bool base_has_ioctl;
-
-/* The flags with which ftrace has the arguments of a traced function. */
-extern const unsigned long base_ftrace_flags;
-
-/* The second argument of the traced function, the open method. Called by ftrace. */
-struct file *live_file(struct ftrace_regs *regs);
-
-/*
- * Return true if an address space has the gate VMA. get_gate_vma() is not exported. @mm is
- * NULL for a kernel thread.
- */
-bool base_has_gate(const struct mm_struct *mm);
 
 /*
  * Make the copied operations read the text without mmap_lock, or print why they do not.

@@ -35,7 +35,20 @@ static struct vm_area_struct *live_text_gate __ro_after_init;
 
 static bool live_text_enabled = true;
 module_param_named(text, live_text_enabled, bool, 0444);
-MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, on Linux 6.12 (default: Y)");
+MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, where VMAs have locks (default: Y)");
+
+/*
+ * Return true if an address space has the gate VMA. get_gate_vma() is not exported. @mm is
+ * NULL for a kernel thread.
+ */
+static bool live_text_has_gate(const struct mm_struct *mm)
+{
+#if defined(LIVE_VMA_LOCK) && defined(CONFIG_X86_64) && defined(CONFIG_COMPAT)
+	return mm && test_bit(MM_CONTEXT_HAS_VSYSCALL, &mm->context.flags);
+#else
+	return true;
+#endif
+}
 
 /*
  * Return true if the task has been waited for. The kernel's start method looks for the
@@ -87,7 +100,7 @@ static void *live_text_start(struct seq_file *seq, loff_t *pos)
 	if (live_text_is_reaped(priv->inode))
 		return ERR_PTR(-ESRCH);
 	return live_text_clip(own, procmap_text_start(&own->text, priv->mm,
-			      base_has_gate(priv->mm) ? live_text_gate : NULL, pos));
+			      live_text_has_gate(priv->mm) ? live_text_gate : NULL, pos));
 }
 
 static void *live_text_next(struct seq_file *seq, void *vma, loff_t *pos)
@@ -158,7 +171,7 @@ static const char __init *live_text_find_obstacle(const struct file *file)
 		return "it finds its task in another way";
 	if (IS_ENABLED(CONFIG_ANON_VMA_NAME))
 		return "CONFIG_ANON_VMA_NAME has it assert mmap_lock";
-	if (!base_has_gate(current->mm))
+	if (!live_text_has_gate(current->mm))
 		return "a 32-bit process loads the module";
 	return NULL;
 }
@@ -169,7 +182,7 @@ int __init live_text_init(struct file *file, struct file_operations *operations)
 	const char *obstacle;
 	loff_t pos = -2UL;
 
-	if (!live_text_enabled || !IS_ENABLED(CONFIG_PER_VMA_LOCK))
+	if (!live_text_enabled || !IS_ENABLED(LIVE_VMA_LOCK))
 		return 0;
 	live_text_base = seq->op;
 	obstacle = live_text_find_obstacle(file);

@@ -121,10 +121,9 @@ fault:
 /* Copy the wanted fields of the VMA that a query found. @answer may be NULL. */
 static void query_copy_vma(struct procmap_query *query,
 			   struct query_answer *answer,
-			   const struct procmap_walk *walk,
 			   struct vm_area_struct *vma)
 {
-	procmap_assert_locked(walk, vma);
+	procmap_vma_assert_locked(vma);
 	query->vma_start = vma->vm_start;
 	query->vma_end = vma->vm_end;
 	query->vma_flags = procmap_vma_permissions(vma);
@@ -176,7 +175,7 @@ static int query_find(struct mm_struct *mm, struct procmap_query *query,
 			return err;
 		vma = procmap_walk_next(&walk);
 		if (vma)
-			query_copy_vma(query, answer, &walk, vma);
+			query_copy_vma(query, answer, vma);
 		procmap_walk_unlock(&walk);
 
 		procmap_assert_unlocked(&walk);

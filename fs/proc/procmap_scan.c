@@ -86,7 +86,7 @@ static void scan_add_vma(struct scan *scan, struct vm_area_struct *vma)
 	struct file *file = vma->vm_file;
 	int size = 0;
 
-	procmap_assert_locked(&scan->walk, vma);
+	procmap_vma_assert_locked(vma);
 	record->start = vma->vm_start;
 	record->end = vma->vm_end;
 	record->flags = procmap_vma_permissions(vma);
@@ -288,26 +288,6 @@ static int scan_chunk(struct scan *scan)
 	return 0;
 }
 
-/*
- * Get the generation of an address space: mm_lock_seq, which every writer of mmap_lock
- * moves. It comes back after 2^31 writers. It is 0 if there is none, if the address space
- * has no users left, or while a writer is at work.
- */
-static u64 scan_generation(const struct mm_struct *mm)
-{
-#ifdef CONFIG_PER_VMA_LOCK
-	unsigned int seq;
-
-	if (!mm || !atomic_read(&mm->mm_users))
-		return 0;
-	/* Not a seqcount read section: KCSAN keeps checking. */
-	seq = smp_load_acquire(&mm->mm_lock_seq.sequence);
-	return seq & 1 ? 0 : seq;
-#else
-	return 0;
-#endif
-}
-
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 {
 	struct procmap_scan_arg arg __uninitialized;
@@ -321,7 +301,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	arg.data_used = 0;
 	arg.data_needed = 0;
 	arg.flags = 0;
-	arg.generation = scan_generation(mm);
+	arg.generation = procmap_generation(mm);
 	if (arg.generation && arg.generation == arg.known_generation)
 		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 
@@ -340,7 +320,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 		ret = scan_chunk(scan);
 	scan->arg.walk_end = min(scan->walk.pos, scan->walk.end);
 	/* mmput() in procmap_walk_unlock() orders this after the reads of the VMAs. */
-	if (arg.generation && arg.generation != scan_generation(mm))
+	if (arg.generation && arg.generation != procmap_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */
 	if (ret != -EFAULT && scan->nr_copied)

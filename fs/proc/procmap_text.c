@@ -29,8 +29,7 @@ static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 		}
 		vma = procmap_walk_next(walk);
 		if (vma) {
-			procmap_assert_locked(walk, vma);
-			lockdep_assert_not_held(&walk->mm->mmap_lock);
+			procmap_vma_assert_locked(vma);
 			text->start = *pos;
 			return vma;
 		}

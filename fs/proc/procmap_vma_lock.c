@@ -1,43 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Find, lock and filter VMAs. Only this file knows how they are locked.
+ * Find VMAs under RCU, and lock them one by one.
  */
+#include <linux/err.h>
 #include <linux/iopoll.h>
-#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
-#include <linux/string.h>
 
-#include "procmap_walk.h"
-
-static bool walk_passes(const struct procmap_walk *walk,
-			const struct vm_area_struct *vma)
-{
-	return !(walk->permissions & ~procmap_vma_permissions(vma)) &&
-	       (vma->vm_file || !walk->file_backed);
-}
-
-/*
- * Find the VMA at @pos, or the first one above it that starts below @end. Not by
- * vma_next(): munmap(2) of everything leaves an empty tree, and under RCU, mas_find()
- * dereferences the node that is not there.
- */
-static struct vm_area_struct *walk_down(struct procmap_walk *walk)
-{
-	struct ma_state *mas = &walk->vmi.mas;
-	struct vm_area_struct *vma;
-
-	/* The first step of a walk over one address is the last one. */
-	if (walk->left == VMAS_PER_HOLD && walk->end - walk->pos == 1)
-		return vma_lookup(walk->mm, walk->pos);
-
-	vma_iter_init(&walk->vmi, walk->mm, walk->pos);
-	while (!(vma = mas_walk(mas)) && mas->last != ULONG_MAX &&
-	       mas->last + 1 < walk->end)
-		mas_set(mas, mas->last + 1);
-	return vma;
-}
-
-#ifdef CONFIG_PER_VMA_LOCK
+#include "procmap_vma_lock.h"
 
 /* Attempts to find VMAs without mmap_lock while writers are met. */
 #define TRIES_MAX		4
@@ -66,7 +35,6 @@ static int walk_take_lock(struct procmap_walk *walk)
 {
 	unsigned int seq;
 
-	walk->locked = NULL;
 	walk->is_mmap_locked = walk->tries && (walk->tries >= TRIES_MAX ||
 		read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
 					 WRITER_TIMEOUT_US, false, walk->mm));
@@ -80,6 +48,18 @@ static int walk_take_lock(struct procmap_walk *walk)
 	return 0;
 }
 
+int procmap_walk_lock(struct procmap_walk *walk)
+{
+	if (!walk->mm || !mmget_not_zero(walk->mm))
+		return -ESRCH;
+	walk->left = VMAS_PER_HOLD;
+	if (walk_take_lock(walk)) {
+		mmput(walk->mm);
+		return -EINTR;
+	}
+	return 0;
+}
+
 void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	procmap_walk_unlock_tree(walk);
@@ -87,6 +67,40 @@ void procmap_walk_unlock(struct procmap_walk *walk)
 		vma_end_read(walk->locked);
 	walk->locked = NULL;
 	mmput(walk->mm);
+}
+
+/*
+ * Find the VMA at @pos, or the first one above it that starts below @end. Not by
+ * vma_next(): munmap(2) of everything leaves an empty tree, and under RCU, mas_find()
+ * dereferences the node that is not there.
+ */
+static struct vm_area_struct *walk_down(struct procmap_walk *walk)
+{
+	struct ma_state *mas = &walk->vmi.mas;
+	struct vm_area_struct *vma;
+
+	/* The first step of a walk over one address is the last one. */
+	if (walk->left == VMAS_PER_HOLD && walk->end - walk->pos == 1)
+		return vma_lookup(walk->mm, walk->pos);
+
+	vma_iter_init(&walk->vmi, walk->mm, walk->pos);
+	while (!(vma = mas_walk(mas)) && mas->last != ULONG_MAX &&
+	       mas->last + 1 < walk->end)
+		mas_set(mas, mas->last + 1);
+	return vma;
+}
+
+/* Find and lock a VMA, with mmap_lock held. One with too many readers is looked for again. */
+static struct vm_area_struct *walk_find_without_writer(struct procmap_walk *walk)
+{
+	struct vm_area_struct *vma = walk_down(walk);
+
+	if (vma && !procmap_vma_lock(vma))
+		return ERR_PTR(-EAGAIN);
+	walk->locked = vma;
+	/* The caller may format a path, and needs the VMA only. */
+	procmap_walk_unlock_tree(walk);
+	return vma;
 }
 
 /*
@@ -106,34 +120,26 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	struct vm_area_struct *vma;
 	unsigned int seq;
 
-	if (walk->is_mmap_locked) {
-		vma = walk_down(walk);
-		/* There is no writer, so this does not wait. */
-		if (vma)
-			down_read(&vma->vm_lock->lock);
-		walk->locked = vma;
-		/* The caller may format a path, and needs the VMA only. */
-		procmap_walk_unlock_tree(walk);
-		return vma;
-	}
+	if (walk->is_mmap_locked)
+		return walk_find_without_writer(walk);
 
 	seq = walk_read_seq(walk->mm);
 	vma = walk->locked && seq == walk->seq && !(seq & 1) ?
 	      vma_next(&walk->vmi) : walk_down(walk);
 	walk->seq = seq;
 	/* A writer may change it meanwhile, and then it is not used. */
-	if (vma && walk->locked && !data_race(walk_passes(walk, vma)) &&
+	if (vma && walk->locked && !data_race(procmap_walk_passes(walk, vma)) &&
 	    walk_is_unchanged(walk->mm, seq)) {
 		walk->pos = walk->vmi.mas.last + 1;
 		return ERR_PTR(-EAGAIN);
 	}
 	if (vma) {
-		if (!vma_start_read(vma))
+		if (!procmap_vma_trylock(walk->mm, vma))
 			goto contended;
 		if (walk->locked)
 			vma_end_read(walk->locked);
 		walk->locked = vma;
-		if (vma->detached || vma->vm_end <= walk->pos)
+		if (procmap_vma_is_detached(vma) || vma->vm_end <= walk->pos)
 			goto contended;
 	}
 	if ((vma && vma->vm_start <= walk->pos) ||
@@ -147,76 +153,28 @@ contended:
 	return ERR_PTR(-EAGAIN);
 }
 
-#else /* !CONFIG_PER_VMA_LOCK */
-
-static int walk_take_lock(struct procmap_walk *walk)
-{
-	return mmap_read_lock_killable(walk->mm);
-}
-
-void procmap_walk_unlock(struct procmap_walk *walk)
-{
-	mmap_read_unlock(walk->mm);
-	mmput(walk->mm);
-}
-
-static struct vm_area_struct *walk_find(struct procmap_walk *walk)
-{
-	return walk->left == VMAS_PER_HOLD ? walk_down(walk) :
-					     vma_next(&walk->vmi);
-}
-
-#endif
-
-int procmap_walk_lock(struct procmap_walk *walk)
-{
-	if (!walk->mm || !mmget_not_zero(walk->mm))
-		return -ESRCH;
-	walk->left = VMAS_PER_HOLD;
-	if (walk_take_lock(walk)) {
-		mmput(walk->mm);
-		return -EINTR;
-	}
-	return 0;
-}
-
 struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk)
 {
 	struct vm_area_struct *vma;
 
-	/* A 32-bit kernel has no mappings there. */
-	if (walk->pos > ULONG_MAX)
-		walk->pos = walk->end;
-
 	while (walk->left && walk->pos < walk->end) {
 		vma = walk_find(walk);
 		walk->left--;
-		if (IS_ERR(vma))
-			continue;
-		if (!vma || vma->vm_start >= walk->end) {
-			walk->pos = walk->end;
-			return NULL;
-		}
-		walk->pos = vma->vm_end;
-		if (walk_passes(walk, vma))
+		if (!IS_ERR(vma) && procmap_walk_advance(walk, vma)) {
+			lockdep_assert_not_held(&walk->mm->mmap_lock);
 			return vma;
+		}
 	}
 	return NULL;
 }
 
-int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
-		      const struct path **path)
+/* mm_lock_seq comes back after 2^31 writers. */
+u64 procmap_generation(const struct mm_struct *mm)
 {
-	struct vma_name name;
-	int len;
+	unsigned int seq;
 
-	proc_vma_name(vma, &name);
-	*path = name.path;
-	if (!name.text)
+	if (!mm || !atomic_read(&mm->mm_users))
 		return 0;
-	if (name.format)
-		len = snprintf(buffer, SHORT_NAME_SIZE, name.format, name.text);
-	else
-		len = strscpy(buffer, name.text, SHORT_NAME_SIZE);
-	return len >= 0 && len < SHORT_NAME_SIZE ? len + 1 : -ENAMETOOLONG;
+	seq = walk_read_seq(mm);
+	return seq & 1 ? 0 : seq;
 }
