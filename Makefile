@@ -36,7 +36,7 @@ help:
 	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel release KVER'
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'
-	@echo 'make test T=…    run one test program, such as proc/procmap-abi, where it belongs;'
+	@echo 'make test T=…    run one test program, such as proc/procmap-query-abi, where it belongs;'
 	@echo '                 KERNEL=debug: with the debug aids of the kernel'
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
@@ -89,8 +89,9 @@ check-bpf: setup
 
 soak: export KERNEL = debug
 soak: setup
-	@for soak in soak:1000000 corpus:25000 race:5000; do \
-		PROCMAP_SOAK_CALLS=$${soak#*:} checks/test proc/procmap-$${soak%:*} || exit; \
+	@for soak in fuzz-query:1000000 fuzz-scan:1000000 build-id-corpus:25000 \
+			change-at-random:5000; do \
+		PROCMAP_SOAK_CALLS=$${soak#*:} checks/test stress/$${soak%:*} || exit; \
 	done
 
 bench: setup

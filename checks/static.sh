@@ -32,9 +32,9 @@ user_space_is_warning_free() {
 		read -ra compile <<<"$compiler"
 		command -v "${compile[0]}"
 		for bits in 64 32; do
-			for source in proc/procmap-*.c \
-				"$ROOT"/live/test/*.c; do
-				"${compile[@]}" -m"$bits" "${flags[@]}" -I proc "$source" ||
+			for source in proc/procmap[-_]*.c "$ROOT"/live/test/*.c \
+				"$ROOT"/tools/testing/procmap-stress/*.c; do
+				"${compile[@]}" -m"$bits" "${flags[@]}" -I . -I proc "$source" ||
 					echo "$source: error:"
 			done
 		done

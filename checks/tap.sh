@@ -175,7 +175,9 @@ all_programs() {
 	for source in "$1"/tools/testing/selftests/proc/procmap-*.c; do
 		source=$(basename "$source" .c)
 		printf '%s\n' "proc/$source" "proc32/$source"
-	done | grep -vx proc32/procmap-corpus
+	done
+	grep -l TEST_HARNESS_MAIN "$ROOT"/tools/testing/procmap-stress/*.c |
+		sed -E 's,.*/(.*)\.c,stress/\1\nstress32/\1,' | grep -vx stress32/build-id-corpus
 	for source in "$ROOT"/live/test/*.c; do
 		printf '%s\n' "live/$(basename "$source" .c)"-{64,32}
 	done
@@ -184,10 +186,11 @@ all_programs() {
 }
 
 # Print the programs in the tree $1 that the patterns $2 of checks/guests name. One that names
-# none is an error.
+# none of any base is an error.
 expand() {
-	local pattern program all found
-	all=$(all_programs "$1")
+	local pattern program all there found
+	all=$(all_programs "$ROOT")
+	there=$(all_programs "$1")
 	set -f
 	eval "set -- $2"
 	for pattern; do
@@ -196,7 +199,7 @@ expand() {
 			[[ $program != $pattern ]] || echo "$program"
 		done <<<"$all")
 		[ -n "$found" ] || die "checks/guests: there is no program $pattern"
-		echo "$found"
+		grep -xF "$found" <<<"$there" || :
 	done
 }
 
@@ -248,6 +251,7 @@ guest_of_line() {
 	# shellcheck disable=SC2086	# one word or none
 	check "$guest: the programs are built" "$ROOT/scripts/programs" $variant "${@:2:1}"
 	list=${2:-$(expand "$tree" "$patterns")}
+	[ -n "$list" ] || die "checks/guests: there is no program for $guest"
 	for word in $settings; do
 		case $word in
 		-) ;;
@@ -291,9 +295,9 @@ guest_of_line() {
 		PROCMAP_CONFLICT_KO=$BUILD/conflict/$guest/procmap_conflict.ko
 		;;
 	esac
-	if [[ $list == *proc/* || $list == *proc32/* ]]; then
+	if [[ $list == *stress*/lock* ]]; then
 		check "procmap_hold for $guest" test_module \
-			"$patched/tools/testing/selftests/proc/procmap-hold" "$headers" "hold/$guest"
+			"$ROOT/tools/testing/procmap-stress/hold" "$headers" "hold/$guest"
 		options+=(-M "$BUILD/hold/$guest/procmap_hold.ko")
 	fi
 	# shellcheck disable=SC2086	# one word a program

@@ -19,9 +19,7 @@
 #include <sys/utsname.h>
 
 #include "../kselftest_harness.h"
-#include "../proc/procmap-query.h"
-#include "../proc/procmap-race.h"
-#include "../proc/procmap-scan.h"
+#include "../proc/procmap_scan_util.h"
 
 #define LIVE_MODULE	"procmap_query"
 #define LIVE_KO		"PROCMAP_QUERY_KO"
@@ -37,9 +35,9 @@
 static int look_up_at(int fd, uint64_t addr, struct procmap_query *answer)
 {
 	struct procmap_vma vma;
-	const struct room room = { .vec = &vma, .vec_len = 1 };
+	const struct scan_buffers buffers = { .vec = &vma, .vec_len = 1 };
 	struct procmap_scan_arg arg =
-		scan_arg(&room, addr & -(uint64_t)page_size(), addr + 1, 0);
+		scan_arg(&buffers, addr & -(uint64_t)page_size(), addr + 1, 0);
 	int err = procmap_scan(fd, &arg);
 
 	if (err < 0)
@@ -79,13 +77,6 @@ static bool can_read_text(int fd)
 		return false;
 	free_maps(&maps);
 	return true;
-}
-
-/* A process whose mappings hold still. */
-static int keep_still(int control, void *arg)
-{
-	await(control);
-	return 0;
 }
 
 FIXTURE(live)

@@ -7,7 +7,7 @@
  * allocator come here first (the linker's --wrap), to be counted, or to fail on
  * demand.
  */
-#include "proc/procmap-query.h"
+#include "procmap-query.h"
 
 #include <linux/magic.h>
 #include <linux/memfd.h>

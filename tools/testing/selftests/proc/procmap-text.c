@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that the text of /proc/<pid>/maps is the same to the byte as the first lines of
- * smaps, which stock kernels make under mmap_lock, however it is read; and where it is
- * made without that lock, each kind of change between two lines. procmap-race has changes
- * at random.
+ * Test the text of /proc/<pid>/maps where it is made without mmap_lock: it is the same to the
+ * byte as the first lines of smaps, however it is read; and while mappings change, no address
+ * is in two lines, and none is missing that stays.
  */
 #include <ctype.h>
+#include <sched.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 
-#include "procmap-race.h"
-#include "procmap-soak.h"
+#include "../kselftest_harness.h"
+#include "procmap_race.h"
 
+#define MAPS		"/proc/self/maps"
 #define TEXT_SIZE	1048576
 
-/* The area where mappings change. */
-#define AREA_PAGES	20
+/* Walks, and such that must have met a change. */
+#define WALKS		200
+#define DISTURBED	30
+#define EXITS		60
 
-static char text[TEXT_SIZE], truth[TEXT_SIZE];
+static char text[TEXT_SIZE], expected[TEXT_SIZE];
 
 /* How many bytes are read at a time. */
 static const size_t pieces[] = { 1, 10, 100, 4096, TEXT_SIZE };
+
+static int open_of(pid_t pid, const char *name)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
 
 /* Read on to the end of a file. Returns the number of bytes, or -errno. */
 static ssize_t read_in_pieces(int fd, char *to, size_t piece)
@@ -28,8 +40,7 @@ static ssize_t read_in_pieces(int fd, char *to, size_t piece)
 	ssize_t nr;
 
 	while (size < TEXT_SIZE) {
-		nr = read(fd, to + size,
-			  piece < TEXT_SIZE - size ? piece : TEXT_SIZE - size);
+		nr = read(fd, to + size, piece < TEXT_SIZE - size ? piece : TEXT_SIZE - size);
 		if (nr <= 0)
 			return nr ? -errno : (ssize_t)size;
 		size += nr;
@@ -37,45 +48,24 @@ static ssize_t read_in_pieces(int fd, char *to, size_t piece)
 	return -EFBIG;
 }
 
-static int open_of(pid_t pid, const char *name)
+/* Put the first lines of smaps to @expected. Others begin with a capital letter. */
+static ssize_t read_expected(pid_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Put the first lines of smaps to @truth. Returns its size. */
-static ssize_t read_truth(pid_t pid)
-{
-	const int fd = open_of(pid, "smaps");
-	FILE *const file = fdopen(fd, "r");
+	FILE *const file = fdopen(open_of(pid, "smaps"), "r");
+	size_t allocated = 0, size = 0;
 	char *line = NULL;
-	size_t room = 0, size = 0;
 	ssize_t nr;
 
-	if (!file)
-		return -errno;
-	while ((nr = getline(&line, &room, file)) > 0) {
-		/* Other lines begin with a capital letter. */
-		if (isupper(*line) || size + nr > TEXT_SIZE)
+	while (file && (nr = getline(&line, &allocated, file)) > 0) {
+		if (isupper(*line) || size + nr >= TEXT_SIZE)
 			continue;
-		memcpy(truth + size, line, nr);
+		memcpy(expected + size, line, nr);
 		size += nr;
 	}
+	expected[size] = '\0';
 	free(line);
 	fclose(file);
 	return size;
-}
-
-/* Is a maps file the same as the truth, in pieces of a size? */
-static bool is_true(pid_t pid, const char *name, size_t piece)
-{
-	const int fd = open_of(pid, name);
-	const ssize_t size = read_in_pieces(fd, text, piece);
-
-	close(fd);
-	return size >= 0 && size == read_truth(pid) && !memcmp(text, truth, size);
 }
 
 /* Map a file whose path is longer than a page: the kernel needs a larger buffer. */
@@ -97,14 +87,13 @@ static bool map_long_path(void)
 }
 
 /* Map what has names of all kinds, and hundreds of lines more. */
-static int be_named(int control, void *arg)
+static int keep_names(int control, void *arg)
 {
 	const int file = memfd_create("a\nfile", MFD_CLOEXEC);
 	const int shm = shmget(IPC_PRIVATE, page_size(), IPC_CREAT | 0600);
 	unsigned long aio = 0;
 	unsigned int i;
 
-	(void)arg;
 	if (shmat(shm, NULL, 0) == (void *)-1 || shmctl(shm, IPC_RMID, NULL) ||
 	    !map_long_path())
 		return 1;
@@ -117,103 +106,95 @@ static int be_named(int control, void *arg)
 			return 1;
 	/* Fails without CONFIG_ANON_VMA_NAME. */
 	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, page_at(0), 100 * page_size(), "name");
-	notify(control);
-	await(control);
-	return 0;
+	return notify(control) ? keep_still(control, arg) : 1;
 }
 
-/* Returns the child, whose text is also put to @truth. */
-static struct child start_named(struct __test_metadata *const _metadata)
+/* A process that is still, whose text is in @expected. */
+FIXTURE(text)
 {
 	struct child child;
 	ssize_t size;
+	int fd;
+};
 
-	ASSERT_TRUE(start_child(&child, be_named, NULL));
-	ASSERT_TRUE(await(child.control));
-	size = read_truth(child.pid);
-	ASSERT_LT(0, size);
-	truth[size] = '\0';
-	return child;
+FIXTURE_SETUP(text)
+{
+	if (!text_has_positions(MAPS))
+		SKIP_SETUP("the text is made under mmap_lock");
+	ASSERT_TRUE(start_child(&self->child, keep_names, NULL));
+	ASSERT_TRUE(await(self->child.control));
+	self->size = read_expected(self->child.pid);
+	self->fd = open_maps(self->child.pid);
 }
 
-TEST(text_is_the_same_in_pieces_of_each_size)
+FIXTURE_TEARDOWN(text)
 {
-	struct child child = start_named(_metadata);
+	stop_child(&self->child);
+}
+
+TEST_F(text, is_the_same_in_pieces_of_each_size)
+{
 	char task[64];
 	size_t i;
 
-	snprintf(task, sizeof(task), "task/%d/maps", child.pid);
-	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
-		EXPECT_TRUE(is_true(child.pid, "maps", pieces[i]));
-		EXPECT_TRUE(is_true(child.pid, task, pieces[i]));
+	snprintf(task, sizeof(task), "task/%d/maps", self->child.pid);
+	for (i = 0; i < 2 * ARRAY_SIZE(pieces); i++) {
+		const int fd = open_of(self->child.pid, i % 2 ? task : "maps");
+
+		EXPECT_EQ(self->size, read_in_pieces(fd, text, pieces[i / 2]));
+		EXPECT_EQ(0, memcmp(text, expected, self->size));
+		close(fd);
 	}
-	stop_child(&child);
 }
 
-/* Read a file at random places; NULL if all of it was right. */
+/* Read a file at random places. Returns NULL if all of it was right. */
 static void *read_anywhere(void *arg)
 {
-	const int *const fd = arg;
-	const size_t size = strlen(truth);
-	uint64_t seed = (uintptr_t)&seed;
+	const struct _test_data_text *const self = arg;
+	unsigned int seed = (uintptr_t)&seed, i;
 	char part[5000];
-	unsigned int i;
 
 	for (i = 0; i < 300; i++) {
-		const size_t at = rand_below(size, &seed);
-		const ssize_t nr = pread(*fd, part, 1 + rand_below(sizeof(part), &seed), at);
+		const size_t at = rand_r(&seed) % self->size;
+		const ssize_t nr = pread(self->fd, part, 1 + rand_r(&seed) % sizeof(part), at);
 
-		if (nr <= 0 || at + nr > size || memcmp(part, truth + at, nr))
+		if (nr <= 0 || (ssize_t)at + nr > self->size ||
+		    memcmp(part, expected + at, nr))
 			return arg;
 	}
 	return NULL;
 }
 
-TEST(readers_of_one_file_seek_in_it)
+TEST_F(text, is_the_same_at_any_place_for_threads_that_share_the_file)
 {
-	struct child child = start_named(_metadata);
-	int fd = open_maps(child.pid);
-	const off_t end = strlen(truth);
 	pthread_t threads[3];
 	void *wrong;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_anywhere, &fd));
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_anywhere, self));
 	for (i = 0; i < ARRAY_SIZE(threads); i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &wrong));
 		EXPECT_TRUE(!wrong);
 	}
-	ASSERT_EQ(end - 5000, lseek(fd, end - 5000, SEEK_SET));
-	ASSERT_EQ(5000, read_in_pieces(fd, text, 3000));
-	EXPECT_EQ(0, memcmp(text, truth + end - 5000, 5000));
-	EXPECT_EQ(end + 5, lseek(fd, end + 5, SEEK_SET));
-	EXPECT_EQ(0, read(fd, text, 1));
-	stop_child(&child);
+	ASSERT_EQ(self->size - 5000, lseek(self->fd, self->size - 5000, SEEK_SET));
+	ASSERT_EQ(5000, read_in_pieces(self->fd, text, 3000));
+	EXPECT_EQ(0, memcmp(text, expected + self->size - 5000, 5000));
+	EXPECT_EQ(self->size + 5, lseek(self->fd, self->size + 5, SEEK_SET));
+	EXPECT_EQ(0, read(self->fd, text, 1));
 }
 
-/* Does a read of both files, at a place, end in the same way? Both without a line. */
+/* Reads of both files, at a place, end in the same way, both without a line. */
 static bool end_alike(const int fds[2], off_t at)
 {
 	const ssize_t nr = pread(fds[0], text, 100, at);
 	const int error = nr < 0 ? errno : 0;
-	const ssize_t nr_truth = pread(fds[1], truth, 100, at);
+	const ssize_t nr_smaps = pread(fds[1], expected, 100, at);
 
-	return nr <= 0 && nr == nr_truth && (nr == 0 || error == errno);
+	return nr <= 0 && nr == nr_smaps && (nr == 0 || error == errno);
 }
 
-static int exit_or_execute(int control, void *arg)
-{
-	notify(control);
-	await(control);
-	if (!arg)
-		return 0;
-	dup2(control, STDIN_FILENO);
-	dup2(control, STDOUT_FILENO);
-	execlp("cat", "cat", NULL);
-	return 1;
-}
-
+/* As a zombie, or another program; and when it is reaped. */
 TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 {
 	siginfo_t info;
@@ -221,20 +202,15 @@ TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 	int fds[2], execs;
 
 	for (execs = 0; execs < 2; execs++) {
-		ASSERT_TRUE(start_child(&child, exit_or_execute,
-					execs ? &child : NULL));
+		ASSERT_TRUE(start_child(&child, execs ? execute_when_it_hears :
+						exit_when_it_hears, NULL));
 		ASSERT_TRUE(await(child.control));
 		fds[0] = open_of(child.pid, "maps");
 		fds[1] = open_of(child.pid, "smaps");
 		ASSERT_LT(0, pread(fds[0], text, 200, 0));
 		ASSERT_TRUE(notify(child.control));
-		if (execs) {
-			ASSERT_TRUE(notify(child.control));
-			ASSERT_TRUE(await(child.control));
-		} else {
-			ASSERT_EQ(0, waitid(P_PID, child.pid, &info, WEXITED | WNOWAIT));
-		}
-		/* As a zombie, or another program. */
+		ASSERT_TRUE(execs ? notify(child.control) && await(child.control) :
+			    !waitid(P_PID, child.pid, &info, WEXITED | WNOWAIT));
 		EXPECT_TRUE(end_alike(fds, 0));
 		EXPECT_EQ(0, pread(fds[0], text, 100, 0));
 		EXPECT_TRUE(end_alike(fds, 100));
@@ -244,26 +220,32 @@ TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 		EXPECT_TRUE(end_alike(fds, 0));
 		EXPECT_EQ(-1, pread(fds[0], text, 100, 0));
 		EXPECT_EQ(ESRCH, errno);
-		close(fds[0]);
-		close(fds[1]);
 	}
-	/* A kernel thread. */
-	fds[0] = open_of(2, "maps");
-	EXPECT_GE(0, read(fds[0], text, 1));
+}
+
+TEST(text_of_a_kernel_thread_is_empty)
+{
+	const int fd = open_of(2, "maps");
+
+	if (fd < 0)
+		SKIP(return, "only root can open the maps of kthreadd");
+	EXPECT_EQ(0, read(fd, text, 1));
 }
 
 /*
  * Mappings of a file change behind the line at AREA. Each page of the file is mapped at
- * its own place.
+ * its own place. What has been read is pages 0 and 1. Behind it are 2 to 5, and a fence.
  */
+
+#define LAST_END	addr_of(2)
+#define AREA_PAGES	20
+
+static int file;
 
 static bool map(unsigned int page, unsigned int nr, int prot)
 {
-	static int file;
-
-	file = file ?: memfd_create("file", MFD_CLOEXEC);
-	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE,
-		    file, page * page_size()) != MAP_FAILED;
+	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE, file,
+		    page * page_size()) != MAP_FAILED;
 }
 
 static bool map_memory(unsigned int page, unsigned int nr, int flags)
@@ -277,15 +259,14 @@ static bool unmap(unsigned int page, unsigned int nr)
 	return !munmap(page_at(page), nr * page_size());
 }
 
-static bool protect(unsigned int page, unsigned int nr, int prot)
+static bool protect(unsigned int page, unsigned int nr)
 {
-	return !mprotect(page_at(page), nr * page_size(), prot);
+	return !mprotect(page_at(page), nr * page_size(), PROT_READ);
 }
 
 static bool resize(unsigned int page, unsigned int from, unsigned int to)
 {
-	return mremap(page_at(page), from * page_size(), to * page_size(), 0) !=
-	       MAP_FAILED;
+	return mremap(page_at(page), from * page_size(), to * page_size(), 0) != MAP_FAILED;
 }
 
 static bool move(unsigned int from, unsigned int nr, unsigned int to)
@@ -294,9 +275,9 @@ static bool move(unsigned int from, unsigned int nr, unsigned int to)
 		      MREMAP_MAYMOVE | MREMAP_FIXED, page_at(to)) != MAP_FAILED;
 }
 
-static bool merge(void) { return protect(2, 4, PROT_READ); }
+static bool merge(void) { return protect(2, 4); }
 static bool grow(void) { return unmap(2, 4) && resize(0, 2, 5); }
-static bool split(void) { return protect(3, 3, PROT_READ); }
+static bool split(void) { return protect(3, 3); }
 static bool shrink(void) { return resize(2, 4, 1); }
 static bool shrink_start(void) { return unmap(1, 3); }
 static bool move_up(void) { return move(2, 4, 10); }
@@ -330,36 +311,106 @@ static struct maps lines_behind(const struct maps *maps, uint64_t last_end)
 	return part;
 }
 
-/* What has been read is pages 0 and 1. Behind it are 2 to 5, and a fence. */
 TEST(line_behind_a_change_begins_where_the_last_one_ended)
 {
-	const uint64_t last_end = addr_of(2);
-	struct maps maps = {}, smaps, lines, truth_lines;
-	uint64_t *page_sizes;
+	struct maps maps, smaps, lines, expected_lines;
+	FILE *stream;
 	unsigned int i;
-	FILE *file;
 
-	if (!text_has_positions("/proc/self/maps"))
+	if (!text_has_positions(MAPS))
 		SKIP(return, "the text is made under mmap_lock");
+	file = memfd_create("file", MFD_CLOEXEC);
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
 		ASSERT_TRUE(unmap(0, AREA_PAGES) && map(0, 2, PROT_READ) &&
-			    map(2, 4, PROT_READ | PROT_EXEC) &&
-			    map_memory(8, 1, MAP_SHARED));
-		file = open_text_behind_area("/proc/self/maps");
-		ASSERT_TRUE(file && changes[i]());
-		ASSERT_EQ(0, read_smaps(0, &smaps, &page_sizes));
-		ASSERT_EQ(0, read_lines(file, &maps, NULL));
-		fclose(file);
+			    map(2, 4, PROT_READ | PROT_EXEC) && map_memory(8, 1, MAP_SHARED));
+		stream = open_text_behind_area(MAPS);
+		ASSERT_TRUE(stream && changes[i]());
+		ASSERT_EQ(0, read_smaps(0, &smaps));
+		ASSERT_EQ(0, read_lines(stream, &maps));
+		fclose(stream);
 		lines = lines_behind(&maps, 0);
-		truth_lines = lines_behind(&smaps, last_end);
+		expected_lines = lines_behind(&smaps, LAST_END);
 		ASSERT_LT(0u, lines.nr);
-		EXPECT_TRUE(same_text(&truth_lines, &lines)) {
+		EXPECT_TRUE(same_maps(&expected_lines, &lines)) {
 			TH_LOG("change %u: %zu lines, from %#jx", i, lines.nr,
 			       (uintmax_t)lines.lines->start);
 		}
 		free_maps(&maps);
 		free_maps(&smaps);
-		free(page_sizes);
+	}
+}
+
+/* Changes at any time. */
+
+FIXTURE(race)
+{
+	struct race race;
+};
+
+FIXTURE_VARIANT(race)
+{
+	enum race_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(race, mmap_and_munmap) { MMAP };
+FIXTURE_VARIANT_ADD(race, mprotect_splits) { MPROTECT };
+FIXTURE_VARIANT_ADD(race, mremap_moves) { MREMAP };
+FIXTURE_VARIANT_ADD(race, stack_grows) { STACK };
+FIXTURE_VARIANT_ADD(race, file_is_renamed) { RENAME };
+
+FIXTURE_SETUP(race)
+{
+	if (!text_has_positions(MAPS))
+		SKIP_SETUP("the text is made under mmap_lock");
+	ASSERT_TRUE(start_race(&self->race, variant->kind));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	EXPECT_TRUE(end_race(&self->race));
+}
+
+TEST_F_TIMEOUT(race, each_text_has_known_mappings_and_the_one_that_stays, LONG_TIMEOUT)
+{
+	unsigned int n, before, disturbed = 0;
+	struct maps all, lines;
+
+	for (n = 0; n < WALKS || disturbed < DISTURBED || !race_is_over(&self->race); n++) {
+		before = self->race.shared->changes;
+		ASSERT_EQ(0, read_maps_in_pieces(self->race.fd,
+						 pieces[n % ARRAY_SIZE(pieces)], &all));
+		disturbed += self->race.shared->changes != before;
+		lines = lines_behind(&all, AREA);
+		ASSERT_STREQ("", wrong_in_race(&self->race, &lines, true));
+		free_maps(&all);
+		ASSERT_FALSE(is_late());
+	}
+}
+
+/* A text can end early if the process exits, and is empty until that is reaped. */
+TEST_F_TIMEOUT(text, of_a_process_that_exits_is_whole_and_then_empty, LONG_TIMEOUT)
+{
+	struct maps whole, now;
+	unsigned int i, n;
+	struct child child;
+	int fd;
+
+	for (i = 0; i < EXITS; i++) {
+		ASSERT_TRUE(start_child(&child, exit_when_it_hears, NULL));
+		ASSERT_TRUE(await(child.control));
+		fd = open_maps(child.pid);
+		ASSERT_EQ(0, read_maps(fd, &whole));
+		ASSERT_TRUE(notify(child.control));
+		do {
+			ASSERT_EQ(0, read_maps_in_pieces(fd, pieces[2 + i % 3], &now));
+			for (n = 0; n < now.nr; n++)
+				ASSERT_TRUE(same_line(&whole.lines[n], &now.lines[n]));
+			free_maps(&now);
+		} while (n && !is_late());
+		EXPECT_EQ(0u, n);
+		EXPECT_EQ(0, end_of_child(&child));
+		free_maps(&whole);
+		close(fd);
 	}
 }
 

@@ -8,8 +8,9 @@
 #include <gelf.h>
 #include <glob.h>
 
-#include "procmap-elf.h"
-#include "procmap-soak.h"
+#include "kselftest_harness.h"
+#include "elf_image.h"
+#include "stress_util.h"
 
 /*
  * The kernel looks at 32 pages of a file, each as often as it goes back to it,
@@ -48,7 +49,7 @@ struct model {
 	unsigned int pages;	/* that were looked at */
 	unsigned int notes;	/* the same */
 	size_t size;		/* of the build ID, 0 if there is none */
-	uint8_t id[ID_MAX];
+	uint8_t id[BUILD_ID_SIZE];
 };
 
 /* It has room for IMAGE_MAX with pages of 64 KiB. */
@@ -92,7 +93,7 @@ static bool model_note(struct model *model, uint64_t pos, const GElf_Nhdr *note,
 	const uint8_t *const bytes = model->image->bytes;
 
 	if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof("GNU") ||
-	    !note->n_descsz || note->n_descsz > ID_MAX ||
+	    !note->n_descsz || note->n_descsz > BUILD_ID_SIZE ||
 	    !model_look_at(model, pos + NHDR_SIZE, sizeof("GNU")) ||
 	    memcmp(bytes + pos + NHDR_SIZE, "GNU", sizeof("GNU")))
 		return false;
@@ -608,83 +609,101 @@ static const struct base *make_nth(struct image *image, const struct soak *soak,
 	return make_at_random(image, &seed);
 }
 
-FIXTURE(corpus)
+/* By either ioctl: the size of the build ID, 0 if there is none, or -errno. */
+static int id_by_query(int maps, uint64_t addr, uint8_t id[BUILD_ID_SIZE])
 {
-	struct subject subject;
-};
+	struct procmap_query query;
 
-FIXTURE_VARIANT(corpus)
+	return query_build_id(maps, addr, &query, id, BUILD_ID_SIZE) ?:
+	       (int)query.build_id_size;
+}
+
+/* NOT_READ if a page would have to be read. */
+#define NOT_READ	(-EAGAIN)
+
+static int id_by_scan(int maps, uint64_t addr, uint8_t id[BUILD_ID_SIZE])
 {
-	enum way way;
-	enum place place;
-};
+	struct procmap_vma vma;
+	const struct scan_buffers buffers = { &vma, (char *)id, 1, BUILD_ID_SIZE };
+	struct procmap_scan_arg arg = scan_arg(&buffers, addr, addr + 1,
+					       PROCMAP_SCAN_BUILD_IDS);
+	const int nr = procmap_scan(maps, &arg);
 
-FIXTURE_VARIANT_ADD(corpus, query_tmpfs) {
-	.way = QUERY,
-	.place = TMPFS,
-};
+	if (nr != 1)
+		return nr < 0 ? nr : -ENOENT;
+	if (vma.flags & PROCMAP_VMA_BUILD_ID_NOT_READ)
+		return vma.build_id_size ? -EBADMSG : NOT_READ;
+	return vma.build_id_offset ? -EBADMSG : (int)vma.build_id_size;
+}
 
-FIXTURE_VARIANT_ADD(corpus, query_ext4) {
-	.way = QUERY,
-	.place = EXT4,
-};
-
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(corpus, scan_tmpfs) {
-	.way = SCAN,
-	.place = TMPFS,
-};
-
-FIXTURE_VARIANT_ADD(corpus, scan_ext4) {
-	.way = SCAN,
-	.place = EXT4,
-};
-#endif
-
-FIXTURE_SETUP(corpus)
+static bool is_id(const struct model *model, int expected, int size, const uint8_t *id)
 {
+	return size == expected && (size <= 0 || !memcmp(id, model->id, size));
+}
+
+FIXTURE(file)
+{
+	int maps;
+	int fd;
+	uint64_t addr;
+};
+
+FIXTURE_VARIANT(file)
+{
+	bool on_ext4;
+};
+
+FIXTURE_VARIANT_ADD(file, tmpfs) { .on_ext4 = false };
+FIXTURE_VARIANT_ADD(file, ext4) { .on_ext4 = true };
+
+FIXTURE_SETUP(file)
+{
+	const char *const missing = variant->on_ext4 ? mount_scratch_ext4() : NULL;
+
+	SKIP_WITHOUT_SCAN();
+	if (missing)
+		SKIP_SETUP(missing);
 	ASSERT_NE((unsigned int)EV_NONE, elf_version(EV_CURRENT));
-	open_subject(_metadata, &self->subject, variant->way, variant->place);
+	self->maps = open_maps(0);
+	self->fd = variant->on_ext4 ?
+		   open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700) :
+		   memfd_create("elf", MFD_CLOEXEC);
+	self->addr = (uintptr_t)mmap(NULL, page_size(), PROT_READ, MAP_SHARED, self->fd, 0);
 	add_bases();
 }
 
-FIXTURE_TEARDOWN(corpus)
+FIXTURE_TEARDOWN(file)
 {
 }
 
-/* The expected result of a look-up. */
-static int expected_size(const struct subject *subject, const struct model *model,
-			 bool evicted)
+/* The scan first: a query would read what is not resident. */
+TEST_F_TIMEOUT(file, has_the_build_id_that_libelf_finds, SOAK_TIMEOUT)
 {
-	return evicted && subject->way == SCAN && subject->image.size ?
-	       NOT_READ : (int)model->size;
-}
-
-TEST_F_TIMEOUT(corpus, build_ids_are_those_of_libelf, SOAK_TIMEOUT)
-{
-	const struct soak soak = begin_soak(_metadata);
-	const size_t made = variant->place == TMPFS ? nr_fields(MADE_BASES) : 0;
-	struct subject *const subject = &self->subject;
+	const size_t made = variant->on_ext4 ? 0 : nr_fields(MADE_BASES);
+	const struct soak soak = begin_soak();
 	unsigned long n, found = 0;
+	struct image image = {};
 
 	for (n = 0; n < made || !soak_is_over(&soak, n); n++) {
-		const struct base *const base = make_nth(&subject->image, &soak,
-							 made, n);
-		const struct model model = model_of(&subject->image);
+		const struct base *const base = make_nth(&image, &soak, made, n);
+		const struct model model = model_of(&image);
+		uint8_t id[BUILD_ID_SIZE];
 		bool evicted = false;
-		uint8_t id[ID_MAX] = {};
 		int expected, size;
 
-		ASSERT_TRUE(write_subject(subject));
-		if (variant->place == EXT4 && n % EVICTED_OF == 0)
-			evicted = evict_file(subject->fd);
-		expected = expected_size(subject, &model, evicted);
-		size = get_build_id(subject->way, subject->maps, subject->addr, id);
-		ASSERT_TRUE(size == expected &&
-			    (size < 0 || !memcmp(id, model.id, sizeof(id)))) {
-			TH_LOG("file %lu, from %s: %d instead of %d bytes; pages %u, notes %u",
-			       n, base->name, size, expected, model.pages,
-			       model.notes);
+		ASSERT_TRUE(write_all(self->fd, image.bytes, image.size));
+		if (variant->on_ext4 && n % EVICTED_OF == 0)
+			evicted = evict_file(self->fd) && image.size;
+		expected = evicted ? NOT_READ : (int)model.size;
+		size = id_by_scan(self->maps, self->addr, id);
+		ASSERT_TRUE(is_id(&model, expected, size, id)) {
+			TH_LOG("scan: file %lu, from %s: %d instead of %d bytes", n,
+			       base->name, size, expected);
+		}
+		size = id_by_query(self->maps, self->addr, id);
+		ASSERT_TRUE(is_id(&model, model.size, size, id)) {
+			TH_LOG("query: file %lu, from %s: %d instead of %zu bytes", n,
+			       base->name, size, model.size);
 		}
 		found += size > 0;
 	}

@@ -1,20 +1,8 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+// SPDX-License-Identifier: GPL-2.0
 /*
- * Random callers of an ioctl: threads with arguments near every boundary, on files
- * that another one closes meanwhile, about a process that never stays the same.
- *
- * Some rules hold all the time: an error is one that the arguments can have; only the
- * bytes that are reported are written; and a mapping is one that the process can have
- * had.
+ * Random callers of an ioctl, and a process that never stays the same.
  */
-#ifndef PROCMAP_FUZZ_H
-#define PROCMAP_FUZZ_H
-
-#include "procmap-race.h"
-#include "procmap-soak.h"
-
-#define NR_CALLERS	3
-#define NR_FILES	8
+#include "fuzz.h"
 
 /*
  * The target maps and unmaps in this area: memory, a program and a shared file. A
@@ -37,11 +25,7 @@ static const uint8_t program_id[20] = "procmap soak program";
 /* The argument by which an executed target knows itself. */
 #define BE_TARGET	"procmap-soak-target"
 
-/*
- * The target.
- */
-
-static inline void fork_once(uint64_t *seed)
+static void fork_once(uint64_t *seed)
 {
 	const pid_t pid = fork();
 
@@ -52,14 +36,14 @@ static inline void fork_once(uint64_t *seed)
 	waitpid(pid, NULL, 0);
 }
 
-static inline void map_in_area(char *at, size_t size, int prot, int flags, int fd)
+static void map_in_area(char *at, size_t size, int prot, int flags, int fd)
 {
 	mmap(at, size, prot, flags | MAP_FIXED, fd,
 	     fd < 0 ? 0 : (uintptr_t)at - AREA);
 }
 
 /* A change that fails leaves the area as it is. */
-static inline void change_once(int program, int shared, uint64_t *seed)
+static void change_once(int program, int shared, uint64_t *seed)
 {
 	char *const at = page_at(rand_below(AREA_PAGES, seed));
 	const size_t size = (1 + rand_below(CHANGED_PAGES, seed)) * page_size();
@@ -97,7 +81,7 @@ static inline void change_once(int program, int shared, uint64_t *seed)
 	}
 }
 
-static inline void be_target(uint64_t seed)
+static void be_target(uint64_t seed)
 {
 	const int program = memfd_create(PROGRAM, MFD_CLOEXEC);
 	const int shared = memfd_create(SHARED_FILE, MFD_CLOEXEC);
@@ -125,32 +109,14 @@ static void __attribute__((constructor)) be_executed_target(int argc,
 		be_target(strtoull(argv[2], NULL, 0) ?: 1);
 }
 
-/*
- * A mapping, as an ioctl returned it.
- */
-
-struct found {
-	uint64_t start;
-	uint64_t end;
-	uint64_t permissions;
-	uint64_t page_size;
-	uint64_t offset;
-	uint64_t inode;
-	uint64_t device;
-	const char *name;	/* NULL: not known */
-	uint32_t name_size;
-	const uint8_t *id;	/* NULL: not known */
-	uint32_t id_size;
-};
-
-static inline bool is_named(const struct found *found, const char *name)
+static bool is_named(const struct found *found, const char *name)
 {
 	return !found->name ||
 	       (found->name_size == strlen(name) + 1 &&
 		!memcmp(found->name, name, found->name_size));
 }
 
-static inline bool is_identified(const struct found *found, const uint8_t *id,
+static bool is_identified(const struct found *found, const uint8_t *id,
 				 size_t size)
 {
 	return !found->id || (found->id_size == size &&
@@ -158,7 +124,7 @@ static inline bool is_identified(const struct found *found, const uint8_t *id,
 }
 
 /* Check a mapping in the area. Returns its fault, or "". */
-static inline const char *wrong_in_area(const struct found *found)
+static const char *wrong_in_area(const struct found *found)
 {
 	const bool shared = found->permissions & PROCMAP_QUERY_VMA_SHARED;
 	const bool has_file = found->inode || found->device;
@@ -184,7 +150,7 @@ static inline const char *wrong_in_area(const struct found *found)
 }
 
 /* Check a mapping, and count it if it is in the area. Returns its fault, or "". */
-static inline const char *wrong_mapping(const struct found *found,
+const char *wrong_mapping(const struct found *found,
 					unsigned long *in_area)
 {
 	const uint64_t page = page_size();
@@ -192,7 +158,7 @@ static inline const char *wrong_mapping(const struct found *found,
 
 	if (found->start >= found->end || (found->start | found->end) % page)
 		return "the range";
-	if (found->permissions & ~(FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA))
+	if (found->permissions & ~(QUERY_FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA))
 		return "the permissions";
 	if (found->page_size != page)
 		return "the page size";
@@ -210,42 +176,15 @@ static inline const char *wrong_mapping(const struct found *found,
 	return wrong_in_area(found);
 }
 
-/*
- * Buffers.
- */
-
 /* The content of buffers before a call. */
 #define FILL		0xa5
 
 /* Bytes before and behind a buffer that a call must leave alone. */
 #define MARGIN		64
 
-/*
- * A zone has the buffer of one argument: memory that ends where a page without
- * access begins, and the same to be read only.
- */
 #define ZONE_SIZE	(16 * page_size())
 
-struct zone {
-	char *rw;
-	char *ro;
-};
-
-/**
- * struct buffer - memory for one argument
- * @addr: its address.
- * @bytes: the same bytes, or NULL if they are not known.
- * @readable: bytes that can be read from @addr on.
- * @room: bytes that can be written.
- */
-struct buffer {
-	uint64_t addr;
-	uint8_t *bytes;
-	size_t readable;
-	size_t room;
-};
-
-static inline bool make_zone(struct zone *zone)
+static bool make_zone(struct zone *zone)
 {
 	const int fd = memfd_create("zone", MFD_CLOEXEC);
 	const size_t size = ZONE_SIZE + page_size();
@@ -261,7 +200,7 @@ static inline bool make_zone(struct zone *zone)
 	return made;
 }
 
-static inline uint64_t wild_address(uint64_t *seed)
+static uint64_t wild_address(uint64_t *seed)
 {
 	static const uint64_t wild[] = {
 		1, 8, AREA, 0x7fffffff, 0x80000000, 0xfffff000, 0xffffffff,
@@ -274,7 +213,7 @@ static inline uint64_t wild_address(uint64_t *seed)
 }
 
 /* A buffer for @size bytes, or for fewer. */
-static inline struct buffer some_buffer(const struct zone *zone, size_t size,
+struct buffer some_buffer(const struct zone *zone, size_t size,
 					size_t align, uint64_t *seed)
 {
 	struct buffer buffer = {};
@@ -310,20 +249,20 @@ static inline struct buffer some_buffer(const struct zone *zone, size_t size,
 	return buffer;
 }
 
-static inline uint64_t min_u64(uint64_t a, uint64_t b)
+uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* Bytes of the margin before a buffer. */
-static inline size_t margin_of(const struct zone *zone,
+static size_t margin_of(const struct zone *zone,
 			       const struct buffer *buffer)
 {
 	return min_u64(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
 }
 
 /* Fill @size bytes of a buffer, and the margins. */
-static inline void fill_buffer(const struct zone *zone, const struct buffer *buffer,
+void fill_buffer(const struct zone *zone, const struct buffer *buffer,
 			       size_t size)
 {
 	size_t margin;
@@ -336,13 +275,13 @@ static inline void fill_buffer(const struct zone *zone, const struct buffer *buf
 	       min_u64(MARGIN, buffer->readable - min_u64(size, buffer->readable)));
 }
 
-static inline bool is_filled(const uint8_t *bytes, size_t size)
+static bool is_all_fill(const uint8_t *bytes, size_t size)
 {
 	return !size || (*bytes == FILL && !memcmp(bytes, bytes + 1, size - 1));
 }
 
 /* All that was filled is unchanged, but for the first @used bytes. */
-static inline bool is_left_alone(const struct zone *zone,
+bool is_left_alone(const struct zone *zone,
 				 const struct buffer *buffer, size_t size,
 				 size_t used)
 {
@@ -353,12 +292,12 @@ static inline bool is_left_alone(const struct zone *zone,
 	margin = margin_of(zone, buffer);
 	size = min_u64(size, buffer->readable);
 	size += min_u64(MARGIN, buffer->readable - size);
-	return is_filled(buffer->bytes - margin, margin) &&
-	       (used >= size || is_filled(buffer->bytes + used, size - used));
+	return is_all_fill(buffer->bytes - margin, margin) &&
+	       (used >= size || is_all_fill(buffer->bytes + used, size - used));
 }
 
 /* A size near a boundary, or most often @usual. */
-static inline uint64_t some_size(uint64_t usual, uint64_t *seed)
+uint64_t some_size(uint64_t usual, uint64_t *seed)
 {
 	const uint64_t sizes[] = {
 		0, 1, 7, 8, 16, 19, 20, 21, 23, 24, 25, 48, 56, 71, 72, 80, 88,
@@ -375,7 +314,7 @@ static inline uint64_t some_size(uint64_t usual, uint64_t *seed)
 }
 
 /* An address to look at. */
-static inline uint64_t some_address(uint64_t *seed)
+uint64_t some_address(uint64_t *seed)
 {
 	switch (rand_below(8, seed)) {
 	case 0:
@@ -392,7 +331,7 @@ static inline uint64_t some_address(uint64_t *seed)
 }
 
 /* Some of the known bits, or none, or all kinds of others. */
-static inline uint64_t some_bits(uint64_t known, uint64_t *seed)
+uint64_t some_bits(uint64_t known, uint64_t *seed)
 {
 	switch (rand_below(32, seed)) {
 	case 0:
@@ -414,15 +353,6 @@ static inline uint64_t some_bits(uint64_t known, uint64_t *seed)
 	}
 }
 
-/*
- * Errors, as a set.
- */
-
-enum outcome {
-	FINE, BAD_FD, NO_IOCTL, TOO_BIG, INVALID, FAULT, GONE, NOTHING,
-	NAME_LONG, NO_SPACE, INTERRUPTED, OTHER, NR_OUTCOMES,
-};
-
 static const struct {
 	int error;
 	const char *name;
@@ -441,9 +371,12 @@ static const struct {
 	[OTHER] = { -1, "other" },
 };
 
-#define SET(outcome)	(1u << (outcome))
+const char *name_of_outcome(enum outcome outcome)
+{
+	return outcomes[outcome].name;
+}
 
-static inline enum outcome outcome_of(int error)
+enum outcome outcome_of(int error)
 {
 	unsigned int i;
 
@@ -452,27 +385,11 @@ static inline enum outcome outcome_of(int error)
 	return i;
 }
 
-/**
- * struct argument - the caller's structure
- * @buffer: where it is.
- * @size: its first member, its size.
- * @extent: bytes that are put there: the size, but at least its first member.
- * @known: bytes of it that the kernel knows.
- * @bytes: its content before the call.
- */
-struct argument {
-	struct buffer buffer;
-	uint64_t size;
-	size_t extent;
-	size_t known;
-	uint8_t bytes[4096 + MARGIN];
-};
-
 /*
  * Put a structure somewhere. @members: its @known bytes that the kernel may know,
  * beginning with the size that it is to have.
  */
-static inline void put_argument(struct argument *argument,
+void put_argument(struct argument *argument,
 				const struct zone *zone, const void *members,
 				size_t known, uint64_t *seed)
 {
@@ -503,7 +420,7 @@ static inline void put_argument(struct argument *argument,
  * The outcomes that the structure itself can have, or 0 if the kernel goes on with it.
  * @size_min: the least size. @known: bytes that the kernel knows.
  */
-static inline unsigned int outcomes_of_argument(const struct argument *argument,
+unsigned int outcomes_of_argument(const struct argument *argument,
 						size_t size_min, size_t known)
 {
 	const size_t readable = argument->buffer.readable;
@@ -525,7 +442,7 @@ static inline unsigned int outcomes_of_argument(const struct argument *argument,
 }
 
 /* The bytes before and behind the part that the kernel knows are unchanged. */
-static inline bool is_argument_left_alone(const struct argument *argument,
+bool is_argument_left_alone(const struct argument *argument,
 					  const struct zone *zone, size_t known)
 {
 	const struct buffer *const buffer = &argument->buffer;
@@ -538,56 +455,8 @@ static inline bool is_argument_left_alone(const struct argument *argument,
 					 argument->bytes + known, size - known));
 }
 
-/*
- * The callers, and the thread that disturbs them.
- */
-
-/**
- * struct caller - a thread that calls the ioctl
- * @chaos: the run, which it shares with the others.
- * @thread: the thread.
- * @seed: the state of its random numbers.
- * @maps: its own maps file, which nobody else closes.
- * @zones: its buffers.
- * @counts: how often a call came out so.
- * @in_area: mappings in the area that were returned.
- * @wrong: the fault of the last call, or "".
- */
-struct caller {
-	struct chaos *chaos;
-	pthread_t thread;
-	uint64_t seed;
-	int maps;
-	struct zone zones[3];
-	unsigned long counts[NR_OUTCOMES];
-	unsigned long in_area;
-	char wrong[512];
-};
-
-/**
- * struct chaos - a run
- * @soak: how long it is.
- * @call: makes one call, and sets &caller.wrong if need be.
- * @calls: calls so far.
- * @stop: set once it is over.
- * @fds: the files that are shared.
- * @target: the process that changes.
- * @callers: the callers.
- * @closer: the thread that opens and closes files, and interrupts callers.
- */
-struct chaos {
-	struct soak soak;
-	void (*call)(struct caller *caller);
-	atomic_ulong calls;
-	atomic_bool stop;
-	atomic_int fds[NR_FILES];
-	pid_t target;
-	struct caller callers[NR_CALLERS];
-	pthread_t closer;
-};
-
 /* A file to call the ioctl on. Sets @steady if nobody else closes it. */
-static inline int some_file(struct caller *caller, bool *steady)
+int some_file(struct caller *caller, bool *steady)
 {
 	*steady = !rand_below(4, &caller->seed);
 	if (*steady)
@@ -595,7 +464,7 @@ static inline int some_file(struct caller *caller, bool *steady)
 	return caller->chaos->fds[rand_below(NR_FILES, &caller->seed)];
 }
 
-static inline void start_target(struct chaos *chaos, uint64_t *seed)
+static void start_target(struct chaos *chaos, uint64_t *seed)
 {
 	const pid_t pid = fork();
 
@@ -605,7 +474,7 @@ static inline void start_target(struct chaos *chaos, uint64_t *seed)
 	chaos->target = pid;
 }
 
-static inline int open_proc_path(const char *format, pid_t pid)
+static int open_proc_path(const char *format, pid_t pid)
 {
 	char path[64];
 
@@ -614,7 +483,7 @@ static inline int open_proc_path(const char *format, pid_t pid)
 }
 
 /* Another file for the callers, or a negative number. */
-static inline int another_file(const struct chaos *chaos, uint64_t *seed)
+static int another_file(const struct chaos *chaos, uint64_t *seed)
 {
 	const int fd = chaos->fds[rand_below(NR_FILES, seed)];
 
@@ -635,7 +504,7 @@ static inline int another_file(const struct chaos *chaos, uint64_t *seed)
 	}
 }
 
-static inline void *close_files(void *arg)
+static void *close_files(void *arg)
 {
 	struct chaos *const chaos = arg;
 	uint64_t seed = soak_seed(&chaos->soak, NR_CALLERS);
@@ -661,15 +530,15 @@ static inline void *close_files(void *arg)
 }
 
 /* Signals that this thread has got. */
-static __thread unsigned int interrupts;
+__thread unsigned int interrupts;
 
-static inline void count_interrupt(int signal)
+static void count_interrupt(int signal)
 {
 	(void)signal;
 	__atomic_add_fetch(&interrupts, 1, __ATOMIC_RELAXED);
 }
 
-static inline void *call_at_random(void *arg)
+static void *call_at_random(void *arg)
 {
 	struct caller *const caller = arg;
 	struct chaos *const chaos = caller->chaos;
@@ -682,8 +551,7 @@ static inline void *call_at_random(void *arg)
 	return NULL;
 }
 
-static inline void start_callers(struct __test_metadata *const _metadata,
-				 struct chaos *chaos)
+static bool start_callers(struct chaos *chaos)
 {
 	unsigned int i, j;
 
@@ -693,57 +561,54 @@ static inline void start_callers(struct __test_metadata *const _metadata,
 		caller->chaos = chaos;
 		caller->seed = soak_seed(&chaos->soak, i);
 		caller->maps = open_maps(0);
-		ASSERT_LE(0, caller->maps);
 		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
-			ASSERT_TRUE(make_zone(&caller->zones[j]));
-		ASSERT_EQ(0, pthread_create(&caller->thread, NULL,
-					    call_at_random, caller));
+			if (!make_zone(&caller->zones[j]))
+				return false;
+		if (pthread_create(&caller->thread, NULL, call_at_random, caller))
+			return false;
 	}
+	return true;
 }
 
-/* Wait for the end, and report faults and outcomes. */
-static inline void join_callers(struct __test_metadata *const _metadata,
-				struct chaos *chaos)
+/* Wait for the end, and report outcomes. */
+static const char *join_callers(struct chaos *chaos)
 {
 	unsigned long counts[NR_OUTCOMES] = {}, in_area = 0;
-	char text[512] = "";
+	const char *wrong = "";
 	unsigned int i, j;
 
 	for (i = 0; i < NR_CALLERS; i++) {
 		const struct caller *const caller = &chaos->callers[i];
 
-		ASSERT_EQ(0, pthread_join(caller->thread, NULL));
-		EXPECT_STREQ("", caller->wrong);
+		if (pthread_join(caller->thread, NULL))
+			return "a caller that cannot be joined";
+		if (*caller->wrong)
+			wrong = caller->wrong;
 		for (j = 0; j < NR_OUTCOMES; j++)
 			counts[j] += caller->counts[j];
 		in_area += caller->in_area;
 	}
+	printf("# %lu calls", (unsigned long)chaos->calls);
 	for (j = 0; j < NR_OUTCOMES; j++)
 		if (counts[j])
-			sprintf(text + strlen(text), ", %lu %s", counts[j],
-				outcomes[j].name);
-	TH_LOG("%lu calls%s; %lu mappings of the target",
-	       (unsigned long)chaos->calls, text, in_area);
-	EXPECT_NE(0u, in_area);
+			printf(", %lu %s", counts[j], outcomes[j].name);
+	printf("; %lu mappings of the target\n", in_area);
+	return *wrong || in_area ? wrong : "no mapping of the target";
 }
 
-static inline void run_chaos(struct __test_metadata *const _metadata,
-			     struct chaos *chaos,
-			     void (*call)(struct caller *caller))
+const char *run_chaos(struct chaos *chaos, void (*call)(struct caller *caller))
 {
 	const struct sigaction action = { .sa_handler = count_interrupt };
 	unsigned int i;
 
-	chaos->soak = begin_soak(_metadata);
+	chaos->soak = begin_soak();
 	chaos->call = call;
 	for (i = 0; i < NR_FILES; i++)
 		chaos->fds[i] = open_maps(0);
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	/* The callers have to be there before they can be interrupted. */
-	start_callers(_metadata, chaos);
-	ASSERT_EQ(0, pthread_create(&chaos->closer, NULL, close_files, chaos));
-	ASSERT_EQ(0, pthread_join(chaos->closer, NULL));
-	join_callers(_metadata, chaos);
+	if (sigaction(SIGUSR1, &action, NULL) || !start_callers(chaos) ||
+	    pthread_create(&chaos->closer, NULL, close_files, chaos) ||
+	    pthread_join(chaos->closer, NULL))
+		return "a run that cannot be started";
+	return join_callers(chaos);
 }
-
-#endif /* PROCMAP_FUZZ_H */

@@ -10,10 +10,10 @@
 #include <linux/keyctl.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "procmap-build-id.h"
+#include "kselftest_harness.h"
+#include "stress_util.h"
 
 #define FUSE_MOUNT	SCRATCH "/fuse"
 #define FUSE_FILE_ID	2
@@ -23,8 +23,6 @@
 #define EMPTY		SCRATCH "/empty"
 
 #define VALID		900	/* seconds: longer than a test takes */
-
-static const uint8_t build_id[ID_MAX] = "a build ID on FUSE";
 
 struct fuse {
 	struct child server;
@@ -194,66 +192,41 @@ static const char *mount_ecryptfs(void)
 
 /* The result of a reader, which is a process of its own: it may never return. */
 struct found {
-	int size;		/* as get_build_id() returns it */
-	uint8_t id[ID_MAX];
+	int err;
+	uint32_t query_size;
+	uint8_t query_id[BUILD_ID_SIZE];
+	struct procmap_vma vma;
+	uint8_t scan_id[BUILD_ID_SIZE];
 };
 
 FIXTURE(fuse)
 {
 	struct fuse fuse;
 	struct child reader;
-	enum way way;
 	int maps;
 	char *addr;
 };
 
 FIXTURE_VARIANT(fuse)
 {
-	enum way way;
 	uint32_t open_flags;
 	const char *(*mount_upper)(void);
 };
 
-FIXTURE_VARIANT_ADD(fuse, query) {
-	.way = QUERY,
-};
-
-FIXTURE_VARIANT_ADD(fuse, query_direct_io) {
-	.way = QUERY,
-	.open_flags = FOPEN_DIRECT_IO,
-};
-
-FIXTURE_VARIANT_ADD(fuse, query_below_overlay) {
-	.way = QUERY,
-	.mount_upper = mount_overlay,
-};
-
-FIXTURE_VARIANT_ADD(fuse, query_below_ecryptfs) {
-	.way = QUERY,
-	.mount_upper = mount_ecryptfs,
-};
-
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(fuse, scan) {
-	.way = SCAN,
-};
-
-FIXTURE_VARIANT_ADD(fuse, scan_below_ecryptfs) {
-	.way = SCAN,
-	.mount_upper = mount_ecryptfs,
-};
-#endif
+FIXTURE_VARIANT_ADD(fuse, plain) { .open_flags = 0 };
+FIXTURE_VARIANT_ADD(fuse, direct_io) { .open_flags = FOPEN_DIRECT_IO };
+FIXTURE_VARIANT_ADD(fuse, below_overlay) { .mount_upper = mount_overlay };
+FIXTURE_VARIANT_ADD(fuse, below_ecryptfs) { .mount_upper = mount_ecryptfs };
 
 FIXTURE_SETUP(fuse)
 {
 	const char *missing;
 	int fd;
 
-	skip_without_way(_metadata, variant->way);
-	self->way = variant->way;
+	SKIP_WITHOUT_SCAN();
 	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
 	self->fuse.open_flags = variant->open_flags;
-	ASSERT_TRUE(write_elf(self->fuse.content, build_id));
+	ASSERT_TRUE(write_elf(self->fuse.content, scene_id));
 	missing = mount_scratch() ?: mount_fuse(&self->fuse);
 	if (!missing && variant->mount_upper)
 		missing = variant->mount_upper();
@@ -278,12 +251,22 @@ FIXTURE_TEARDOWN(fuse)
 	stop_child(&self->reader);
 }
 
+/* Look by both ioctls. */
 static int be_reader(int control, void *arg)
 {
 	const struct _test_data_fuse *const self = arg;
-	struct found found;
+	const uint64_t addr = (uintptr_t)self->addr;
+	struct procmap_query query;
+	struct found found = {};
+	const struct scan_buffers buffers = {
+		&found.vma, (char *)found.scan_id, 1, BUILD_ID_SIZE,
+	};
+	struct procmap_scan_arg scan = scan_arg(&buffers, addr, addr + 1,
+						PROCMAP_SCAN_BUILD_IDS);
 
-	found.size = get_build_id(self->way, self->maps, self->addr, found.id);
+	found.err = query_build_id(self->maps, addr, &query, found.query_id, BUILD_ID_SIZE) ?:
+		    procmap_scan(self->maps, &scan) - 1;
+	found.query_size = query.build_id_size;
 	return write(control, &found, sizeof(found)) != sizeof(found);
 }
 
@@ -312,7 +295,11 @@ TEST_F(fuse, is_not_read_for_what_is_not_resident)
 	struct found found;
 
 	look_up_in_reader(_metadata, self, &found);
-	EXPECT_EQ(0, found.size);
+	EXPECT_EQ(0, found.err);
+	EXPECT_EQ(0u, found.query_size);
+	EXPECT_EQ(0u, found.vma.build_id_size);
+	/* A query would not read it either. */
+	EXPECT_FALSE(found.vma.flags & PROCMAP_VMA_BUILD_ID_NOT_READ);
 }
 
 TEST_F(fuse, has_the_id_that_is_resident)
@@ -321,8 +308,11 @@ TEST_F(fuse, has_the_id_that_is_resident)
 
 	ASSERT_EQ('E', atomic_load((_Atomic char *)(self->addr + 1)));
 	look_up_in_reader(_metadata, self, &found);
-	ASSERT_EQ(ID_MAX, found.size);
-	EXPECT_EQ(0, memcmp(found.id, build_id, ID_MAX));
+	EXPECT_EQ(0, found.err);
+	ASSERT_EQ(BUILD_ID_SIZE, found.query_size);
+	EXPECT_EQ(0, memcmp(found.query_id, scene_id, BUILD_ID_SIZE));
+	ASSERT_EQ(BUILD_ID_SIZE, found.vma.build_id_size);
+	EXPECT_EQ(0, memcmp(found.scan_id, scene_id, BUILD_ID_SIZE));
 }
 
 /*
@@ -382,7 +372,7 @@ FIXTURE_SETUP(disk)
 	self->source = map_file_on_fuse();
 	ASSERT_TRUE(self->source != MAP_FAILED);
 	self->file = open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	ASSERT_TRUE(write_elf(self->file, build_id));
+	ASSERT_TRUE(write_elf(self->file, scene_id));
 	/* A write behind the end would read the first page. */
 	ASSERT_EQ(0, ftruncate(self->file, 2 * page_size()));
 	ASSERT_TRUE(evict_file(self->file));
@@ -406,14 +396,16 @@ TEST_F(disk, is_read_while_a_writer_waits_for_the_server)
 {
 	void *const addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE,
 				self->file, 0);
-	uint8_t id[ID_MAX];
+	struct procmap_query query;
+	uint8_t id[BUILD_ID_SIZE];
 
 	ASSERT_TRUE(addr != MAP_FAILED);
 	*self->fuse.stalls = true;
 	ASSERT_TRUE(start_child(&self->writer, be_writer, self));
 	ASSERT_TRUE(await(self->fuse.server.control));
-	ASSERT_EQ(ID_MAX, get_build_id(QUERY, open_maps(0), addr, id));
-	EXPECT_EQ(0, memcmp(id, build_id, ID_MAX));
+	ASSERT_EQ(0, query_build_id(open_maps(0), (uintptr_t)addr, &query, id, sizeof(id)));
+	ASSERT_EQ(BUILD_ID_SIZE, query.build_id_size);
+	EXPECT_EQ(0, memcmp(id, scene_id, BUILD_ID_SIZE));
 }
 
 TEST_HARNESS_MAIN

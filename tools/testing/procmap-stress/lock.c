@@ -5,13 +5,13 @@
  * writer of the same VMA; and for how many VMAs they hold that lock.
  */
 #include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 
-#include "procmap-race.h"
-#if __has_include("procmap-scan.h")
-#include "procmap-scan.h"
-#endif
+#include "kselftest_harness.h"
+#include "stress_util.h"
 
-/* The device of the module in procmap-hold/, which holds that lock. */
+/* The device of the module in hold/, which holds that lock. */
 #define HOLD_DEVICE	"/dev/procmap_hold"
 
 /* The mappings to look for. Code of this program is in the target, too. */
@@ -22,33 +22,28 @@ enum search {
 	ALL_MAPPINGS,
 };
 
-/* Returns the number of mappings found, or -errno. */
-typedef int search_t(int fd, enum search search);
-
 static int search_by_query(int fd, enum search search)
 {
-	uint64_t addr = 0, flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA;
+	uint64_t addr = 0, flags = QUERY_NEXT;
 	struct procmap_query query;
 	int err;
 
 	if (search == OWN_CODE)
 		addr = (uintptr_t)search_by_query;
 	if (search == NO_MAPPING)
-		flags |= PROCMAP_QUERY_VMA_WRITABLE |
-			 PROCMAP_QUERY_VMA_EXECUTABLE;
+		flags |= PROCMAP_QUERY_VMA_WRITABLE | PROCMAP_QUERY_VMA_EXECUTABLE;
 	err = query_fields(fd, addr, flags, &query);
 	return err == -ENOENT ? 0 : err ?: 1;
 }
 
-#ifdef HAVE_PROCMAP_SCAN
 static int search_by_scan(int fd, enum search search)
 {
-	static struct room room;
+	static struct scan_buffers buffers;
 	struct procmap_scan_arg arg;
 
-	if (!room.vec && !make_room(&room, nr_many() + 1000, 0))
-		return -ENOMEM;
-	arg = scan_arg(&room, 0, NO_END, 0);
+	if (!buffers.vec)
+		buffers = make_scan_buffers(nr_many() + 1000, 0);
+	arg = scan_arg(&buffers, 0, NO_END, 0);
 	if (search == OWN_CODE) {
 		arg.start = (uintptr_t)search_by_scan & -page_size();
 		arg.end = arg.start + page_size();
@@ -58,7 +53,23 @@ static int search_by_scan(int fd, enum search search)
 		arg.vec_len = 1;
 	return procmap_scan(fd, &arg);
 }
-#endif
+
+/* Returns the number of mappings found, or -errno. */
+static int search_by(unsigned long request, int fd, enum search search)
+{
+	return request == PROCMAP_QUERY ? search_by_query(fd, search) :
+					  search_by_scan(fd, search);
+}
+
+/* The wait of the reader must be killable. */
+static void expect_death(struct __test_metadata *const _metadata, struct child *reader)
+{
+	ASSERT_EQ(0, kill(reader->pid, SIGKILL));
+	ASSERT_TRUE(ends_in_time(reader)) {
+		TH_LOG("a killed reader waits on");
+	}
+	EXPECT_EQ(-1, end_of_child(reader));
+}
 
 /* The report of the reader when its ioctl returns. */
 struct report {
@@ -69,7 +80,6 @@ struct report {
 FIXTURE(held)
 {
 	unsigned long request;
-	search_t *search;
 	enum search what;
 	struct child target;
 	struct child reader;
@@ -80,36 +90,21 @@ FIXTURE(held)
 FIXTURE_VARIANT(held)
 {
 	unsigned long request;
-	search_t *search;
 };
 
-FIXTURE_VARIANT_ADD(held, query) { PROCMAP_QUERY, search_by_query };
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(held, scan) { PROCMAP_SCAN, search_by_scan };
-#endif
-
-static int be_target(int control, void *arg)
-{
-	(void)arg;
-	notify(control);
-	await(control);
-	return 0;
-}
+FIXTURE_VARIANT_ADD(held, query) { PROCMAP_QUERY };
+FIXTURE_VARIANT_ADD(held, scan) { PROCMAP_SCAN };
 
 FIXTURE_SETUP(held)
 {
 	self->hold = -1;
-#ifdef HAVE_PROCMAP_SCAN
-	if (variant->request == PROCMAP_SCAN)
-		skip_without_scan(_metadata);
-#endif
+	SKIP_WITHOUT_SCAN();
 	if (access(HOLD_DEVICE, F_OK))
 		SKIP_SETUP("the module procmap_hold is not loaded");
 	if (access(HOLD_DEVICE, W_OK))
 		SKIP_SETUP("only root can hold a lock");
 	self->request = variant->request;
-	self->search = variant->search;
-	ASSERT_TRUE(start_child(&self->target, be_target, NULL));
+	ASSERT_TRUE(start_child(&self->target, keep_scene, NULL));
 	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	ASSERT_LE(0, self->fd);
@@ -147,7 +142,7 @@ static int be_reader(int control, void *arg)
 	if (sigaction(SIGUSR1, &action, NULL) || !notify(control) ||
 	    !await(control))
 		return 1;
-	report.result = self->search(self->fd, self->what);
+	report.result = search_by(self->request, self->fd, self->what);
 	report.signals = nr_signals;
 	if (write(control, &report, sizeof(report)) != sizeof(report))
 		return 1;
@@ -191,7 +186,7 @@ static void start_waiting(struct __test_metadata *const _metadata,
 	while (!is_blocked(self) && !is_late())
 		sched_yield();
 	ASSERT_TRUE(is_blocked(self)) {
-		TH_LOG("the ioctl did not wait in %d seconds", PATIENCE);
+		TH_LOG("the ioctl did not wait");
 	}
 }
 
@@ -206,14 +201,14 @@ static void expect_report(struct __test_metadata *const _metadata,
 	EXPECT_EQ(signals, report.signals);
 }
 
-TEST_F_TIMEOUT(held, reader_dies_of_a_fatal_signal, RACE_TIMEOUT)
+TEST_F_TIMEOUT(held, reader_dies_of_a_fatal_signal, LONG_TIMEOUT)
 {
 	start_waiting(_metadata, self);
 	expect_death(_metadata, &self->reader);
 }
 
 /* When kill(2) returns, it has woken whom it can wake. */
-TEST_F_TIMEOUT(held, reader_waits_on_after_another_signal, RACE_TIMEOUT)
+TEST_F_TIMEOUT(held, reader_waits_on_after_another_signal, LONG_TIMEOUT)
 {
 	start_waiting(_metadata, self);
 	ASSERT_EQ(0, kill(self->reader.pid, SIGUSR1));
@@ -222,7 +217,7 @@ TEST_F_TIMEOUT(held, reader_waits_on_after_another_signal, RACE_TIMEOUT)
 	expect_report(_metadata, self, 1);
 }
 
-TEST_F_TIMEOUT(held, reader_does_not_wait_for_a_writer_elsewhere, RACE_TIMEOUT)
+TEST_F_TIMEOUT(held, reader_does_not_wait_for_a_writer_elsewhere, LONG_TIMEOUT)
 {
 	struct pollfd control = { .events = POLLIN };
 
@@ -315,7 +310,7 @@ FIXTURE(large)
 {
 	struct child target;
 	struct child reader;
-	search_t *search;
+	unsigned long request;
 	enum search what;
 	int fd;			/* the target's maps file */
 	struct locks locks;
@@ -323,14 +318,12 @@ FIXTURE(large)
 
 FIXTURE_VARIANT(large)
 {
-	search_t *search;
+	unsigned long request;
 	enum search what;
 };
 
-FIXTURE_VARIANT_ADD(large, query) { search_by_query, NO_MAPPING };
-#ifdef HAVE_PROCMAP_SCAN
-FIXTURE_VARIANT_ADD(large, scan) { search_by_scan, ALL_MAPPINGS };
-#endif
+FIXTURE_VARIANT_ADD(large, query) { PROCMAP_QUERY, NO_MAPPING };
+FIXTURE_VARIANT_ADD(large, scan) { PROCMAP_SCAN, ALL_MAPPINGS };
 
 static int be_large(int control, void *arg)
 {
@@ -350,7 +343,7 @@ static int be_large(int control, void *arg)
 
 static bool is_searched(const struct _test_data_large *self)
 {
-	const int nr = self->search(self->fd, self->what);
+	const int nr = search_by(self->request, self->fd, self->what);
 
 	return self->what == NO_MAPPING ? !nr : nr >= (int)nr_many();
 }
@@ -378,11 +371,8 @@ FIXTURE_SETUP(large)
 {
 	const char *missing;
 
-#ifdef HAVE_PROCMAP_SCAN
-	if (variant->search == search_by_scan)
-		skip_without_scan(_metadata);
-#endif
-	self->search = variant->search;
+	SKIP_WITHOUT_SCAN();
+	self->request = variant->request;
 	self->what = variant->what;
 	ASSERT_TRUE(start_child(&self->target, be_large, NULL));
 	ASSERT_TRUE(await(self->target.control));
@@ -412,7 +402,7 @@ FIXTURE_TEARDOWN(large)
  * test shows both, since a debug kernel takes half a minute to set up the trace.
  */
 TEST_F_TIMEOUT(large, target_is_unlocked_often_and_fatal_signals_are_looked_at,
-	       RACE_TIMEOUT)
+	       LONG_TIMEOUT)
 {
 	const pid_t pid = self->reader.pid;
 

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Let mappings change at random: no walk by PROCMAP_QUERY, by PROCMAP_SCAN or over the text
+ * misses a mapping that stays. And let a process unmap everything while others walk it.
+ */
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "kselftest_harness.h"
+#include "stress_util.h"
+
+/*
+ * Every PILLAR_STEP-th page of the area is mapped and readable at all times, although the
+ * mapping that covers it changes; and there is a stack, with no neighbour below that would
+ * keep it from growing.
+ */
+#define NR_PAGES	400
+#define PILLAR_STEP	8
+#define STACK_PAGE	800
+#define STACK_PAGES	20
+#define END_PAGE	(STACK_PAGE + 1)
+
+/* At the least; and mappings that begin below the end of the one before. */
+#define CHANGES		4000
+#define WALKS		192
+#define STRADDLING	10
+
+/* Threads that walk a process which unmaps everything. */
+#define NR_WALKERS	2
+
+/* One walk over the mappings from an address on: 0 or -errno. */
+static int walk_by_query(int fd, uint64_t pos, uint64_t end, unsigned int n,
+			 struct maps *found)
+{
+	struct procmap_query query;
+	int err = 0;
+
+	(void)n;
+	*found = (struct maps) {};
+	while (pos < end && !(err = query_fields(fd, pos, QUERY_NEXT, &query)) &&
+	       query.vma_start < end) {
+		found->lines = reallocarray(found->lines, found->nr + 1,
+					    sizeof(*found->lines));
+		found->lines[found->nr++] = (struct maps_line) {
+			.start = query.vma_start, .end = query.vma_end,
+			.flags = query.vma_flags, .offset = query.vma_offset,
+			.inode = query.inode, .name = strdup(""),
+		};
+		pos = query.vma_end;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static int walk_by_scan(int fd, uint64_t pos, uint64_t end, unsigned int n,
+			struct maps *found)
+{
+	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
+	static __thread struct scan_buffers buffers;
+	struct procmap_scan_arg arg;
+
+	if (!buffers.vec)
+		buffers = make_scan_buffers(1000, 65536);
+	arg = scan_arg(&buffers, pos, end, SCAN_ALL);
+	arg.vec_len = vec_lens[n % ARRAY_SIZE(vec_lens)];
+	return scan_to_maps(fd, &buffers, arg, found);
+}
+
+/* The text of a process that is gone is empty before the process is reaped. */
+static int walk_by_text(int fd, uint64_t pos, uint64_t end, unsigned int n,
+			struct maps *found)
+{
+	static const size_t pieces[] = { 1, 10, 100, 4096, 1048576 };
+	const int err = read_maps_in_pieces(fd, pieces[n % ARRAY_SIZE(pieces)], found);
+
+	(void)pos;
+	(void)end;
+	return err ?: found->nr ? 0 : -ESRCH;
+}
+
+FIXTURE(area)
+{
+	struct child changer;
+	int fd;
+	struct shared {
+		atomic_uint changes;
+		int file;
+	} *shared;
+};
+
+FIXTURE_VARIANT(area)
+{
+	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
+};
+
+FIXTURE_VARIANT_ADD(area, query) { walk_by_query };
+FIXTURE_VARIANT_ADD(area, text) { walk_by_text };
+FIXTURE_VARIANT_ADD(area, scan) { walk_by_scan };
+
+/* A page is the same page of the file wherever it is mapped: so neighbours can merge. */
+static bool map_area(unsigned int page, unsigned int nr, int prot, int file)
+{
+	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE |
+		    (file < 0 ? MAP_ANONYMOUS : 0), file, (page + 1) * page_size()) ==
+	       page_at(page);
+}
+
+/* A page further each time, until the stack is cut off. */
+static bool grow_stack_on(unsigned int n)
+{
+	const unsigned int pages = n % (STACK_PAGES + 1);
+
+	if (!pages)
+		return !munmap(page_at(STACK_PAGE - STACK_PAGES), STACK_PAGES * page_size());
+	*(volatile char *)page_at(STACK_PAGE - pages) = 1;
+	return true;
+}
+
+/* Replace, split and merge mappings: of many pages, or of some between two pillars. */
+static bool change_area(unsigned int n, int file, uint64_t *seed)
+{
+	const uint64_t random = next_random(seed);
+	const unsigned int first = 1 + (random >> 8) % (PILLAR_STEP - 1);
+	const bool is_between = n % 8 > 1;
+	unsigned int page = (random >> 16) % (NR_PAGES / PILLAR_STEP) * PILLAR_STEP;
+	unsigned int nr = 1 + (random >> 24) % (10 * PILLAR_STEP);
+	int prot = (random >> 32) % 8;
+
+	if (n % 8 == 0)
+		return grow_stack_on(n / 8);
+	if (is_between) {
+		page += first;
+		nr = 1 + nr % (PILLAR_STEP - first);
+	} else {
+		prot = PROT_READ | (prot & PROT_EXEC);
+		nr = nr > NR_PAGES - page ? NR_PAGES - page : nr;
+	}
+	if ((random >> 40) % 4 < 2)
+		return map_area(page, nr, prot, (random >> 40) % 4 ? file : -1);
+	if (is_between && (random >> 42) % 2)
+		return !munmap(page_at(page), nr * page_size());
+	/* It ends at a page that is not mapped. */
+	mprotect(page_at(page), nr * page_size(), prot);
+	return true;
+}
+
+static int keep_changing(int control, void *arg)
+{
+	struct shared *const shared = arg;
+	uint64_t seed = 0x9e3779b97f4a7c15;
+	unsigned int n;
+
+	if (!map_area(0, NR_PAGES, PROT_READ, -1) ||
+	    mmap(page_at(STACK_PAGE), page_size(), PROT_READ | PROT_WRITE, MAP_FIXED |
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ||
+	    !notify(control))
+		return 1;
+	for (n = 0; change_area(n, shared->file, &seed); n++)
+		shared->changes++;
+	return 1;
+}
+
+FIXTURE_SETUP(area)
+{
+	SKIP_WITHOUT_SCAN();
+	self->shared = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED |
+			    MAP_ANONYMOUS, -1, 0);
+	self->shared->file = make_elf("file", scene_id);
+	ASSERT_TRUE(start_child(&self->changer, keep_changing, self->shared));
+	ASSERT_TRUE(await(self->changer.control));
+	self->fd = open_maps(self->changer.pid);
+}
+
+FIXTURE_TEARDOWN(area)
+{
+	stop_child(&self->changer);
+}
+
+/* Returns a fault of the mappings of one walk, or "". Counts those that straddle. */
+static const char *wrong_walk_of_area(const struct maps *found, bool is_text,
+				      unsigned int *straddling)
+{
+	const struct maps_line *line;
+	uint64_t last_end = 0;
+	unsigned int page;
+
+	for (line = found->lines; line < found->lines + found->nr; line++) {
+		if (line->end <= last_end && line->end > AREA && line->start < addr_of(END_PAGE))
+			return "ends do not rise";
+		*straddling += line->start < last_end;
+		last_end = line->end;
+		if (line->start >= AREA && line->end <= addr_of(END_PAGE) &&
+		    line->offset != (line->inode ? line->start - AREA + page_size() : 0))
+			return "offset";
+	}
+	for (page = 0; page < NR_PAGES; page += PILLAR_STEP)
+		if (!line_at(found, addr_of(page)))
+			return "a page that stays is missing";
+	return line_at(found, addr_of(STACK_PAGE)) ? "" : "the stack is missing";
+}
+
+/* In the text, mappings straddle only where it is too long for one read. */
+TEST_F_TIMEOUT(area, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
+{
+	const bool is_text = variant->walk == walk_by_text;
+	unsigned int n, straddling = 0;
+	struct maps found;
+
+	for (n = 0; n < WALKS || self->shared->changes < CHANGES ||
+	     (!is_text && straddling < STRADDLING); n++) {
+		ASSERT_EQ(0, variant->walk(self->fd, AREA, addr_of(END_PAGE), n, &found));
+		ASSERT_STREQ("", wrong_walk_of_area(&found, is_text, &straddling));
+		free_maps(&found);
+		ASSERT_FALSE(is_late()) {
+			TH_LOG("%u changes, %u straddling", self->shared->changes, straddling);
+		}
+	}
+}
+
+/*
+ * An address space without a mapping has been a crash of kernels whose readers lock single
+ * VMAs: of mainline since 6.17. No mainline kernel has PROCMAP_SCAN: where that is, the
+ * query is not mainline's either, and before 6.17 the text takes mmap_lock.
+ */
+static bool may_be_emptied(void)
+{
+	unsigned int minor;
+	struct utsname name;
+
+	return has_scan() && !uname(&name) &&
+	       sscanf(name.release, "6.%u.", &minor) == 1 && minor < 17;
+}
+
+/* It does not return: there is nothing to return to. So the kernel sends SIGSEGV. */
+static int unmap_everything(int control, void *arg)
+{
+	const struct rlimit no_core = {};
+	struct maps maps;
+
+	(void)arg;
+	if (!map_area(0, 10, PROT_READ, -1) || setrlimit(RLIMIT_CORE, &no_core) ||
+	    read_maps(open_maps(0), &maps) || !notify(control) || !await(control))
+		return 1;
+	syscall(SYS_munmap, 0, (unsigned long)maps.lines[maps.nr - 1].end);
+	return 1;
+}
+
+struct walker {
+	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
+	int fd;
+	pthread_t thread;
+	atomic_bool *stop;
+	unsigned int empty;	/* walks that found nothing */
+	int err;
+};
+
+/* Walk a process until it is reaped, and no other thread walks it any more. */
+static void *walk_on(void *arg)
+{
+	struct walker *const walker = arg;
+	struct maps found;
+	unsigned int n = 0;
+
+	do {
+		walker->err = walker->walk(walker->fd, 0, ~0ull, n++, &found);
+		walker->empty += !walker->err && !found.nr;
+		free_maps(&found);
+	} while ((!walker->err && !is_late()) || (walker->err == -ESRCH && !*walker->stop));
+	return NULL;
+}
+
+FIXTURE(walkers)
+{
+	struct walker walkers[NR_WALKERS];
+};
+
+FIXTURE_VARIANT(walkers)
+{
+	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
+};
+
+FIXTURE_VARIANT_ADD(walkers, query) { walk_by_query };
+FIXTURE_VARIANT_ADD(walkers, text) { walk_by_text };
+FIXTURE_VARIANT_ADD(walkers, scan) { walk_by_scan };
+
+FIXTURE_SETUP(walkers)
+{
+	if (!may_be_emptied())
+		SKIP_SETUP("this kernel may crash of an empty address space");
+}
+
+FIXTURE_TEARDOWN(walkers)
+{
+}
+
+TEST_F_TIMEOUT(walkers, get_esrch_of_a_process_that_unmaps_everything, SOAK_TIMEOUT)
+{
+	const struct soak soak = begin_soak();
+	unsigned int i, empty = 0;
+	atomic_bool stop;
+	struct child child;
+	unsigned long n;
+
+	for (n = 0; !soak_is_over(&soak, n); n++) {
+		stop = false;
+		ASSERT_TRUE(start_child(&child, unmap_everything, NULL));
+		ASSERT_TRUE(await(child.control));
+		for (i = 0; i < NR_WALKERS; i++) {
+			struct walker *const walker = &self->walkers[i];
+
+			walker->walk = variant->walk;
+			walker->fd = open_maps(child.pid);
+			walker->stop = &stop;
+			ASSERT_EQ(0, pthread_create(&walker->thread, NULL, walk_on, walker));
+		}
+		ASSERT_TRUE(notify(child.control));
+		/* By a signal. */
+		EXPECT_EQ(-1, end_of_child(&child));
+		stop = true;
+		for (i = 0; i < NR_WALKERS; i++) {
+			ASSERT_EQ(0, pthread_join(self->walkers[i].thread, NULL));
+			ASSERT_EQ(-ESRCH, self->walkers[i].err);
+			close(self->walkers[i].fd);
+		}
+	}
+	for (i = 0; i < NR_WALKERS; i++)
+		empty += self->walkers[i].empty;
+	TH_LOG("%lu processes, %u empty walks", n, empty);
+	/* The text does not tell an empty address space from none. */
+	if (variant->walk != walk_by_text)
+		EXPECT_LT(0u, empty);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,747 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the build IDs that PROCMAP_QUERY returns: of ELF files of every shape, sound and
+ * hostile, resident or not, on each kind of file system.
+ */
+#include <asm/posix_types.h>
+#include <glob.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/fanotify.h>
+#include <sys/swap.h>
+
+#include <linux/userfaultfd.h>
+
+#include "../kselftest_harness.h"
+#include "procmap_util.h"
+
+/* Look-ups in a file that changes, of which so many must meet a change. */
+#define OVERLAPS	100
+
+#ifndef __NR_memfd_secret
+#define __NR_memfd_secret 447
+#endif
+
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB	(21U << 26)
+#endif
+#define HUGE_PAGE_SIZE	(2u << 20)
+#define HUGE_PAGES	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+
+/* Returns the size of the build ID, 0 if there is none, or -errno. */
+static int get_id(int maps, const void *addr, uint8_t id[BUILD_ID_SIZE])
+{
+	struct procmap_query query;
+
+	return query_build_id(maps, (uintptr_t)addr, &query, id, BUILD_ID_SIZE) ?:
+	       (int)query.build_id_size;
+}
+
+/* The mapping has scene_id, or its beginning. */
+static bool has_id(int maps, const void *addr, int size)
+{
+	uint8_t id[BUILD_ID_SIZE];
+
+	return get_id(maps, addr, id) == size && !memcmp(id, scene_id, size);
+}
+
+/* A file that the process has mapped. */
+FIXTURE(file)
+{
+	int maps;
+	int fd;
+	char *addr;
+	struct elf_file elf;	/* not written yet */
+};
+
+FIXTURE_VARIANT(file)
+{
+	bool on_ext4;
+};
+
+FIXTURE_VARIANT_ADD(file, tmpfs) { .on_ext4 = false };
+FIXTURE_VARIANT_ADD(file, ext4) { .on_ext4 = true };
+
+FIXTURE_SETUP(file)
+{
+	const char *const missing = variant->on_ext4 ? mount_scratch_ext4() : NULL;
+
+	if (missing)
+		SKIP_SETUP(missing);
+	self->maps = open_maps(0);
+	self->fd = variant->on_ext4 ?
+		   open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700) :
+		   memfd_create("elf", MFD_CLOEXEC);
+	self->addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, self->fd,
+			  0);
+	ASSERT_NE(MAP_FAILED, self->addr);
+	self->elf = elf_with_id(scene_id);
+}
+
+FIXTURE_TEARDOWN(file)
+{
+}
+
+#define EDIT(member, to)	offsetof(struct elf_file, member), \
+				sizeof(((struct elf_file *)0)->member), to
+
+TEST_F(file, has_an_id_or_none_by_each_field_of_its_headers)
+{
+	static const struct {
+		const char *change;
+		size_t offset;
+		size_t size;
+		uint64_t value;
+		int id_size;
+	} edits[] = {
+		{ "no magic", EDIT(ehdr.e_ident[0], 0), 0 },
+		{ "no class", EDIT(ehdr.e_ident[EI_CLASS], 0), 0 },
+		{ "class of 32 bits", EDIT(ehdr.e_ident[EI_CLASS], ELFCLASS32), 0 },
+		{ "no byte order", EDIT(ehdr.e_ident[EI_DATA], 0), 0 },
+		{ "no version", EDIT(ehdr.e_ident[EI_VERSION], 0), 20 },
+		{ "relocatable", EDIT(ehdr.e_type, ET_REL), 0 },
+		{ "executable", EDIT(ehdr.e_type, ET_EXEC), 20 },
+		{ "core", EDIT(ehdr.e_type, ET_CORE), 0 },
+		{ "headers at the end of addresses", EDIT(ehdr.e_phoff, -56), 0 },
+		{ "headers behind the file", EDIT(ehdr.e_phoff, 1 << 20), 0 },
+		{ "odd size of headers", EDIT(ehdr.e_phentsize, 55), 20 },
+		{ "no headers", EDIT(ehdr.e_phnum, 0), 0 },
+		{ "the first header alone", EDIT(ehdr.e_phnum, 1), 0 },
+		{ "more headers than there are", EDIT(ehdr.e_phnum, 0xffff), 20 },
+		{ "another first segment", EDIT(phdrs[0].p_type, PT_NULL), 20 },
+		{ "another second segment", EDIT(phdrs[1].p_type, PT_LOAD), 0 },
+		{ "segment at the end of addresses", EDIT(phdrs[1].p_offset, -16), 0 },
+		{ "segment behind the file", EDIT(phdrs[1].p_offset, 1 << 20), 0 },
+		{ "segment a byte short", EDIT(phdrs[1].p_filesz, 35), 0 },
+		{ "segment of a header", EDIT(phdrs[1].p_filesz, 12), 0 },
+		{ "segment of less than that", EDIT(phdrs[1].p_filesz, 11), 0 },
+		{ "empty segment", EDIT(phdrs[1].p_filesz, 0), 0 },
+		{ "endless segment", EDIT(phdrs[1].p_filesz, -1), 20 },
+		{ "endless first segment", EDIT(phdrs[0].p_filesz, -1), 20 },
+		{ "alignment 8", EDIT(phdrs[1].p_align, 8), 20 },
+		{ "odd alignment", EDIT(phdrs[1].p_align, 3), 20 },
+		{ "note of another type", EDIT(notes[1].nhdr.n_type, NT_GNU_ABI_TAG), 0 },
+		{ "note of another owner", EDIT(notes[1].name[2], 'X'), 0 },
+		{ "owner that goes on", EDIT(notes[1].name[3], 'X'), 0 },
+		{ "owner a byte short", EDIT(notes[1].nhdr.n_namesz, 3), 0 },
+		{ "no owner", EDIT(notes[1].nhdr.n_namesz, 0), 0 },
+		{ "endless owner", EDIT(notes[1].nhdr.n_namesz, -1), 0 },
+		{ "empty build ID", EDIT(notes[1].nhdr.n_descsz, 0), 0 },
+		{ "build ID of a byte", EDIT(notes[1].nhdr.n_descsz, 1), 1 },
+		{ "build ID of 16 bytes", EDIT(notes[1].nhdr.n_descsz, 16), 16 },
+		{ "build ID longer than its segment", EDIT(notes[1].nhdr.n_descsz, 21), 0 },
+		{ "endless build ID", EDIT(notes[1].nhdr.n_descsz, -1), 0 },
+		{ "endless first note", EDIT(notes[0].nhdr.n_descsz, -1), 20 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(edits); i++) {
+		struct elf_file elf = self->elf;
+		uint64_t value = edits[i].value;
+
+		/* Of a big-endian number, the last bytes are the low ones. */
+		if (elf.ehdr.e_ident[EI_DATA] == ELFDATA2MSB)
+			value <<= 8 * (sizeof(value) - edits[i].size);
+		memcpy((char *)&elf + edits[i].offset, &value, edits[i].size);
+		ASSERT_TRUE(write_all(self->fd, &elf, sizeof(elf)));
+		EXPECT_TRUE(has_id(self->maps, self->addr, edits[i].id_size)) {
+			TH_LOG("%s", edits[i].change);
+		}
+	}
+}
+
+/* One of up to 20 bytes, however much room there is for it. */
+TEST_F(file, id_of_more_than_20_bytes_is_none)
+{
+	struct {
+		struct elf_file elf;
+		uint8_t more[32];
+	} longer = { .elf = self->elf };
+	uint8_t id[64];
+	struct procmap_query query;
+	uint32_t size;
+
+	longer.elf.phdrs[1].p_filesz += sizeof(longer.more);
+	for (size = 20; size <= 52; size++) {
+		longer.elf.notes[1].nhdr.n_descsz = size;
+		ASSERT_TRUE(write_all(self->fd, &longer, sizeof(longer)));
+		ASSERT_EQ(0, query_build_id(self->maps, (uintptr_t)self->addr, &query, id,
+					    sizeof(id)));
+		EXPECT_EQ(size == 20 ? 20u : 0u, query.build_id_size);
+	}
+}
+
+TEST_F(file, of_32_bits_has_an_id)
+{
+	struct {
+		Elf32_Ehdr ehdr;
+		Elf32_Phdr phdr;
+		struct elf_note note;
+	} elf = { .note = self->elf.notes[1] };
+
+	memcpy(elf.ehdr.e_ident, self->elf.ehdr.e_ident, EI_NIDENT);
+	elf.ehdr.e_ident[EI_CLASS] = ELFCLASS32;
+	elf.ehdr.e_type = ET_DYN;
+	elf.ehdr.e_phoff = sizeof(elf.ehdr);
+	elf.ehdr.e_phnum = 1;
+	elf.phdr.p_type = PT_NOTE;
+	elf.phdr.p_offset = sizeof(elf.ehdr) + sizeof(elf.phdr);
+	elf.phdr.p_filesz = sizeof(elf.note);
+	ASSERT_TRUE(write_all(self->fd, &elf, sizeof(elf)));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 20));
+	elf.ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+	ASSERT_TRUE(write_all(self->fd, &elf, sizeof(elf)));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 0));
+}
+
+/* Mainline ignores a note whose padding is not part of its segment: so does this. */
+TEST_F(file, note_without_its_padding_is_ignored)
+{
+	unsigned int size;
+
+	for (size = 1; size <= BUILD_ID_SIZE; size++) {
+		self->elf.notes[1].nhdr.n_descsz = size;
+		self->elf.phdrs[1].p_filesz = 16 + size;
+		ASSERT_TRUE(write_all(self->fd, &self->elf, sizeof(self->elf)));
+		EXPECT_TRUE(has_id(self->maps, self->addr, size % 4 ? 0 : size));
+		self->elf.phdrs[1].p_filesz = 16 + (size + 3) / 4 * 4;
+		ASSERT_TRUE(write_all(self->fd, &self->elf, sizeof(self->elf)));
+		EXPECT_TRUE(has_id(self->maps, self->addr, size));
+	}
+}
+
+/* With 8, a description and the next note begin at multiples of that in the segment. */
+TEST_F(file, notes_are_aligned_to_8_if_their_segment_is)
+{
+	struct {
+		Elf64_Nhdr nhdr;
+		char name[12];		/* padded to 24 */
+		uint8_t desc[8];	/* and to 32 */
+		struct elf_note note;
+	} notes = {
+		.nhdr = { .n_namesz = 9, .n_descsz = 5 },
+		.note = self->elf.notes[1],
+	};
+	uint8_t bytes[sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr) + sizeof(notes)];
+
+	self->elf.phdrs[0].p_type = PT_NULL;
+	self->elf.phdrs[1].p_offset = sizeof(bytes) - sizeof(notes);
+	self->elf.phdrs[1].p_filesz = sizeof(notes);
+	self->elf.phdrs[1].p_align = 8;
+	memcpy(bytes, &self->elf, sizeof(bytes) - sizeof(notes));
+	memcpy(bytes + sizeof(bytes) - sizeof(notes), &notes, sizeof(notes));
+	ASSERT_TRUE(write_all(self->fd, bytes, sizeof(bytes)));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 20));
+}
+
+/* The kernel must not look at notes without an end. */
+TEST_F(file, only_1024_notes_are_looked_at)
+{
+	struct {
+		struct elf_file elf;
+		Elf64_Nhdr empty[1024];
+		struct elf_note note;
+	} *const file = calloc(1, sizeof(*file));
+	const size_t end = sizeof(*file);
+
+	file->elf = self->elf;
+	file->elf.ehdr.e_phnum = 1;
+	file->note = self->elf.notes[1];
+	file->elf.phdrs[0].p_offset = offsetof(typeof(*file), empty[1]);
+	file->elf.phdrs[0].p_filesz = end - file->elf.phdrs[0].p_offset;
+	ASSERT_TRUE(write_all(self->fd, file, end));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 20));
+	file->elf.phdrs[0].p_offset = offsetof(typeof(*file), empty[0]);
+	file->elf.phdrs[0].p_filesz = end - file->elf.phdrs[0].p_offset;
+	ASSERT_TRUE(write_all(self->fd, file, end));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 0));
+}
+
+/* Those of a table from the second page on, and the first one before and behind them. */
+TEST_F(file, only_32_pages_are_looked_at)
+{
+	const size_t phdr = sizeof(Elf64_Phdr);
+	unsigned int pages, nr;
+	uint8_t *bytes;
+
+	for (pages = 30; pages <= 31; pages++) {
+		bytes = calloc(pages + 1, page_size());
+		nr = pages * page_size() / phdr;
+		self->elf.ehdr.e_phoff = page_size();
+		self->elf.ehdr.e_phnum = nr;
+		memcpy(bytes, &self->elf, sizeof(self->elf));
+		memcpy(bytes + page_size() + (nr - 1) * phdr, &self->elf.phdrs[1], phdr);
+		ASSERT_TRUE(write_all(self->fd, bytes, (pages + 1) * page_size()));
+		EXPECT_TRUE(has_id(self->maps, self->addr, pages == 30 ? 20 : 0));
+		free(bytes);
+	}
+}
+
+/* The ID is that of the file, also where a process has written to its memory. */
+TEST_F(file, private_changes_do_not_count)
+{
+	uint8_t *addr;
+
+	ASSERT_TRUE(write_all(self->fd, &self->elf, sizeof(self->elf)));
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, addr);
+	memset(addr, 0xff, page_size());
+	EXPECT_TRUE(has_id(self->maps, addr, 20));
+}
+
+/* Through a shared mapping, bytes can get behind the end of the file. */
+TEST_F(file, bytes_past_the_end_of_the_file_do_not_count)
+{
+	const char *const bytes = (char *)&self->elf;
+	off_t end;
+
+	ASSERT_TRUE(write_all(self->fd, bytes, sizeof(self->elf)));
+	EXPECT_TRUE(has_id(self->maps, self->addr, 20));
+	for (end = sizeof(self->elf) - 1; end > 0; end -= 9) {
+		ASSERT_EQ(0, ftruncate(self->fd, end));
+		memcpy(self->addr + end, bytes + end, sizeof(self->elf) - end);
+		EXPECT_TRUE(has_id(self->maps, self->addr, 0));
+	}
+}
+
+/* The two files that one becomes in turn, in another thread. */
+struct rewriter {
+	int fd;
+	struct elf_file versions[2];
+	atomic_uint rounds;
+	atomic_bool stop;
+	bool failed;
+};
+
+static void *rewrite_until_stopped(void *arg)
+{
+	struct rewriter *const rewriter = arg;
+
+	while (!rewriter->stop) {
+		if (!write_all(rewriter->fd, &rewriter->versions[rewriter->rounds % 2],
+			       sizeof(struct elf_file)))
+			rewriter->failed = true;
+		rewriter->rounds++;
+	}
+	return NULL;
+}
+
+/* Each answer is one of the versions, or none; not always none. */
+TEST_F_TIMEOUT(file, truncated_and_rewritten_meanwhile_has_an_id_of_then, LONG_TIMEOUT)
+{
+	const uint8_t all[3][BUILD_ID_SIZE] = { [1][0 ... 19] = 1, [2][0 ... 19] = 2 };
+	struct rewriter rewriter = {
+		.fd = self->fd,
+		.versions = { elf_with_id(all[1]), elf_with_id(all[2]) },
+	};
+	unsigned int before, overlaps = 0, found = 0;
+	uint8_t id[BUILD_ID_SIZE];
+	pthread_t thread;
+	int size;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped, &rewriter));
+	while ((overlaps < OVERLAPS || found < OVERLAPS) && !is_late()) {
+		before = rewriter.rounds;
+		size = get_id(self->maps, self->addr, id);
+		/* A rewrite has ended since: it was going on meanwhile. */
+		overlaps += rewriter.rounds != before;
+		found += size > 0;
+		ASSERT_TRUE(size == 0 || size == BUILD_ID_SIZE);
+		if (size)
+			ASSERT_TRUE((*id == 1 || *id == 2) && is_filled(id, size, *id));
+	}
+	rewriter.stop = true;
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_FALSE(rewriter.failed);
+	EXPECT_LE((unsigned int)OVERLAPS, overlaps);
+	EXPECT_LE((unsigned int)OVERLAPS, found);
+}
+
+/*
+ * Files that can be mapped and have no build ID.
+ */
+
+/* Map a page of that kind, and write an ELF file to it. */
+static void expect_none_in(struct __test_metadata *const _metadata, int fd)
+{
+	const struct elf_file elf = elf_with_id(scene_id);
+	void *const addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const int maps = open_maps(0);
+
+	ASSERT_NE(MAP_FAILED, addr);
+	EXPECT_TRUE(has_id(maps, addr, 0));
+	memcpy(addr, &elf, sizeof(elf));
+	EXPECT_TRUE(has_id(maps, addr, 0));
+}
+
+/* A block device has a page cache of its own. */
+TEST(block_device_has_none)
+{
+	const char *const missing = mount_scratch();
+	char path[32];
+	int image, loop;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	image = open(SCRATCH_IMAGE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_EQ(0, ftruncate(image, 1 << 20));
+	loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
+	if (loop < 0)
+		SKIP(return, "no loop device to be had, CONFIG_BLK_DEV_LOOP");
+	expect_none_in(_metadata, loop);
+}
+
+/* It is never touched: a read may have effects on the device. */
+TEST(pseudo_file_has_none)
+{
+	void *addr = MAP_FAILED;
+	glob_t found = {};
+	size_t i;
+
+	glob("/sys/bus/pci/devices/*/resource[0-9]", 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc && addr == MAP_FAILED; i++) {
+		const int fd = open(found.gl_pathv[i], O_RDWR | O_CLOEXEC);
+
+		addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+		close(fd);
+	}
+	globfree(&found);
+	if (addr == MAP_FAILED)
+		SKIP(return, "no PCI resource can be mapped");
+	EXPECT_TRUE(has_id(open_maps(0), addr, 0));
+}
+
+TEST(secret_memory_has_none)
+{
+	const int fd = syscall(__NR_memfd_secret, O_CLOEXEC);
+
+	if (fd < 0)
+		SKIP(return, "no memfd_secret, CONFIG_SECRETMEM and its boot option");
+	ASSERT_EQ(0, ftruncate(fd, page_size()));
+	expect_none_in(_metadata, fd);
+}
+
+/*
+ * Pages that are not resident.
+ */
+
+/* Looking at a missing page of shared memory does not fill it in. */
+TEST(missing_page_of_shared_memory_stays_missing)
+{
+	const struct elf_file elf = elf_with_id(scene_id);
+	const int fd = memfd_create("missing", MFD_CLOEXEC), maps = open_maps(0);
+	char *const content = map_pages(page_size());
+	const char *missing;
+	void *addr;
+	int uffd;
+
+	missing = open_userfaultfd(&uffd, UFFD_FEATURE_MISSING_SHMEM);
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_EQ(0, ftruncate(fd, page_size()));
+	addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_TRUE(watch_missing_page(uffd, addr));
+	EXPECT_TRUE(has_id(maps, addr, 0));
+	EXPECT_EQ(0, resident_pages(fd));
+
+	/* A page that is there cannot be given. */
+	memcpy(content, &elf, sizeof(elf));
+	EXPECT_TRUE(give_page(uffd, addr, content));
+	EXPECT_TRUE(has_id(maps, addr, 20));
+}
+
+/* Make the file on an ext4, not resident. Returns NULL, or why that cannot be. */
+static const char *make_evicted_file(void)
+{
+	const char *const missing = mount_scratch_ext4();
+	const int fd = open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+
+	if (!missing && (!write_elf(fd, scene_id) || !evict_file(fd)))
+		abort();
+	close(fd);
+	return missing;
+}
+
+static void *map_evicted_file(int flags)
+{
+	const int fd = open(SCRATCH_DISK "/elf", O_CLOEXEC | flags);
+
+	return mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+}
+
+/* Page cache and direct I/O are apart, and such a file is mapped all the same. */
+TEST(file_opened_for_direct_io_is_read)
+{
+	const char *const missing = make_evicted_file();
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	EXPECT_TRUE(has_id(open_maps(0), map_evicted_file(O_RDONLY | O_DIRECT), 20));
+}
+
+static int read_byte(int control, void *arg)
+{
+	char byte;
+
+	(void)control;
+	(void)arg;
+	return pread(open(SCRATCH_DISK "/elf", O_RDONLY), &byte, 1, 0) != 1;
+}
+
+/*
+ * A daemon that does not give its permission could stop all readers. Here, the test
+ * itself is the daemon: a look-up that makes an event never ends.
+ */
+TEST(reading_makes_no_fanotify_permission_event)
+{
+	const int fanotify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
+					   O_RDONLY | O_LARGEFILE);
+	struct fanotify_response response = { .response = FAN_ALLOW };
+	const char *const missing = make_evicted_file();
+	struct fanotify_event_metadata event;
+	struct child child;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	if (fanotify < 0 || fanotify_mark(fanotify, FAN_MARK_ADD, FAN_ACCESS_PERM, AT_FDCWD,
+					  SCRATCH_DISK "/elf"))
+		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
+	EXPECT_TRUE(has_id(open_maps(0), map_evicted_file(O_RDONLY), 20));
+
+	/* The mark works: read(2) does make one. */
+	ASSERT_TRUE(start_child(&child, read_byte, NULL));
+	ASSERT_EQ((ssize_t)sizeof(event), read(fanotify, &event, sizeof(event)));
+	response.fd = event.fd;
+	ASSERT_EQ((ssize_t)sizeof(response), write(fanotify, &response, sizeof(response)));
+	EXPECT_EQ(0, end_of_child(&child));
+}
+
+FIXTURE(swap)
+{
+	char device[32];	/* or "" */
+};
+
+FIXTURE_SETUP(swap)
+{
+}
+
+FIXTURE_TEARDOWN(swap)
+{
+	if (*self->device)
+		EXPECT_EQ(0, swapoff(self->device));
+}
+
+/* Swap to a loop device. Returns NULL, or why that cannot be. */
+static const char *add_swap(char *device, size_t size)
+{
+	int loop;
+
+	if (system("PATH=$PATH:/usr/sbin:/sbin; truncate -s 1M " SCRATCH_IMAGE
+		   " && mkswap " SCRATCH_IMAGE " >/dev/null 2>&1"))
+		return "mkswap cannot be run";
+	loop = open_loop(SCRATCH_IMAGE, device, size);
+	if (loop < 0 || swapon(device, 0)) {
+		*device = '\0';
+		return "no swap, CONFIG_SWAP and CONFIG_BLK_DEV_LOOP";
+	}
+	close(loop);
+	return NULL;
+}
+
+static bool has_swapped_pages(void)
+{
+	char text[2048] = "";
+	const char *line;
+
+	read_file("/proc/self/smaps_rollup", text, sizeof(text));
+	line = strstr(text, "\nSwap:");
+	return line && atoi(line + strlen("\nSwap:"));
+}
+
+/* A page of a CPU's own list of new pages can only be swapped out there. */
+static bool stay_on_this_cpu(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+TEST_F(swap, is_read)
+{
+	const int fd = make_elf("swapped", scene_id), maps = open_maps(0);
+	const char *const missing = mount_scratch() ?:
+				    add_swap(self->device, sizeof(self->device));
+	void *const addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(stay_on_this_cpu());
+	ASSERT_TRUE(write_elf(fd, scene_id));
+	ASSERT_EQ(ELFMAG0, atomic_load((_Atomic uint8_t *)addr));
+	ASSERT_EQ(0, madvise(addr, page_size(), MADV_PAGEOUT));
+	ASSERT_TRUE(has_swapped_pages());
+	EXPECT_TRUE(has_id(maps, addr, 20));
+}
+
+/* Only hugetlbfs itself knows its pages. */
+TEST(huge_page_is_read)
+{
+	const struct elf_file elf = elf_with_id(scene_id);
+	const int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+	char before[32] = "0", more[32];
+	void *addr;
+
+	if (read_file(HUGE_PAGES, before, sizeof(before))) {
+		snprintf(more, sizeof(more), "%ld", atol(before) + 1);
+		write_file(HUGE_PAGES, more);
+	}
+	addr = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	write_file(HUGE_PAGES, before);
+	if (addr == MAP_FAILED)
+		SKIP(return, "no huge page is available");
+	memcpy(addr, &elf, sizeof(elf));
+	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
+}
+
+/*
+ * A file on each kind of file system. Its table and its note cross the ends of pages.
+ */
+
+#define OVERLAY		SCRATCH "/overlay"
+#define TREE		SCRATCH "/tree"
+
+FIXTURE(file_system)
+{
+	int fd;
+	void *addr;
+};
+
+FIXTURE_VARIANT(file_system)
+{
+	const char *type;
+	const char *make;	/* the command that makes it in SCRATCH_IMAGE */
+	bool is_full;		/* it is made with the file in TREE */
+	bool is_below_overlay;
+};
+
+FIXTURE_VARIANT_ADD(file_system, overlay) {
+	.type = "ext4",
+	.make = "mkfs.ext4 -q -O ^has_journal " SCRATCH_IMAGE " 2M",
+	.is_below_overlay = true,
+};
+
+FIXTURE_VARIANT_ADD(file_system, xfs) {
+	.type = "xfs",
+	.make = "truncate -s 300M " SCRATCH_IMAGE " && mkfs.xfs -q " SCRATCH_IMAGE,
+};
+
+FIXTURE_VARIANT_ADD(file_system, btrfs) {
+	.type = "btrfs",
+	.make = "truncate -s 128M " SCRATCH_IMAGE " && mkfs.btrfs -q " SCRATCH_IMAGE,
+};
+
+FIXTURE_VARIANT_ADD(file_system, vfat) {
+	.type = "vfat",
+	.make = "mkfs.vfat -C " SCRATCH_IMAGE " 4096",
+};
+
+FIXTURE_VARIANT_ADD(file_system, squashfs) {
+	.type = "squashfs",
+	.make = "mksquashfs " TREE " " SCRATCH_IMAGE " -no-progress",
+	.is_full = true,
+};
+
+static bool make_file_in(const char *directory)
+{
+	const size_t table = page_size() - 8, note = 2 * page_size() - 8;
+	struct elf_file elf = elf_with_id(scene_id);
+	char *const bytes = calloc(3, page_size());
+	char path[64];
+	bool made;
+	int fd;
+
+	elf.ehdr.e_phoff = table;
+	elf.phdrs[1].p_offset = note;
+	memcpy(bytes, &elf, sizeof(elf));
+	memcpy(bytes + table, elf.phdrs, sizeof(elf.phdrs));
+	memcpy(bytes + note, &elf.notes[1], sizeof(elf.notes[1]));
+	snprintf(path, sizeof(path), "%s/elf", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	made = write_all(fd, bytes, note + sizeof(elf.notes[1]));
+	close(fd);
+	return made;
+}
+
+/* Make a file system with the file. Returns NULL, or why there cannot be one. */
+static const char *make_disk(const struct _fixture_variant_file_system *variant)
+{
+	const char *missing = mount_scratch();
+
+	if (missing)
+		return missing;
+	if (mkdir(OVERLAY, 0700) || mkdir(TREE, 0700) || !make_file_in(TREE))
+		return "cannot make a file in a tmpfs";
+	missing = make_scratch_disk(variant->type, variant->make);
+	if (missing)
+		return missing;
+	if (!variant->is_full && !make_file_in(SCRATCH_DISK))
+		return "cannot make a file on its file system";
+	return umount2(SCRATCH_DISK, 0) ? "its file system is in use" :
+	       mount_scratch_disk(variant->type, MS_RDONLY);
+}
+
+FIXTURE_SETUP(file_system)
+{
+	const char *missing = make_disk(variant);
+
+	if (!missing && variant->is_below_overlay &&
+	    mount("overlay", OVERLAY, "overlay", MS_RDONLY, "lowerdir=" SCRATCH_DISK ":" TREE))
+		missing = "no overlay, CONFIG_OVERLAY_FS";
+	if (missing)
+		SKIP_SETUP(missing);
+	self->fd = open(variant->is_below_overlay ? OVERLAY "/elf" : SCRATCH_DISK "/elf",
+			O_RDONLY | O_CLOEXEC);
+	self->addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->addr);
+}
+
+FIXTURE_TEARDOWN(file_system)
+{
+}
+
+TEST_F(file_system, is_read_where_it_is_not_resident)
+{
+	ASSERT_EQ(0, resident_pages(self->fd));
+	EXPECT_TRUE(has_id(open_maps(0), self->addr, 20));
+}
+
+/* QEMU can serve files of the host by 9p: this program is one. */
+TEST(pages_of_9p_are_read)
+{
+	uint8_t id[BUILD_ID_SIZE], expected[BUILD_ID_SIZE];
+	const int maps = open_maps(0);
+	const int size = get_id(maps, get_id, expected);
+	char path[PATH_MAX] = SCRATCH_DISK;
+	const char *missing;
+	void *addr;
+	int fd;
+
+	ASSERT_LT(0, readlink("/proc/self/exe", path + strlen(SCRATCH_DISK),
+			      sizeof(path) - sizeof(SCRATCH_DISK)));
+	missing = mount_scratch();
+	if (!missing && (mkdir(SCRATCH_DISK, 0700) ||
+			 mount("procmap", SCRATCH_DISK, "9p", MS_RDONLY,
+			       "trans=virtio,version=9p2000.L,cache=loose")))
+		missing = "no 9p with the tag procmap";
+	if (missing || !size)
+		SKIP(return, "%s", missing ?: "this program has no build ID");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, fd, 0);
+	ASSERT_EQ(0, resident_pages(fd));
+	ASSERT_EQ(size, get_id(maps, addr, id));
+	EXPECT_EQ(0, memcmp(expected, id, size));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test who may use PROCMAP_QUERY on whom, and that a target's address space is gone once it
+ * exits or executes another program.
+ */
+#include <poll.h>
+#include <sched.h>
+
+#include "../kselftest_harness.h"
+#include "procmap_util.h"
+
+#define NOBODY		65534
+#define STACK_SIZE	(64u << 10)
+
+/* The argument by which an executed program knows itself. */
+#define BE_EXECUTED	"procmap-executed"
+
+/*
+ * A target may execute this program itself. It writes its user to its standard output, and
+ * exits when its standard input ends. This runs before main().
+ */
+static void __attribute__((constructor)) be_executed(int argc, char **argv)
+{
+	const uid_t uid = geteuid();
+
+	if (argc != 2 || strcmp(argv[1], BE_EXECUTED))
+		return;
+	if (write(STDOUT_FILENO, &uid, sizeof(uid)) == sizeof(uid))
+		await(STDIN_FILENO);
+	_exit(0);
+}
+
+/* Be another user from now on. */
+static bool become_user(uid_t uid)
+{
+	return !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+}
+
+/* Be another user for a while, and root again. */
+static bool act_as_user(uid_t uid)
+{
+	return !seteuid(0) && !setegid(uid) && !seteuid(uid);
+}
+
+/* Returns 0 if the target has its scene, or -errno. */
+static int find_scene(int fd)
+{
+	struct procmap_query query;
+	const int err = query_fields(fd, start_of(FILE_R), 0, &query);
+
+	return err ?: query.vma_start == start_of(FILE_R) ? 0 : -EBADMSG;
+}
+
+/* Wherever the reader looks, there is nothing. */
+static bool mm_is_gone(int fd)
+{
+	struct procmap_query query;
+
+	return find_scene(fd) == -ESRCH && query_fields(fd, 0, QUERY_NEXT, &query) == -ESRCH;
+}
+
+/* Open the target's maps file anew and look for any mapping. */
+static int open_and_find(pid_t pid)
+{
+	struct procmap_query query;
+	const int fd = open_maps(pid);
+	const int err = fd < 0 ? fd : query_fields(fd, 0, QUERY_NEXT, &query);
+
+	close(fd);
+	return err;
+}
+
+FIXTURE(target)
+{
+	struct child child;
+	int fd;			/* its maps file */
+};
+
+FIXTURE_SETUP(target)
+{
+	self->fd = -1;
+}
+
+FIXTURE_TEARDOWN(target)
+{
+	stop_child(&self->child);
+	close(self->fd);
+}
+
+/* Start a target that maps the scene and notifies, and open its maps file. */
+static void start_target(struct __test_metadata *const _metadata,
+			 struct _test_data_target *self,
+			 int (*run)(int control, void *arg), void *arg)
+{
+	ASSERT_TRUE(start_child(&self->child, run, arg));
+	ASSERT_TRUE(await(self->child.control));
+	self->fd = open_maps(self->child.pid);
+	ASSERT_EQ(0, find_scene(self->fd));
+}
+
+/* Try to open the target's maps file as another user, and use a passed one. */
+static int be_refused(int control, void *arg)
+{
+	int fd;
+
+	if (!become_user(NOBODY))
+		return 1;
+	fd = open_maps(*(pid_t *)arg);
+	if (fd != -EACCES && fd != -EPERM)
+		return 2;
+	return find_scene(recv_fd(control)) ? 3 : 0;
+}
+
+TEST_F(target, is_shown_by_a_passed_file_to_who_may_not_open_it)
+{
+	struct child refused;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	start_target(_metadata, self, keep_scene, NULL);
+	/* The other process has no copy of the opened file. */
+	close(self->fd);
+	ASSERT_TRUE(start_child(&refused, be_refused, &self->child.pid));
+	self->fd = open_maps(self->child.pid);
+	ASSERT_TRUE(send_fd(refused.control, self->fd));
+	EXPECT_EQ(0, end_of_child(&refused));
+}
+
+/* A zombie has no address space, though its directory in /proc is there. */
+TEST_F(target, that_has_exited_is_esrch)
+{
+	siginfo_t info;
+
+	start_target(_metadata, self, keep_scene, NULL);
+	ASSERT_TRUE(notify(self->child.control));
+	ASSERT_EQ(0, waitid(P_PID, self->child.pid, &info, WEXITED | WNOWAIT));
+	EXPECT_TRUE(mm_is_gone(self->fd));
+	EXPECT_EQ(-ESRCH, open_and_find(self->child.pid));
+
+	ASSERT_EQ(0, end_of_child(&self->child));
+	EXPECT_TRUE(mm_is_gone(self->fd));
+}
+
+/* It has none, and never had one. kthreadd has pid 2. */
+TEST_F(target, that_is_a_kernel_thread_is_esrch)
+{
+	char name[16];
+
+	if (!read_file("/proc/2/comm", name, sizeof(name)) || strcmp(name, "kthreadd\n"))
+		SKIP(return, "kthreadd is not visible here");
+	self->fd = open_maps(2);
+	if (self->fd == -EACCES)
+		SKIP(return, "only root can open the maps of kthreadd");
+	ASSERT_LE(0, self->fd);
+	EXPECT_TRUE(mm_is_gone(self->fd));
+}
+
+/* Become another user, and execute a program as soon as it hears. */
+static int be_nobody_that_executes(int control, void *path)
+{
+	/* After a change of user, even that user could not open its maps. */
+	if (!become_user(NOBODY) || prctl(PR_SET_DUMPABLE, 1) || keep_scene(control, NULL) ||
+	    dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0)
+		return 1;
+	execl(path, "procmap", BE_EXECUTED, NULL);
+	return 1;
+}
+
+/* A reader who could open the target before must not see the new program. */
+TEST_F(target, that_has_executed_a_setuid_program_is_esrch)
+{
+	const char *const missing = mount_scratch();
+	char path[] = SCRATCH "/program", command[128];
+	uid_t uid;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe %s && chmod 4755 %s", getpid(),
+		 path, path);
+	ASSERT_EQ(0, system(command));
+	ASSERT_TRUE(start_child(&self->child, be_nobody_that_executes, path));
+	ASSERT_TRUE(await(self->child.control));
+	ASSERT_TRUE(act_as_user(NOBODY));
+	self->fd = open_maps(self->child.pid);
+	ASSERT_EQ(0, find_scene(self->fd));
+
+	ASSERT_TRUE(notify(self->child.control));
+	ASSERT_EQ((ssize_t)sizeof(uid), read(self->child.control, &uid, sizeof(uid)));
+	EXPECT_TRUE(mm_is_gone(self->fd));
+	if (uid)
+		SKIP(return, "no setuid programs, with no_new_privs");
+	EXPECT_EQ(-EACCES, open_and_find(self->child.pid));
+	ASSERT_TRUE(act_as_user(0));
+	EXPECT_EQ(0, open_and_find(self->child.pid));
+}
+
+static int be_sharer(void *arg)
+{
+	return !await(*(int *)arg);
+}
+
+/* Share the address space with another process, which waits at @arg, and report that. */
+static int be_shared(int control, void *arg)
+{
+	char *const stack = map_pages(STACK_SIZE);
+	pid_t pid;
+
+	if (keep_scene(control, NULL))
+		return 1;
+	pid = clone(be_sharer, stack + STACK_SIZE, CLONE_VM | SIGCHLD, arg);
+	return pid < 0 || write(control, &pid, sizeof(pid)) != sizeof(pid) || !await(control);
+}
+
+TEST_F(target, that_shares_its_address_space_keeps_it_until_the_last_exits)
+{
+	struct pollfd end = { .events = POLLIN };
+	int keep[2];
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(keep));
+	start_target(_metadata, self, be_shared, keep);
+	ASSERT_TRUE(notify(self->child.control));
+	ASSERT_EQ((ssize_t)sizeof(pid), read(self->child.control, &pid, sizeof(pid)));
+	end.fd = syscall(SYS_pidfd_open, pid, 0);
+	ASSERT_LE(0, end.fd);
+	ASSERT_TRUE(notify(self->child.control));
+	ASSERT_EQ(0, end_of_child(&self->child));
+
+	EXPECT_EQ(0, find_scene(self->fd));
+	ASSERT_EQ(1, write(keep[1], "", 1));
+	ASSERT_EQ(1, poll(&end, 1, 20000));
+	EXPECT_TRUE(mm_is_gone(self->fd));
+}
+
+static void *be_thread(void *arg)
+{
+	const int *const control = arg;
+	const pid_t tid = syscall(SYS_gettid);
+
+	if (write(*control, &tid, sizeof(tid)) == sizeof(tid))
+		await(*control);
+	return NULL;
+}
+
+/* Have a second thread, which reports its tid, and exits when it hears. */
+static int be_threaded(int control, void *arg)
+{
+	pthread_t thread;
+
+	if (!map_scene() || !notify(control) ||
+	    pthread_create(&thread, NULL, be_thread, &control) || pthread_join(thread, NULL))
+		return 1;
+	return notify(control) ? keep_still(control, arg) : 1;
+}
+
+TEST_F(target, is_shown_by_the_file_of_a_thread_after_that_has_exited)
+{
+	char path[64];
+	pid_t tid;
+
+	start_target(_metadata, self, be_threaded, NULL);
+	close(self->fd);
+	ASSERT_EQ((ssize_t)sizeof(tid), read(self->child.control, &tid, sizeof(tid)));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", self->child.pid, tid);
+	self->fd = open(path, O_RDONLY | O_CLOEXEC);
+	EXPECT_EQ(0, find_scene(self->fd));
+
+	ASSERT_TRUE(notify(self->child.control));
+	ASSERT_TRUE(await(self->child.control));
+	EXPECT_EQ(0, find_scene(self->fd));
+	stop_child(&self->child);
+	EXPECT_TRUE(mm_is_gone(self->fd));
+}
+
+TEST_HARNESS_MAIN

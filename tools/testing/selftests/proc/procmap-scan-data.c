@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Test the names and build IDs that PROCMAP_SCAN puts to its data buffer: how a scan goes on
+ * when it is full, what records may share, and names that are too long.
+ */
+#include "../kselftest_harness.h"
+#include "procmap_scan_util.h"
+
+#define VEC_LEN		1024
+#define DATA_SIZE	(64 * 4096)
+
+/* Mappings of one page each, from AREA on. Records may share what they have, or not. */
+FIXTURE(pages)
+{
+	int fd;
+	struct scan_buffers buffers;
+};
+
+FIXTURE_SETUP(pages)
+{
+	SKIP_WITHOUT_SCAN();
+	self->fd = open_maps(0);
+	self->buffers = make_scan_buffers(VEC_LEN, DATA_SIZE);
+}
+
+FIXTURE_TEARDOWN(pages)
+{
+	close(self->fd);
+}
+
+/* Neighbours differ, or the kernel would merge them. */
+static bool map_page_of(unsigned int page, int fd)
+{
+	return mmap(page_at(page), page_size(), page % 2 ? PROT_READ : PROT_READ | PROT_EXEC,
+		    MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) == page_at(page);
+}
+
+/* Scan them with data for all, also if none shares anything. */
+static void expect_right_pages(struct __test_metadata *const _metadata,
+			       const struct _test_data_pages *self, unsigned int nr)
+{
+	struct procmap_scan_arg arg = scan_arg(&self->buffers, AREA, addr_of(nr), SCAN_ALL);
+	struct maps text;
+
+	ASSERT_EQ(0, read_smaps(0, &text));
+	ASSERT_EQ(0, read_build_ids(self->fd, &text));
+	ASSERT_EQ((int)nr, procmap_scan(self->fd, &arg));
+	EXPECT_STREQ("", wrong_scan(&arg, nr, &text));
+	EXPECT_EQ(arg.end, arg.walk_end);
+	free_maps(&text);
+}
+
+/* One file with two paths, by turns: records must not share by inode. */
+TEST_F(pages, of_a_file_with_two_paths_keep_them)
+{
+	char first[] = "/tmp/procmap-scan-XXXXXX", second[64];
+	unsigned int i;
+	int fds[2];
+
+	fds[0] = mkstemp(first);
+	snprintf(second, sizeof(second), "%s-2", first);
+	ASSERT_TRUE(write_elf(fds[0], scene_id));
+	ASSERT_EQ(0, link(first, second));
+	fds[1] = open(second, O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, fds[i % 3 == 2]));
+	expect_right_pages(_metadata, self, 300);
+	EXPECT_EQ(0, unlink(first));
+	EXPECT_EQ(0, unlink(second));
+}
+
+/* Only the build IDs differ: records must not share by name. */
+TEST_F(pages, of_files_with_one_name_keep_their_build_ids)
+{
+	uint8_t id[BUILD_ID_SIZE];
+	unsigned int i;
+
+	for (i = 0; i < 200; i++) {
+		memset(id, i, sizeof(id));
+		ASSERT_TRUE(map_page_of(i, make_elf("same", id)));
+	}
+	expect_right_pages(_metadata, self, 200);
+}
+
+/* More mappings in a row than a scan copies at once. */
+TEST_F(pages, of_one_file_have_its_name_and_build_id)
+{
+	const int fd = make_elf("one", scene_id);
+	unsigned int i;
+
+	for (i = 0; i < 300; i++)
+		ASSERT_TRUE(map_page_of(i, fd));
+	expect_right_pages(_metadata, self, 300);
+}
+
+/* data_needed is set as soon as a record does not fit. */
+TEST_F(pages, are_scanned_on_with_as_much_data_as_they_need)
+{
+	static const uint64_t filters[] = {
+		0, PROCMAP_VMA_READABLE | PROCMAP_VMA_FILE_BACKED,
+	};
+	static const uint64_t wants[] = { SCAN_ALL, PROCMAP_SCAN_BUILD_IDS };
+	struct procmap_scan_arg arg;
+	struct maps text;
+	unsigned int i;
+
+	ASSERT_TRUE(map_scene());
+	ASSERT_EQ(0, read_smaps(0, &text));
+	ASSERT_EQ(0, read_build_ids(self->fd, &text));
+	for (i = 0; i < 8 * 200; i++) {
+		arg = scan_arg(&self->buffers, AREA, start_of(NR_MAPPINGS), wants[i % 2]);
+		/* A range that begins in a mapping. */
+		if (i / 2 % 2)
+			arg.start = start_of(FILE_R) + page_size();
+		arg.filter = filters[i / 4 % 2];
+		arg.vec_len = i / 8 % 3 ? VEC_LEN : 1;
+		arg.data_size = i / 8;
+		ASSERT_STREQ("", wrong_walk(self->fd, &self->buffers, arg, &text)) {
+			TH_LOG("run %u", i);
+		}
+	}
+}
+
+/* What does not fit ends the scan before it, and ENOSPC is the error of the first alone. */
+TEST_F(pages, that_have_no_place_in_the_data_are_enospc_if_they_are_first)
+{
+	struct procmap_scan_arg arg;
+
+	ASSERT_TRUE(map_scene());
+	arg = scan_arg(&self->buffers, start_of(FILE_R), start_of(PRIVATE_R), SCAN_ALL);
+	arg.data_size = sizeof(SCENE_NAME) + BUILD_ID_SIZE - 1;
+	EXPECT_EQ(-ENOSPC, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(arg.data_size + 1, arg.data_needed);
+	EXPECT_EQ(arg.start, arg.walk_end);
+	arg.start = start_of(PRIVATE_RW);
+	EXPECT_LT(0, procmap_scan(self->fd, &arg));
+	EXPECT_LT(arg.start, arg.walk_end);
+	arg.data_size = arg.data_needed;
+	arg.start = start_of(FILE_R);
+	EXPECT_LT(0, procmap_scan(self->fd, &arg));
+}
+
+/* A file with a path of a given length, between two mappings that have a name. */
+FIXTURE(path)
+{
+	int fd;
+	char directory[64];
+	char *pages;
+	struct maps text;
+	struct scan_buffers buffers;
+};
+
+FIXTURE_VARIANT(path)
+{
+	size_t length;		/* of the name that is shown */
+};
+
+FIXTURE_VARIANT_ADD(path, of_path_max) { .length = PATH_MAX - 1 };
+FIXTURE_VARIANT_ADD(path, over_path_max) { .length = PATH_MAX };
+FIXTURE_VARIANT_ADD(path, far_over_path_max) { .length = 3 * PATH_MAX };
+
+/* Make it in directories with long names, where the process moves down. */
+static int make_long_path(size_t length)
+{
+	char name[NAME_MAX + 1];
+	size_t left, part;
+
+	if (!getcwd(name, sizeof(name)))
+		return -1;
+	for (left = length - strlen(name); left > NAME_MAX + 1; left -= part + 1) {
+		part = left - 3 < NAME_MAX ? left - 3 : NAME_MAX;
+		memset(name, 'n', part);
+		name[part] = '\0';
+		if (mkdir(name, 0700) || chdir(name))
+			return -1;
+	}
+	memset(name, 'f', left - 1);
+	name[left - 1] = '\0';
+	return open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+}
+
+FIXTURE_SETUP(path)
+{
+	const size_t size = 3 * page_size();
+	int file;
+
+	SKIP_WITHOUT_SCAN();
+	strcpy(self->directory, "/tmp/procmap-scan.XXXXXX");
+	ASSERT_TRUE(mkdtemp(self->directory) && !chdir(self->directory));
+	file = make_long_path(variant->length);
+	ASSERT_TRUE(write_elf(file, scene_id));
+	self->pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			   -1, 0);
+	memset(self->pages, 0, size);
+	ASSERT_NE(MAP_FAILED, mmap(self->pages + page_size(), page_size(), PROT_READ,
+				   MAP_PRIVATE | MAP_FIXED, file, 0));
+	self->fd = open_maps(0);
+	self->buffers = make_scan_buffers(4, 2 * PATH_MAX);
+	ASSERT_EQ(0, read_smaps(0, &self->text));
+	ASSERT_EQ(0, read_build_ids(self->fd, &self->text));
+}
+
+FIXTURE_TEARDOWN(path)
+{
+	char command[80];
+
+	snprintf(command, sizeof(command), "rm -r %s", self->directory);
+	EXPECT_TRUE(!chdir("/") && !system(command));
+	close(self->fd);
+}
+
+/* A path that is too long needs no data, but a build ID does. */
+TEST_F(path, is_passed_with_data_for_what_is_returned)
+{
+	const uint64_t start = (uintptr_t)self->pages;
+	struct procmap_scan_arg arg;
+	uint64_t want;
+	uint32_t i;
+
+	for (want = 0; want <= SCAN_ALL; want++) {
+		for (i = 1; i <= self->buffers.vec_len; i++) {
+			arg = scan_arg(&self->buffers, start, start + 3 * page_size(), want);
+			arg.vec_len = i;
+			arg.data_size = 0;
+			ASSERT_STREQ("", wrong_walk(self->fd, &self->buffers, arg,
+						    &self->text));
+		}
+	}
+}
+
+TEST_F(path, is_returned_up_to_path_max_and_its_build_id_always)
+{
+	const uint64_t start = (uintptr_t)self->pages + page_size();
+	struct procmap_scan_arg arg = scan_arg(&self->buffers, start, start + 1, SCAN_ALL);
+	const bool is_too_long = variant->length >= PATH_MAX;
+
+	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+	EXPECT_EQ(is_too_long,
+		  !!(self->buffers.vec->flags & PROCMAP_VMA_NAME_TOO_LONG));
+	EXPECT_EQ(is_too_long ? 0 : variant->length + 1, self->buffers.vec->name_size);
+	EXPECT_TRUE(has_build_id(&arg, self->buffers.vec, scene_id, BUILD_ID_SIZE));
+}
+
+TEST_HARNESS_MAIN

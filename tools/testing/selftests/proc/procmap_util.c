@@ -1,0 +1,822 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Helpers for the tests of /proc/<pid>/maps and its ioctls.
+ */
+#include <linux/loop.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "procmap_util.h"
+
+/* Seconds until loops that wait for something give up. */
+#define PATIENCE	600
+
+/* Seconds until a killed process must be gone. */
+#define DEATH_PATIENCE	60
+
+size_t page_size(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+uint64_t addr_of(unsigned int page)
+{
+	return AREA + (uint64_t)page * page_size();
+}
+
+char *page_at(unsigned int page)
+{
+	return (char *)(uintptr_t)addr_of(page);
+}
+
+int open_maps(pid_t pid)
+{
+	char path[64] = "/proc/self/maps";
+	int fd;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static bool parse_line(char *text, struct maps_line *line)
+{
+	unsigned long long start, end, offset, inode;
+	char perms[5];
+	int name = 0;
+
+	text[strcspn(text, "\n")] = '\0';
+	if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms,
+		   &offset, &line->dev_major, &line->dev_minor, &inode, &name) < 7)
+		return false;
+	line->start = start;
+	line->end = end;
+	line->offset = offset;
+	line->inode = inode;
+	line->flags = (perms[0] == 'r' ? PROCMAP_QUERY_VMA_READABLE : 0) |
+		      (perms[1] == 'w' ? PROCMAP_QUERY_VMA_WRITABLE : 0) |
+		      (perms[2] == 'x' ? PROCMAP_QUERY_VMA_EXECUTABLE : 0) |
+		      (perms[3] == 's' ? PROCMAP_QUERY_VMA_SHARED : 0);
+	line->name = strdup(text + name);
+	line->page_size = 0;
+	line->build_id_size = 0;
+	return line->name;
+}
+
+/* Lines of smaps that begin no mapping follow the one that they belong to. */
+int read_lines(FILE *file, struct maps *maps)
+{
+	unsigned long long kilobytes;
+	struct maps_line line, *lines;
+	bool is_vma = false;
+	char *text = NULL;
+	size_t size = 0;
+
+	*maps = (struct maps) {};
+	while (getline(&text, &size, file) > 0) {
+		if (is_vma && sscanf(text, "KernelPageSize: %llu kB", &kilobytes) == 1)
+			maps->lines[maps->nr - 1].page_size = kilobytes * 1024;
+		if (!parse_line(text, &line))
+			continue;
+		is_vma = strcmp(line.name, "[vsyscall]");
+		lines = reallocarray(maps->lines, maps->nr + 1, sizeof(*lines));
+		if (!lines)
+			abort();
+		maps->lines = lines;
+		if (is_vma)
+			lines[maps->nr++] = line;
+		else
+			free(line.name);
+	}
+	free(text);
+	return ferror(file) ? -errno : 0;
+}
+
+int read_maps_in_pieces(int fd, size_t piece, struct maps *maps)
+{
+	char *const buffer = malloc(piece);
+	const int copy = dup(fd);
+	FILE *const file = fdopen(copy, "r");
+	int err = -EBADF;
+
+	*maps = (struct maps) {};
+	if (file && !setvbuf(file, buffer, _IOFBF, piece))
+		err = lseek(copy, 0, SEEK_SET) ? -errno : read_lines(file, maps);
+	if (file)
+		fclose(file);
+	free(buffer);
+	if (err)
+		free_maps(maps);
+	return err;
+}
+
+int read_maps(int fd, struct maps *maps)
+{
+	return read_maps_in_pieces(fd, BUFSIZ, maps);
+}
+
+int read_smaps(pid_t pid, struct maps *maps)
+{
+	char path[64];
+	FILE *file;
+	int err;
+
+	*maps = (struct maps) {};
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid ?: getpid());
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	err = read_lines(file, maps);
+	fclose(file);
+	if (err)
+		free_maps(maps);
+	return err;
+}
+
+void free_maps(struct maps *maps)
+{
+	while (maps->nr)
+		free(maps->lines[--maps->nr].name);
+	free(maps->lines);
+	maps->lines = NULL;
+}
+
+const struct maps_line *line_at(const struct maps *maps, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < maps->nr; i++)
+		if (addr >= maps->lines[i].start && addr < maps->lines[i].end)
+			return &maps->lines[i];
+	return NULL;
+}
+
+bool same_line(const struct maps_line *a, const struct maps_line *b)
+{
+	return a->start == b->start && a->end == b->end && a->flags == b->flags &&
+	       a->offset == b->offset && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor && a->inode == b->inode &&
+	       !strcmp(a->name, b->name);
+}
+
+bool same_maps(const struct maps *a, const struct maps *b)
+{
+	size_t i;
+
+	for (i = 0; i < a->nr && i < b->nr; i++)
+		if (!same_line(&a->lines[i], &b->lines[i]))
+			return false;
+	return a->nr == b->nr;
+}
+
+bool is_file(const struct maps_line *line)
+{
+	return line->inode || line->dev_major || line->dev_minor;
+}
+
+bool is_name(const struct maps_line *line, const char *name)
+{
+	const char *shown = line->name;
+
+	for (; *name; name++) {
+		if (*name == '\n' && !strncmp(shown, "\\012", 4))
+			shown += 4;
+		else if (*name == '\n' || *name != *shown++)
+			return false;
+	}
+	return !*shown;
+}
+
+/* The kernel makes the next line when one is read to its end, but not when it is sought. */
+FILE *open_text_behind_area(const char *path)
+{
+	FILE *const file = fopen(path, "re");
+	const bool has_values = strstr(path, "smaps");
+	char line[PATH_MAX + 128];
+	bool is_found = false;
+	long end;
+
+	setvbuf(file, NULL, _IONBF, 0);
+	while (fgets(line, sizeof(line), file)) {
+		is_found = is_found || strtoull(line, NULL, 16) == AREA;
+		if (!is_found || (has_values && strncmp(line, "VmFlags:", 8)))
+			continue;
+		end = ftell(file);
+		if (!lseek(fileno(file), 0, SEEK_SET) &&
+		    lseek(fileno(file), end, SEEK_SET) == end)
+			return file;
+	}
+	fclose(file);
+	return NULL;
+}
+
+/* Then a mapping that merges with that of the last line is shown from its end on. */
+bool text_has_positions(const char *path)
+{
+	char line[PATH_MAX + 128] = "";
+	FILE *file;
+
+	if (mmap(page_at(0), 2 * page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
+		 MAP_FIXED, -1, 0) != page_at(0) ||
+	    mprotect(page_at(1), page_size(), PROT_NONE))
+		return false;
+	file = open_text_behind_area(path);
+	if (!file || mprotect(page_at(1), page_size(), PROT_READ) ||
+	    !fgets(line, sizeof(line), file))
+		return false;
+	fclose(file);
+	munmap(page_at(0), 2 * page_size());
+	return strtoull(line, NULL, 16) == addr_of(1);
+}
+
+int procmap_query(int fd, struct procmap_query *query)
+{
+	return ioctl(fd, PROCMAP_QUERY, query) ? -errno : 0;
+}
+
+int query_fields(int fd, uint64_t addr, uint64_t flags, struct procmap_query *query)
+{
+	*query = QUERY(.query_addr = addr, .query_flags = flags);
+	return procmap_query(fd, query);
+}
+
+int query_name(int fd, uint64_t addr, struct procmap_query *query, char *name, size_t size)
+{
+	*query = QUERY(.query_addr = addr, .vma_name_addr = (uintptr_t)name,
+		       .vma_name_size = size);
+	return procmap_query(fd, query);
+}
+
+int query_build_id(int fd, uint64_t addr, struct procmap_query *query, void *id, size_t size)
+{
+	*query = QUERY(.query_addr = addr, .build_id_addr = (uintptr_t)id,
+		       .build_id_size = size);
+	return procmap_query(fd, query);
+}
+
+bool same_fields(const struct maps_line *line, const struct procmap_query *query)
+{
+	return query->vma_start == line->start && query->vma_end == line->end &&
+	       query->vma_flags == line->flags && query->vma_offset == line->offset &&
+	       query->inode == line->inode && query->dev_major == line->dev_major &&
+	       query->dev_minor == line->dev_minor;
+}
+
+const struct maps_line *expected_line(const struct maps *maps, uint64_t addr,
+				      uint64_t flags)
+{
+	const struct maps_line *line;
+
+	for (line = maps->lines; line < maps->lines + maps->nr; line++) {
+		if (line->end <= addr)
+			continue;
+		if (!(flags & QUERY_NEXT) && line->start > addr)
+			return NULL;
+		if (!(flags & QUERY_PERMISSIONS & ~line->flags) &&
+		    (is_file(line) || !(flags & PROCMAP_QUERY_FILE_BACKED_VMA)))
+			return line;
+	}
+	return NULL;
+}
+
+const struct mapping scene[NR_MAPPINGS] = {
+	[PRIVATE_NONE] = { PROT_NONE, MAP_PRIVATE, NO_FILE, 0 },
+	[PRIVATE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, NO_FILE, 0 },
+	[PRIVATE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, NO_FILE, 0 },
+	/* The kernel maps a file of its own, which is no ELF file. */
+	[SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE, 0 },
+	[FILE_NONE] = { PROT_NONE, MAP_PRIVATE, ELF_FILE, 0 },
+	[FILE_R] = { PROT_READ, MAP_PRIVATE, ELF_FILE, 0 },
+	/* The offset has more than 32 bits. */
+	[FILE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, ELF_FILE, 0x1fedcb0000ull },
+	[PRIVATE_R] = { PROT_READ, MAP_PRIVATE, NO_FILE, 0 },
+	[FILE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, ELF_FILE, 0x20000 },
+	[FILE_SHARED_RW] = { PROT_READ | PROT_WRITE, MAP_SHARED, ELF_FILE, 0x30000 },
+	[FILE_SHARED_RX] = { PROT_READ | PROT_EXEC, MAP_SHARED, ELF_FILE, 0 },
+	/* The kernel clears VM_SHARED here, but the text shows an s. */
+	[FILE_READONLY_SHARED] = { PROT_READ, MAP_SHARED, READONLY_ELF_FILE, 0 },
+	[OTHER_FILE] = { PROT_READ, MAP_PRIVATE, EMPTY_FILE, 0 },
+};
+
+const uint8_t scene_id[BUILD_ID_SIZE] = "\x01\x23\x45\x67\x89 a build ID";
+
+uint64_t start_of(unsigned int mapping)
+{
+	return addr_of(mapping * 2 * SCENE_PAGES);
+}
+
+uint64_t end_of(unsigned int mapping)
+{
+	return start_of(mapping) + SCENE_PAGES * page_size();
+}
+
+/* The bits of PROT_READ, PROT_WRITE and PROT_EXEC are those of the ioctls. */
+uint64_t flags_of(unsigned int mapping)
+{
+	return scene[mapping].prot |
+	       (scene[mapping].flags & MAP_SHARED ? PROCMAP_QUERY_VMA_SHARED : 0);
+}
+
+bool has_file(unsigned int mapping)
+{
+	return scene[mapping].file != NO_FILE || scene[mapping].flags & MAP_SHARED;
+}
+
+bool has_scene_id(unsigned int mapping)
+{
+	return scene[mapping].file == ELF_FILE || scene[mapping].file == READONLY_ELF_FILE;
+}
+
+bool map_scene(void)
+{
+	const int elf = make_elf("scene", scene_id);
+	int fds[NR_SCENE_FILES] = {
+		[NO_FILE] = -1,
+		[ELF_FILE] = elf,
+		[EMPTY_FILE] = memfd_create("empty", MFD_CLOEXEC),
+	};
+	char path[64];
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf);
+	fds[READONLY_ELF_FILE] = open(path, O_RDONLY | O_CLOEXEC);
+	for (i = 0; i < NR_MAPPINGS; i++) {
+		const struct mapping *const m = &scene[i];
+		void *const addr = (void *)(uintptr_t)start_of(i);
+
+		if (mmap64(addr, SCENE_PAGES * page_size(), m->prot, m->flags |
+			   MAP_FIXED_NOREPLACE | (m->file == NO_FILE ? MAP_ANONYMOUS : 0),
+			   fds[m->file], m->offset) != addr)
+			return false;
+	}
+	/* Where no page has been touched, one would have to be read for a build ID. */
+	*(char *)(uintptr_t)start_of(SHARED_RW) = 0;
+	return true;
+}
+
+void *map_pages(size_t size)
+{
+	void *const addr = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (addr == MAP_FAILED)
+		abort();
+	return addr;
+}
+
+void *map_to_page_end(size_t size, int prot)
+{
+	const size_t bytes = ((size ?: 1) + page_size() - 1) & -page_size();
+	uint8_t *const pages = map_pages(bytes + page_size());
+
+	if (mprotect(pages + bytes, page_size(), PROT_NONE) ||
+	    mprotect(pages, bytes, prot))
+		abort();
+	return pages + bytes - size;
+}
+
+bool is_filled(const void *bytes, size_t size, uint8_t with)
+{
+	const uint8_t *byte = bytes;
+
+	while (size && *byte == with) {
+		byte++;
+		size--;
+	}
+	return !size;
+}
+
+int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, size_t size)
+{
+	uint8_t *copy = NULL;
+	int ret;
+
+	if (place == ONLY_SIZE_READABLE)
+		size = sizeof(uint64_t);
+	if (place != NOWHERE) {
+		copy = map_to_page_end(size, PROT_READ | PROT_WRITE);
+		memcpy(copy, arg, size);
+	}
+	if (place == READ_ONLY)
+		mprotect(copy + size - page_size(), page_size(), PROT_READ);
+	ret = ioctl(fd, command, copy);
+	ret = ret < 0 ? -errno : ret;
+	if (copy)
+		munmap(copy + size - page_size(), 2 * page_size());
+	return ret;
+}
+
+bool read_file(const char *path, char *value, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t len = read(fd, value, size - 1);
+
+	close(fd);
+	if (len >= 0)
+		value[len] = '\0';
+	return len >= 0;
+}
+
+bool write_file(const char *path, const char *value)
+{
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	const bool written = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+
+	close(fd);
+	return written;
+}
+
+struct elf_file elf_with_id(const uint8_t id[BUILD_ID_SIZE])
+{
+	const uint16_t one = 1;
+	struct elf_file elf = {
+		.ehdr.e_ident = {
+			ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+			*(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT,
+		},
+		.ehdr.e_type = ET_DYN,
+		.ehdr.e_version = EV_CURRENT,
+		.ehdr.e_phoff = offsetof(struct elf_file, phdrs),
+		.ehdr.e_ehsize = sizeof(Elf64_Ehdr),
+		.ehdr.e_phentsize = sizeof(Elf64_Phdr),
+		.ehdr.e_phnum = ARRAY_SIZE(elf.phdrs),
+		.notes[0].nhdr.n_type = NT_GNU_ABI_TAG,
+		.notes[1].nhdr.n_type = NT_GNU_BUILD_ID,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(elf.notes); i++) {
+		elf.phdrs[i].p_type = PT_NOTE;
+		elf.phdrs[i].p_offset = offsetof(struct elf_file, notes[i]);
+		elf.phdrs[i].p_filesz = sizeof(elf.notes[i]);
+		elf.phdrs[i].p_align = 4;
+		elf.notes[i].nhdr.n_namesz = sizeof("GNU");
+		elf.notes[i].nhdr.n_descsz = BUILD_ID_SIZE;
+		memcpy(elf.notes[i].name, "GNU", sizeof("GNU"));
+		memcpy(elf.notes[i].id, id, BUILD_ID_SIZE);
+	}
+	return elf;
+}
+
+/* A page of which only a part was written may not be up to date until a page fault. */
+bool write_all(int fd, const void *bytes, size_t size)
+{
+	void *addr;
+
+	if (ftruncate(fd, 0) || pwrite(fd, bytes, size, 0) != (ssize_t)size)
+		return false;
+	addr = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	return !size || (!madvise(addr, size, MADV_POPULATE_READ) && !munmap(addr, size));
+}
+
+bool write_elf(int fd, const uint8_t id[BUILD_ID_SIZE])
+{
+	const struct elf_file elf = elf_with_id(id);
+
+	return write_all(fd, &elf, sizeof(elf));
+}
+
+int make_elf(const char *name, const uint8_t id[BUILD_ID_SIZE])
+{
+	const int fd = memfd_create(name, MFD_CLOEXEC);
+
+	return write_elf(fd, id) ? fd : -1;
+}
+
+/* By a mapping that nobody has touched. */
+int resident_pages(int fd)
+{
+	const size_t size = lseek(fd, 0, SEEK_END);
+	const size_t pages = (size + page_size() - 1) / page_size();
+	unsigned char resident[pages + 1];
+	int sum = 0;
+	void *addr;
+	size_t i;
+
+	if (!pages)
+		return 0;
+	addr = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (addr == MAP_FAILED || mincore(addr, size, resident))
+		return -1;
+	munmap(addr, size);
+	for (i = 0; i < pages; i++)
+		sum += resident[i] & 1;
+	return sum;
+}
+
+bool evict_file(int fd)
+{
+	return !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) &&
+	       !resident_pages(fd);
+}
+
+int open_loop(const char *image, char *path, size_t size)
+{
+	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR };
+	const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	int tries, loop = -1;
+
+	config.fd = open(image, O_RDWR | O_CLOEXEC);
+	/* Somebody else may take the free one first. */
+	for (tries = 0; tries < 100; tries++) {
+		snprintf(path, size, "/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
+		loop = open(path, O_RDWR | O_CLOEXEC);
+		if (loop < 0 || !ioctl(loop, LOOP_CONFIGURE, &config))
+			break;
+		close(loop);
+		loop = -1;
+		if (errno != EBUSY)
+			break;
+	}
+	close(config.fd);
+	close(control);
+	return loop;
+}
+
+const char *mount_scratch(void)
+{
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", SCRATCH, "tmpfs", 0, NULL))
+		return errno == EPERM ? "only root can mount a file system" :
+					"cannot mount a tmpfs, CONFIG_TMPFS";
+	return NULL;
+}
+
+const char *mount_scratch_disk(const char *type, unsigned long flags)
+{
+	char path[32];
+	const int loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
+	int err;
+
+	if (loop < 0)
+		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
+	err = mount(path, SCRATCH_DISK, type, flags, NULL);
+	close(loop);
+	return err ? "cannot mount its file system" : NULL;
+}
+
+const char *make_scratch_disk(const char *type, const char *make)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/usr/sbin:/sbin; (%s) >/dev/null 2>&1", make);
+	if (mkdir(SCRATCH_DISK, 0700) || system(command))
+		return "mkfs cannot be run";
+	return mount_scratch_disk(type, 0);
+}
+
+const char *mount_scratch_ext4(void)
+{
+	return mount_scratch() ?:
+	       make_scratch_disk("ext4", "mkfs.ext4 -q -O ^has_journal "
+				 SCRATCH_IMAGE " 8M");
+}
+
+bool start_child(struct child *child, int (*run)(int control, void *arg), void *arg)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return false;
+	child->pid = fork();
+	if (!child->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[0]);
+		_exit(run(ends[1], arg));
+	}
+	close(ends[1]);
+	child->control = ends[0];
+	return child->pid > 0;
+}
+
+int end_of_child(struct child *child)
+{
+	int status;
+
+	if (waitpid(child->pid, &status, 0) != child->pid)
+		return -1;
+	close(child->control);
+	child->pid = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void stop_child(struct child *child)
+{
+	if (child->pid <= 0)
+		return;
+	kill(child->pid, SIGKILL);
+	end_of_child(child);
+}
+
+bool ends_in_time(const struct child *child)
+{
+	struct pollfd end = {
+		.fd = syscall(SYS_pidfd_open, child->pid, 0),
+		.events = POLLIN,
+	};
+	const bool ended = end.fd >= 0 && poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
+
+	close(end.fd);
+	return ended;
+}
+
+bool notify(int control)
+{
+	return send(control, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+bool await(int control)
+{
+	char byte;
+
+	return read(control, &byte, 1) == 1;
+}
+
+union fd_message {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+bool send_fd(int control, int fd)
+{
+	union fd_message ancillary = {
+		.header.cmsg_len = CMSG_LEN(sizeof(int)),
+		.header.cmsg_level = SOL_SOCKET,
+		.header.cmsg_type = SCM_RIGHTS,
+	};
+	struct iovec iov = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ancillary,
+		.msg_controllen = sizeof(ancillary),
+	};
+
+	memcpy(CMSG_DATA(&ancillary.header), &fd, sizeof(fd));
+	return sendmsg(control, &message, MSG_NOSIGNAL) == 1;
+}
+
+/* Returns the fd that was sent, or -1. */
+int recv_fd(int control)
+{
+	union fd_message ancillary = {};
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ancillary,
+		.msg_controllen = sizeof(ancillary),
+	};
+	int fd = -1;
+
+	if (recvmsg(control, &message, MSG_CMSG_CLOEXEC) == 1 &&
+	    message.msg_controllen >= CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&ancillary.header), sizeof(fd));
+	return fd;
+}
+
+int keep_still(int control, void *arg)
+{
+	(void)arg;
+	await(control);
+	return 0;
+}
+
+int keep_scene(int control, void *arg)
+{
+	return map_scene() && notify(control) ? keep_still(control, arg) : 1;
+}
+
+/* Only the new program echoes, so an echo shows that it has replaced the address space. */
+int execute_echo(int control)
+{
+	if (dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0)
+		return 1;
+	execlp("cat", "cat", NULL);
+	return 1;
+}
+
+static int send_maps(int control, void *arg)
+{
+	(void)arg;
+	return !send_fd(control, open_maps(0));
+}
+
+int open_maps_of_exited(void)
+{
+	struct child child;
+	int fd;
+
+	if (!start_child(&child, send_maps, NULL))
+		return -1;
+	fd = recv_fd(child.control);
+	return end_of_child(&child) ? -1 : fd;
+}
+
+static long seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* It counts from the first call in a test, which is a process. */
+bool is_late(void)
+{
+	static atomic_long first;
+	const long now = seconds_now();
+	long unset = 0;
+
+	atomic_compare_exchange_strong(&first, &unset, now);
+	return now - first > PATIENCE;
+}
+
+const char *open_userfaultfd(int *uffd, uint64_t features)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+
+	*uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (*uffd < 0)
+		return "no userfaultfd, CONFIG_USERFAULTFD";
+	return ioctl(*uffd, UFFDIO_API, &api) ? "userfaultfd lacks a feature" : NULL;
+}
+
+static bool watch_page(int uffd, void *page, uint64_t mode)
+{
+	struct uffdio_register arg = {
+		.range.start = (uintptr_t)page,
+		.range.len = page_size(),
+		.mode = mode,
+	};
+
+	return !ioctl(uffd, UFFDIO_REGISTER, &arg);
+}
+
+bool watch_missing_page(int uffd, void *page)
+{
+	return watch_page(uffd, page, UFFDIO_REGISTER_MODE_MISSING);
+}
+
+static bool protect_page(int uffd, void *page, bool protect)
+{
+	struct uffdio_writeprotect arg = {
+		.range.start = (uintptr_t)page,
+		.range.len = page_size(),
+		.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
+	};
+
+	return !ioctl(uffd, UFFDIO_WRITEPROTECT, &arg);
+}
+
+bool give_page(int uffd, void *page, const void *content)
+{
+	struct uffdio_copy arg = {
+		.dst = (uintptr_t)page,
+		.src = (uintptr_t)content,
+		.len = page_size(),
+	};
+
+	return !ioctl(uffd, UFFDIO_COPY, &arg);
+}
+
+static void *make_call(void *arg)
+{
+	struct blocked_call *const call = arg;
+
+	call->ret = ioctl(call->fd, call->command, call->arg);
+	if (call->ret < 0)
+		call->ret = -errno;
+	return NULL;
+}
+
+bool start_blocked_call(struct blocked_call *call)
+{
+	struct uffd_msg message;
+
+	call->content = map_pages(page_size());
+	memcpy(call->content, call->page, page_size());
+	if (call->at_write ?
+	    !watch_page(call->uffd, call->page, UFFDIO_REGISTER_MODE_WP) ||
+	    !protect_page(call->uffd, call->page, true) :
+	    !watch_missing_page(call->uffd, call->page) ||
+	    madvise(call->page, page_size(), MADV_DONTNEED))
+		return false;
+	return !pthread_create(&call->thread, NULL, make_call, call) &&
+	       read(call->uffd, &message, sizeof(message)) == sizeof(message) &&
+	       message.event == UFFD_EVENT_PAGEFAULT;
+}
+
+bool finish_blocked_call(struct blocked_call *call)
+{
+	return (call->at_write ? protect_page(call->uffd, call->page, false) :
+				 give_page(call->uffd, call->page, call->content)) &&
+	       !pthread_join(call->thread, NULL);
+}
