@@ -56,8 +56,8 @@ static int walk_by_scan(int fd, uint64_t pos, uint64_t end, unsigned int n,
 			struct maps *found)
 {
 	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
-	static __thread struct scan_buffers buffers;
 	struct procmap_scan_arg arg;
+	static __thread struct scan_buffers buffers;
 
 	if (!buffers.vec)
 		buffers = make_scan_buffers(1000, 65536);
@@ -112,7 +112,7 @@ static bool grow_stack_on(unsigned int n)
 
 	if (!pages)
 		return !munmap(page_at(STACK_PAGE - STACK_PAGES), STACK_PAGES * page_size());
-	*(volatile char *)page_at(STACK_PAGE - pages) = 1;
+	atomic_store((atomic_char *)page_at(STACK_PAGE - pages), 1);
 	return true;
 }
 
@@ -177,8 +177,7 @@ FIXTURE_TEARDOWN(area)
 }
 
 /* Returns a fault of the mappings of one walk, or "". Counts those that straddle. */
-static const char *wrong_walk_of_area(const struct maps *found, bool is_text,
-				      unsigned int *straddling)
+static const char *wrong_walk_of_area(const struct maps *found, unsigned int *straddling)
 {
 	const struct maps_line *line;
 	uint64_t last_end = 0;
@@ -209,7 +208,7 @@ TEST_F_TIMEOUT(area, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 	for (n = 0; n < WALKS || self->shared->changes < CHANGES ||
 	     (!is_text && straddling < STRADDLING); n++) {
 		ASSERT_EQ(0, variant->walk(self->fd, AREA, addr_of(END_PAGE), n, &found));
-		ASSERT_STREQ("", wrong_walk_of_area(&found, is_text, &straddling));
+		ASSERT_STREQ("", wrong_walk_of_area(&found, &straddling));
 		free_maps(&found);
 		ASSERT_FALSE(is_late()) {
 			TH_LOG("%u changes, %u straddling", self->shared->changes, straddling);

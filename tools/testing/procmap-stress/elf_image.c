@@ -63,7 +63,7 @@ uint8_t host_order(void)
 
 /* Return the offset in @image of the byte of @field that counts 256 to the power of @i. */
 static size_t byte_of_field(const struct image *image, size_t header,
-				   struct field field, size_t i)
+			    struct field field, size_t i)
 {
 	if (image->bytes[EI_DATA] == ELFDATA2MSB)
 		i = field.size - 1 - i;
@@ -71,7 +71,7 @@ static size_t byte_of_field(const struct image *image, size_t header,
 }
 
 void elf_put_field(struct image *image, size_t header,
-				 struct field field, uint64_t value)
+		   struct field field, uint64_t value)
 {
 	size_t i;
 
@@ -81,7 +81,7 @@ void elf_put_field(struct image *image, size_t header,
 }
 
 uint64_t elf_get_field(const struct image *image, size_t header,
-				     struct field field)
+		       struct field field)
 {
 	uint64_t value = 0;
 	size_t i;
@@ -93,19 +93,19 @@ uint64_t elf_get_field(const struct image *image, size_t header,
 }
 
 struct field elf_field(const struct image *image,
-				     enum field_name name)
+		       enum field_name name)
 {
 	return is_32(image) ? layouts[name].in_32 : layouts[name].in_64;
 }
 
 void elf_put(struct image *image, size_t header,
-			   enum field_name name, uint64_t value)
+	     enum field_name name, uint64_t value)
 {
 	elf_put_field(image, header, elf_field(image, name), value);
 }
 
 uint64_t elf_get(const struct image *image, size_t header,
-			       enum field_name name)
+		 enum field_name name)
 {
 	return elf_get_field(image, header, elf_field(image, name));
 }
@@ -122,7 +122,7 @@ void grow_image(struct image *image, size_t size)
 }
 
 size_t put_note(struct image *image, size_t pos, size_t align,
-			      const struct note *note)
+		const struct note *note)
 {
 	const size_t owner_size = strlen(note->owner) + 1;
 	const size_t desc = pos + align_to(NHDR_SIZE + owner_size, align);
@@ -141,7 +141,7 @@ size_t put_note(struct image *image, size_t pos, size_t align,
 }
 
 static void put_phdr(struct image *image, size_t phdr, uint32_t type,
-			    uint64_t start, uint64_t size, uint64_t align)
+		     uint64_t start, uint64_t size, uint64_t align)
 {
 	elf_put(image, phdr, P_TYPE, type);
 	elf_put(image, phdr, P_OFFSET, start);
@@ -154,7 +154,7 @@ static void put_phdr(struct image *image, size_t phdr, uint32_t type,
 }
 
 static void put_segment(struct image *image, size_t phdr,
-			       const struct segment *segment)
+			const struct segment *segment)
 {
 	const size_t align = segment->align ?: 4;
 	const size_t start = segment->offset ?: align_to(image->size, align);

@@ -140,8 +140,7 @@ static void prepare(struct _test_data_call *self,
 	const bool ids = variant->want & PROCMAP_SCAN_BUILD_IDS;
 
 	if (variant->command == PROCMAP_QUERY)
-		*(struct procmap_query *)self->before = QUERY(
-			.query_addr = AREA,
+		*(struct procmap_query *)self->before = QUERY(.query_addr = AREA,
 			.vma_name_addr = names ? vec : 0,
 			.vma_name_size = names ? PATH_MAX : 0,
 			.build_id_addr = ids ? data : 0,

@@ -103,7 +103,7 @@ static void be_target(uint64_t seed)
 
 /* This runs before main(). */
 static void __attribute__((constructor)) be_executed_target(int argc,
-							    char **argv)
+			  char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], BE_TARGET))
 		be_target(strtoull(argv[2], NULL, 0) ?: 1);
@@ -117,7 +117,7 @@ static bool is_named(const struct found *found, const char *name)
 }
 
 static bool is_identified(const struct found *found, const uint8_t *id,
-				 size_t size)
+			  size_t size)
 {
 	return !found->id || (found->id_size == size &&
 			      !memcmp(found->id, id, size));
@@ -151,7 +151,7 @@ static const char *wrong_in_area(const struct found *found)
 
 /* Check a mapping, and count it if it is in the area. Returns its fault, or "". */
 const char *wrong_mapping(const struct found *found,
-					unsigned long *in_area)
+			  unsigned long *in_area)
 {
 	const uint64_t page = page_size();
 	const bool has_file = found->inode || found->device;
@@ -214,7 +214,7 @@ static uint64_t wild_address(uint64_t *seed)
 
 /* A buffer for @size bytes, or for fewer. */
 struct buffer some_buffer(const struct zone *zone, size_t size,
-					size_t align, uint64_t *seed)
+			  size_t align, uint64_t *seed)
 {
 	struct buffer buffer = {};
 	size_t at;
@@ -256,14 +256,14 @@ uint64_t min_u64(uint64_t a, uint64_t b)
 
 /* Bytes of the margin before a buffer. */
 static size_t margin_of(const struct zone *zone,
-			       const struct buffer *buffer)
+			const struct buffer *buffer)
 {
 	return min_u64(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
 }
 
 /* Fill @size bytes of a buffer, and the margins. */
 void fill_buffer(const struct zone *zone, const struct buffer *buffer,
-			       size_t size)
+		 size_t size)
 {
 	size_t margin;
 
@@ -282,8 +282,8 @@ static bool is_all_fill(const uint8_t *bytes, size_t size)
 
 /* All that was filled is unchanged, but for the first @used bytes. */
 bool is_left_alone(const struct zone *zone,
-				 const struct buffer *buffer, size_t size,
-				 size_t used)
+		   const struct buffer *buffer, size_t size,
+		   size_t used)
 {
 	size_t margin;
 
@@ -390,8 +390,8 @@ enum outcome outcome_of(int error)
  * beginning with the size that it is to have.
  */
 void put_argument(struct argument *argument,
-				const struct zone *zone, const void *members,
-				size_t known, uint64_t *seed)
+		  const struct zone *zone, const void *members,
+		  size_t known, uint64_t *seed)
 {
 	struct buffer *const buffer = &argument->buffer;
 	size_t size;
@@ -421,7 +421,7 @@ void put_argument(struct argument *argument,
  * @size_min: the least size. @known: bytes that the kernel knows.
  */
 unsigned int outcomes_of_argument(const struct argument *argument,
-						size_t size_min, size_t known)
+				  size_t size_min, size_t known)
 {
 	const size_t readable = argument->buffer.readable;
 	unsigned int set = 0;
@@ -443,7 +443,7 @@ unsigned int outcomes_of_argument(const struct argument *argument,
 
 /* The bytes before and behind the part that the kernel knows are unchanged. */
 bool is_argument_left_alone(const struct argument *argument,
-					  const struct zone *zone, size_t known)
+			    const struct zone *zone, size_t known)
 {
 	const struct buffer *const buffer = &argument->buffer;
 	const size_t size = min_u64(argument->extent, buffer->readable);

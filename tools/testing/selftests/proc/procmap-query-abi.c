@@ -53,37 +53,35 @@ static struct procmap_query query_for_all(struct _test_data_scene *self, uint64_
 
 TEST(struct_and_numbers_are_those_of_mainline)
 {
-#define FIELD(name, offset, size) \
-	{ #name, offset, size, offsetof(struct procmap_query, name), \
-	  sizeof(((struct procmap_query *)0)->name) }
+#define OFFSET(name, abi) \
+	{ "offset of " #name, offsetof(struct procmap_query, name), abi }
+#define SIZE_OF(name, abi) \
+	{ "size of " #name, sizeof((*(struct procmap_query *)0).name), abi }
 	static const struct {
-		const char *name;
-		size_t offset, size, here, size_here;
+		const char *what;
+		size_t here, abi;
 	} fields[] = {
-		FIELD(size, 0, 8),
-		FIELD(query_flags, 8, 8),
-		FIELD(query_addr, 16, 8),
-		FIELD(vma_start, 24, 8),
-		FIELD(vma_end, 32, 8),
-		FIELD(vma_flags, 40, 8),
-		FIELD(vma_page_size, 48, 8),
-		FIELD(vma_offset, 56, 8),
-		FIELD(inode, 64, 8),
-		FIELD(dev_major, 72, 4),
-		FIELD(dev_minor, 76, 4),
-		FIELD(vma_name_size, 80, 4),
-		FIELD(build_id_size, 84, 4),
-		FIELD(vma_name_addr, 88, 8),
-		FIELD(build_id_addr, 96, 8),
+		OFFSET(size, 0), SIZE_OF(size, 8),
+		OFFSET(query_flags, 8), SIZE_OF(query_flags, 8),
+		OFFSET(query_addr, 16), SIZE_OF(query_addr, 8),
+		OFFSET(vma_start, 24), SIZE_OF(vma_start, 8),
+		OFFSET(vma_end, 32), SIZE_OF(vma_end, 8),
+		OFFSET(vma_flags, 40), SIZE_OF(vma_flags, 8),
+		OFFSET(vma_page_size, 48), SIZE_OF(vma_page_size, 8),
+		OFFSET(vma_offset, 56), SIZE_OF(vma_offset, 8),
+		OFFSET(inode, 64), SIZE_OF(inode, 8),
+		OFFSET(dev_major, 72), SIZE_OF(dev_major, 4),
+		OFFSET(dev_minor, 76), SIZE_OF(dev_minor, 4),
+		OFFSET(vma_name_size, 80), SIZE_OF(vma_name_size, 4),
+		OFFSET(build_id_size, 84), SIZE_OF(build_id_size, 4),
+		OFFSET(vma_name_addr, 88), SIZE_OF(vma_name_addr, 8),
+		OFFSET(build_id_addr, 96), SIZE_OF(build_id_addr, 8),
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		EXPECT_EQ(fields[i].offset, fields[i].here) {
-			TH_LOG("%s", fields[i].name);
-		}
-		EXPECT_EQ(fields[i].size, fields[i].size_here) {
-			TH_LOG("%s", fields[i].name);
+		EXPECT_EQ(fields[i].abi, fields[i].here) {
+			TH_LOG("%s", fields[i].what);
 		}
 	}
 	EXPECT_EQ(104u, sizeof(struct procmap_query));
@@ -385,8 +383,7 @@ TEST_F(scene, only_the_bytes_that_are_returned_need_room)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
-		struct procmap_query query = QUERY(
-			.query_addr = start_of(FILE_R),
+		struct procmap_query query = QUERY(.query_addr = start_of(FILE_R),
 			.vma_name_addr = (uintptr_t)name,
 			.vma_name_size = limits[i] ?: sizeof(SCENE_NAME),
 			.build_id_addr = (uintptr_t)id,
@@ -513,8 +510,8 @@ struct poke {
 	uint64_t value;
 };
 
-#define POKE(field, to)	{ offsetof(struct procmap_query, field), \
-			  sizeof(((struct procmap_query *)0)->field), to }
+#define POKE32(field, to)	{ offsetof(struct procmap_query, field), 4, to }
+#define POKE64(field, to)	{ offsetof(struct procmap_query, field), 8, to }
 
 struct fault {
 	const char *name;
@@ -527,10 +524,10 @@ struct fault {
 
 /* All that a call has. */
 struct attempt {
+	_Alignas(8) uint8_t bytes[128];
 	int fd;
 	unsigned int command;
 	enum place place;
-	uint8_t bytes[128] __attribute__((aligned(8)));
 };
 
 static void add_fault(struct attempt *attempt, const struct fault *fault, int fd_of_exited)
@@ -559,27 +556,28 @@ TEST_F(scene, query_with_two_faults_reports_the_earlier_one)
 	static const struct fault faults[] = {
 		{ "another command", -ENOTTY, .nr = 1 },
 		{ "no structure", -EFAULT, .place = NOWHERE },
-		{ "size over a page", -E2BIG, .pokes = { POKE(size, 1 << 20) } },
-		{ "size too small", -EINVAL, .pokes = { POKE(size, SIZE_MIN - 1) } },
+		{ "size over a page", -E2BIG, .pokes = { POKE64(size, 1 << 20) } },
+		{ "size too small", -EINVAL, .pokes = { POKE64(size, SIZE_MIN - 1) } },
 		{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
-		{ "byte past the structure", -E2BIG, .pokes = { POKE(size, 112), { SIZE, 1, 1 } } },
-		{ "unknown flag", -EINVAL, .pokes = { POKE(query_flags, 0x80) } },
+		{ "byte past the structure", -E2BIG,
+		  .pokes = { POKE64(size, 112), { SIZE, 1, 1 } } },
+		{ "unknown flag", -EINVAL, .pokes = { POKE64(query_flags, 0x80) } },
 		{ "name without size", -EINVAL,
-		  .pokes = { POKE(vma_name_addr, 8), POKE(vma_name_size, 0) } },
+		  .pokes = { POKE64(vma_name_addr, 8), POKE32(vma_name_size, 0) } },
 		{ "name size without name", -EINVAL,
-		  .pokes = { POKE(vma_name_addr, 0), POKE(vma_name_size, 8) } },
+		  .pokes = { POKE64(vma_name_addr, 0), POKE32(vma_name_size, 8) } },
 		{ "build ID without size", -EINVAL,
-		  .pokes = { POKE(build_id_addr, 8), POKE(build_id_size, 0) } },
+		  .pokes = { POKE64(build_id_addr, 8), POKE32(build_id_size, 0) } },
 		{ "build ID size without build ID", -EINVAL,
-		  .pokes = { POKE(build_id_addr, 0), POKE(build_id_size, 8) } },
+		  .pokes = { POKE64(build_id_addr, 0), POKE32(build_id_size, 8) } },
 		{ "exited process", -ESRCH, .exited = true },
-		{ "address without a mapping", -ENOENT, .pokes = { POKE(query_addr, 0) } },
+		{ "address without a mapping", -ENOENT, .pokes = { POKE64(query_addr, 0) } },
 		{ "name too long", -ENAMETOOLONG,
-		  .pokes = { POKE(vma_name_size, sizeof(SCENE_NAME) - 1) } },
+		  .pokes = { POKE32(vma_name_size, sizeof(SCENE_NAME) - 1) } },
 		{ "build ID too long", -ENAMETOOLONG,
-		  .pokes = { POKE(build_id_size, BUILD_ID_SIZE - 1) } },
-		{ "bad name address", -EFAULT, .pokes = { POKE(vma_name_addr, 1) } },
-		{ "bad build ID address", -EFAULT, .pokes = { POKE(build_id_addr, 1) } },
+		  .pokes = { POKE32(build_id_size, BUILD_ID_SIZE - 1) } },
+		{ "bad name address", -EFAULT, .pokes = { POKE64(vma_name_addr, 1) } },
+		{ "bad build ID address", -EFAULT, .pokes = { POKE64(build_id_addr, 1) } },
 		{ "read-only structure", -EFAULT, .place = READ_ONLY },
 	};
 	const struct procmap_query query = query_for_all(self, start_of(FILE_R));

@@ -71,8 +71,7 @@ FIXTURE_SETUP(blocked)
 	self->pages = map_pages(NR_PAGES * page_size());
 	/* Only a page that is in memory can be protected from writing. */
 	memset(self->pages, 0, NR_PAGES * page_size());
-	*(struct procmap_query *)self->pages = QUERY(
-		.query_addr = AREA,
+	*(struct procmap_query *)self->pages = QUERY(.query_addr = AREA,
 		.vma_name_addr = (uintptr_t)self->pages + NAME_PAGE * page_size(),
 		.vma_name_size = page_size(),
 		.build_id_addr = (uintptr_t)self->pages + ID_PAGE * page_size(),

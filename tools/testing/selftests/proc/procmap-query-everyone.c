@@ -136,7 +136,7 @@ TEST(known_mappings_are_the_same_in_the_text)
 TEST(mappings_of_all_processes_are_the_same_in_the_text)
 {
 	unsigned int processes = 0, tries;
-	DIR *const proc = opendir("/proc");
+	DIR *proc = opendir("/proc");
 	enum verdict verdict;
 	struct dirent *entry;
 

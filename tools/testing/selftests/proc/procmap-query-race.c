@@ -19,8 +19,7 @@ static int query_line(int fd, uint64_t addr, uint64_t flags, struct maps_line *l
 {
 	static char name[PATH_MAX];
 	uint8_t id[BUILD_ID_SIZE];
-	struct procmap_query query = QUERY(
-		.query_addr = addr, .query_flags = flags,
+	struct procmap_query query = QUERY(.query_addr = addr, .query_flags = flags,
 		.vma_name_addr = (uintptr_t)name, .vma_name_size = sizeof(name),
 		.build_id_addr = (uintptr_t)id, .build_id_size = sizeof(id));
 	int err;

@@ -54,23 +54,21 @@ static struct procmap_scan_arg scan_of(const struct _test_data_scene *self,
 }
 
 struct field {
-	const char *name;
-	size_t offset, size, here, size_here;
+	const char *what;
+	size_t here, abi;
 };
 
-#define FIELD(type, field, offset, size) \
-	{ #field, offset, size, offsetof(struct type, field), \
-	  sizeof(((struct type *)0)->field) }
+#define OFFSET(type, name, abi) \
+	{ "offset of " #name, offsetof(struct type, name), abi }
+#define SIZE_OF(type, name, abi) \
+	{ "size of " #name, sizeof((*(struct type *)0).name), abi }
 
 static void expect_fields(struct __test_metadata *const _metadata,
 			  const struct field *field, size_t nr)
 {
 	for (; nr; nr--, field++) {
-		EXPECT_EQ(field->offset, field->here) {
-			TH_LOG("%s", field->name);
-		}
-		EXPECT_EQ(field->size, field->size_here) {
-			TH_LOG("%s", field->name);
+		EXPECT_EQ(field->abi, field->here) {
+			TH_LOG("%s", field->what);
 		}
 	}
 }
@@ -78,22 +76,25 @@ static void expect_fields(struct __test_metadata *const _metadata,
 TEST(argument_is_that_of_the_abi)
 {
 	static const struct field fields[] = {
-		FIELD(procmap_scan_arg, size, 0, 8),
-		FIELD(procmap_scan_arg, filter, 8, 8),
-		FIELD(procmap_scan_arg, want, 16, 8),
-		FIELD(procmap_scan_arg, start, 24, 8),
-		FIELD(procmap_scan_arg, end, 32, 8),
-		FIELD(procmap_scan_arg, known_generation, 40, 8),
-		FIELD(procmap_scan_arg, walk_end, 48, 8),
-		FIELD(procmap_scan_arg, generation, 56, 8),
-		FIELD(procmap_scan_arg, vec, 64, 8),
-		FIELD(procmap_scan_arg, data, 72, 8),
-		FIELD(procmap_scan_arg, vec_len, 80, 4),
-		FIELD(procmap_scan_arg, vma_size, 84, 4),
-		FIELD(procmap_scan_arg, data_size, 88, 4),
-		FIELD(procmap_scan_arg, data_used, 92, 4),
-		FIELD(procmap_scan_arg, data_needed, 96, 4),
-		FIELD(procmap_scan_arg, flags, 100, 4),
+		OFFSET(procmap_scan_arg, size, 0), SIZE_OF(procmap_scan_arg, size, 8),
+		OFFSET(procmap_scan_arg, filter, 8), SIZE_OF(procmap_scan_arg, filter, 8),
+		OFFSET(procmap_scan_arg, want, 16), SIZE_OF(procmap_scan_arg, want, 8),
+		OFFSET(procmap_scan_arg, start, 24), SIZE_OF(procmap_scan_arg, start, 8),
+		OFFSET(procmap_scan_arg, end, 32), SIZE_OF(procmap_scan_arg, end, 8),
+		OFFSET(procmap_scan_arg, known_generation, 40),
+		SIZE_OF(procmap_scan_arg, known_generation, 8),
+		OFFSET(procmap_scan_arg, walk_end, 48), SIZE_OF(procmap_scan_arg, walk_end, 8),
+		OFFSET(procmap_scan_arg, generation, 56),
+		SIZE_OF(procmap_scan_arg, generation, 8),
+		OFFSET(procmap_scan_arg, vec, 64), SIZE_OF(procmap_scan_arg, vec, 8),
+		OFFSET(procmap_scan_arg, data, 72), SIZE_OF(procmap_scan_arg, data, 8),
+		OFFSET(procmap_scan_arg, vec_len, 80), SIZE_OF(procmap_scan_arg, vec_len, 4),
+		OFFSET(procmap_scan_arg, vma_size, 84), SIZE_OF(procmap_scan_arg, vma_size, 4),
+		OFFSET(procmap_scan_arg, data_size, 88), SIZE_OF(procmap_scan_arg, data_size, 4),
+		OFFSET(procmap_scan_arg, data_used, 92), SIZE_OF(procmap_scan_arg, data_used, 4),
+		OFFSET(procmap_scan_arg, data_needed, 96),
+		SIZE_OF(procmap_scan_arg, data_needed, 4),
+		OFFSET(procmap_scan_arg, flags, 100), SIZE_OF(procmap_scan_arg, flags, 4),
 	};
 
 	expect_fields(_metadata, fields, ARRAY_SIZE(fields));
@@ -109,18 +110,19 @@ TEST(argument_is_that_of_the_abi)
 TEST(record_is_that_of_the_abi)
 {
 	static const struct field fields[] = {
-		FIELD(procmap_vma, start, 0, 8),
-		FIELD(procmap_vma, end, 8, 8),
-		FIELD(procmap_vma, flags, 16, 8),
-		FIELD(procmap_vma, page_size, 24, 8),
-		FIELD(procmap_vma, offset, 32, 8),
-		FIELD(procmap_vma, inode, 40, 8),
-		FIELD(procmap_vma, dev_major, 48, 4),
-		FIELD(procmap_vma, dev_minor, 52, 4),
-		FIELD(procmap_vma, name_offset, 56, 4),
-		FIELD(procmap_vma, name_size, 60, 4),
-		FIELD(procmap_vma, build_id_offset, 64, 4),
-		FIELD(procmap_vma, build_id_size, 68, 4),
+		OFFSET(procmap_vma, start, 0), SIZE_OF(procmap_vma, start, 8),
+		OFFSET(procmap_vma, end, 8), SIZE_OF(procmap_vma, end, 8),
+		OFFSET(procmap_vma, flags, 16), SIZE_OF(procmap_vma, flags, 8),
+		OFFSET(procmap_vma, page_size, 24), SIZE_OF(procmap_vma, page_size, 8),
+		OFFSET(procmap_vma, offset, 32), SIZE_OF(procmap_vma, offset, 8),
+		OFFSET(procmap_vma, inode, 40), SIZE_OF(procmap_vma, inode, 8),
+		OFFSET(procmap_vma, dev_major, 48), SIZE_OF(procmap_vma, dev_major, 4),
+		OFFSET(procmap_vma, dev_minor, 52), SIZE_OF(procmap_vma, dev_minor, 4),
+		OFFSET(procmap_vma, name_offset, 56), SIZE_OF(procmap_vma, name_offset, 4),
+		OFFSET(procmap_vma, name_size, 60), SIZE_OF(procmap_vma, name_size, 4),
+		OFFSET(procmap_vma, build_id_offset, 64),
+		SIZE_OF(procmap_vma, build_id_offset, 4),
+		OFFSET(procmap_vma, build_id_size, 68), SIZE_OF(procmap_vma, build_id_size, 4),
 	};
 
 	expect_fields(_metadata, fields, ARRAY_SIZE(fields));
@@ -524,8 +526,8 @@ struct poke {
 	uint64_t value;
 };
 
-#define POKE(field, to)	{ offsetof(struct procmap_scan_arg, field), \
-			  sizeof(((struct procmap_scan_arg *)0)->field), to }
+#define POKE32(field, to)	{ offsetof(struct procmap_scan_arg, field), 4, to }
+#define POKE64(field, to)	{ offsetof(struct procmap_scan_arg, field), 8, to }
 
 struct fault {
 	const char *name;
@@ -538,10 +540,10 @@ struct fault {
 
 /* All that a call has. */
 struct attempt {
+	_Alignas(8) uint8_t bytes[128];
 	int fd;
 	unsigned int command;
 	enum place place;
-	uint8_t bytes[128] __attribute__((aligned(8)));
 };
 
 static void add_fault(struct attempt *attempt, const struct fault *fault, int fd_of_exited)
@@ -570,30 +572,35 @@ TEST_F(scene, scan_with_two_faults_reports_the_earlier_one)
 	static const struct fault faults[] = {
 		{ "another command", -ENOTTY, .nr = 1 },
 		{ "no structure", -EFAULT, .place = NOWHERE },
-		{ "size over a page", -E2BIG, .pokes = { POKE(size, 1 << 20) } },
-		{ "size too small", -EINVAL, .pokes = { POKE(size, SIZE - 1) } },
+		{ "size over a page", -E2BIG, .pokes = { POKE64(size, 1 << 20) } },
+		{ "size too small", -EINVAL, .pokes = { POKE64(size, SIZE - 1) } },
 		{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
-		{ "byte past the structure", -E2BIG, .pokes = { POKE(size, 112), { SIZE, 1, 1 } } },
-		{ "unknown filter", -EINVAL, .pokes = { POKE(filter, 0x80) } },
-		{ "unknown want", -EINVAL, .pokes = { POKE(want, 0x04) } },
-		{ "start not aligned", -EINVAL, .pokes = { POKE(start, 1) } },
-		{ "start half a page off", -EINVAL, .pokes = { POKE(start, AREA + 0x800) } },
-		{ "end below the start", -EINVAL, .pokes = { POKE(end, 0) } },
-		{ "end 1 below the start", -EINVAL, .pokes = { POKE(start, AREA),
-							       POKE(end, AREA - 1) } },
-		{ "no array", -EINVAL, .pokes = { POKE(vec, 0) } },
-		{ "array not aligned", -EINVAL, .pokes = { POKE(vec, 4) } },
-		{ "array of no records", -EINVAL, .pokes = { POKE(vec_len, 0) } },
-		{ "array of too many records", -EINVAL, .pokes = { POKE(vec_len, 1u << 31) } },
-		{ "record too small", -EINVAL, .pokes = { POKE(vma_size, 64) } },
-		{ "data without size", -EINVAL, .pokes = { POKE(data, 8), POKE(data_size, 0) } },
-		{ "data size without data", -EINVAL, .pokes = { POKE(data, 0), POKE(data_size, 8) } },
-		{ "no data, and none is wanted", -EINVAL, .pokes = { POKE(data, 0), POKE(want, 0) } },
+		{ "byte past the structure", -E2BIG,
+		  .pokes = { POKE64(size, 112), { SIZE, 1, 1 } } },
+		{ "unknown filter", -EINVAL, .pokes = { POKE64(filter, 0x80) } },
+		{ "unknown want", -EINVAL, .pokes = { POKE64(want, 0x04) } },
+		{ "start not aligned", -EINVAL, .pokes = { POKE64(start, 1) } },
+		{ "start half a page off", -EINVAL, .pokes = { POKE64(start, AREA + 0x800) } },
+		{ "end below the start", -EINVAL, .pokes = { POKE64(end, 0) } },
+		{ "end 1 below the start", -EINVAL, .pokes = { POKE64(start, AREA),
+							       POKE64(end, AREA - 1) } },
+		{ "no array", -EINVAL, .pokes = { POKE64(vec, 0) } },
+		{ "array not aligned", -EINVAL, .pokes = { POKE64(vec, 4) } },
+		{ "array of no records", -EINVAL, .pokes = { POKE32(vec_len, 0) } },
+		{ "array of too many records", -EINVAL, .pokes = { POKE32(vec_len, 1u << 31) } },
+		{ "record too small", -EINVAL, .pokes = { POKE32(vma_size, 64) } },
+		{ "data without size", -EINVAL,
+		  .pokes = { POKE64(data, 8), POKE32(data_size, 0) } },
+		{ "data size without data", -EINVAL,
+		  .pokes = { POKE64(data, 0), POKE32(data_size, 8) } },
+		{ "no data, and none is wanted", -EINVAL,
+		  .pokes = { POKE64(data, 0), POKE64(want, 0) } },
 		{ "read-only structure", -EFAULT, .place = READ_ONLY },
 		{ "exited process", -ESRCH, .exited = true },
-		{ "data too small", -ENOSPC, .pokes = { POKE(data_size, sizeof(SCENE_NAME) - 1) } },
-		{ "bad data address", -EFAULT, .pokes = { POKE(data, 1) } },
-		{ "bad array address", -EFAULT, .pokes = { POKE(vec, 8) } },
+		{ "data too small", -ENOSPC,
+		  .pokes = { POKE32(data_size, sizeof(SCENE_NAME) - 1) } },
+		{ "bad data address", -EFAULT, .pokes = { POKE64(data, 1) } },
+		{ "bad array address", -EFAULT, .pokes = { POKE64(vec, 8) } },
 	};
 	const struct procmap_scan_arg arg = scan_of(self, FILE_R, SCAN_ALL);
 	struct attempt good = { .fd = self->fd, .command = PROCMAP_SCAN };

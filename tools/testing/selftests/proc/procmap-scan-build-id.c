@@ -4,6 +4,7 @@
  * have to be read.
  */
 #include <linux/userfaultfd.h>
+#include <stdatomic.h>
 
 #include "../kselftest_harness.h"
 #include "procmap_scan_util.h"
@@ -79,7 +80,7 @@ TEST_F(evicted, has_its_build_id_once_it_is_resident)
 					       start + 2 * page_size(), SCAN_ALL);
 	unsigned int n;
 
-	ASSERT_EQ(ELFMAG0, *(volatile uint8_t *)self->addr);
+	ASSERT_EQ(ELFMAG0, atomic_load((_Atomic uint8_t *)self->addr));
 	ASSERT_EQ(2, procmap_scan(self->maps, &arg));
 	for (n = 0; n < 2; n++) {
 		EXPECT_TRUE(has_build_id(&arg, &self->buffers.vec[n], scene_id,

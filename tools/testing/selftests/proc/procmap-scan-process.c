@@ -79,7 +79,7 @@ TEST_F(process, with_known_mappings_has_those_of_the_text)
 TEST_F_TIMEOUT(process, of_any_kind_has_the_mappings_of_its_text, LONG_TIMEOUT)
 {
 	unsigned int processes = 0, tries;
-	DIR *const proc = opendir("/proc");
+	DIR *proc = opendir("/proc");
 	const char *wrong = NULL;
 	struct dirent *entry;
 

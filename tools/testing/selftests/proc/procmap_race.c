@@ -88,7 +88,7 @@ static bool make_step(const struct step *step)
 		return mremap(at, size, step->new_nr * page_size(), to == at ? 0 :
 			      MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 	case TOUCH:
-		*(volatile char *)at = 1;
+		atomic_store((atomic_char *)at, 1);
 		return true;
 	case RENAME_TO:
 		return !rename(names[!step->prot], names[step->prot]);
