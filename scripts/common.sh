@@ -107,15 +107,15 @@ own_apt() {
 	APT_CONFIG=$apt/apt.conf logged "$BUILD/log/apt" apt-get -q update
 }
 
-# Have apt look at Debian's backports instead, on the mirror of the host's own lists. What
-# it fetches for that is in build/.
-use_backports() {
-	local mirror
+# Have apt look at the suite $1 of Debian instead, such as its backports, on the mirror of the
+# host's own lists. What it fetches for that is in build/.
+use_suite() {
+	local mirror suite=$1
 	# shellcheck disable=SC2016	# for apt
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-		'Label: Debian' | head -n 1)
-	own_apt "$BUILD/apt" "deb $mirror trixie-backports main"
-	export APT_CONFIG=$BUILD/apt/apt.conf
+	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
+		'Created-By: Packages' 'Label: Debian' | head -n 1)
+	own_apt "$BUILD/apt/$suite" "deb $mirror $suite main"
+	export APT_CONFIG=$BUILD/apt/$suite/apt.conf
 }
 
 # Unpack packages that apt knows into the directory $1.
