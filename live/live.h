@@ -15,6 +15,10 @@
 struct proc_maps_private {
 	struct inode *inode;
 	struct task_struct *task;
+#ifdef VM_REFCNT_LIMIT	/* with the count of references came other members */
+	struct vma_iterator iter;
+	loff_t last_pos;
+#endif
 	struct mm_struct *mm;
 };
 

@@ -11,14 +11,54 @@
 #include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/mmap_lock.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 
 /*
  * procmap_vma_trylock(): lock a VMA of @mm that was found under RCU, unless a writer has.
  * procmap_vma_is_detached(): true if it was unmapped between finding and locking it.
  * procmap_vma_lock(): lock a VMA while mmap_lock is held for reading. There is no writer
- * to wait for.
+ * to wait for; return false if there are too many readers.
  */
-#ifdef LIVE_VMA_LOCK
+#ifdef VM_REFCNT_LIMIT	/* a count of references. Memory of VMAs is reused under RCU. */
+
+/* A VMA that is reused is kept by its lock. Its mm may go with it: keep that as well. */
+static inline void procmap_vma_unlock_other(struct vm_area_struct *vma)
+{
+	struct mm_struct *other = vma->vm_mm;
+
+	rcu_read_unlock();
+	mmgrab(other);
+	vma_end_read(vma);
+	mmdrop(other);
+	rcu_read_lock();
+}
+
+/* The kernel's own vma_start_read() is not exported. */
+static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_struct *vma)
+{
+	/* A reader, even a short one, would delay the writer. */
+	if (READ_ONCE(vma->vm_lock_seq) == READ_ONCE(mm->mm_lock_seq.sequence))
+		return false;
+	if (!__refcount_inc_not_zero_limited_acquire(&vma->vm_refcnt, NULL,
+						     VM_REFCNT_LIMIT))
+		return false;
+	__vma_lockdep_acquire_read(vma);
+	if (unlikely(vma->vm_mm != mm)) {
+		procmap_vma_unlock_other(vma);
+		return false;
+	}
+	if (likely(vma->vm_lock_seq != smp_load_acquire(&mm->mm_lock_seq.sequence)))
+		return true;
+	vma_end_read(vma);
+	return false;
+}
+
+#define procmap_vma_is_detached(vma)	false
+#define procmap_vma_lock(vma)		vma_start_read_locked(vma)
+#define procmap_vma_assert_locked(vma)	vma_assert_locked(vma)
+
+#elif defined(LIVE_VMA_LOCK)
 
 #define procmap_vma_trylock(mm, vma)	vma_start_read(vma)
 #define procmap_vma_is_detached(vma)	((vma)->detached)

@@ -19,6 +19,16 @@
 #include "../fs/proc/procmap_text.h"
 #include "live.h"
 
+/*
+ * True if anon_vma_name() takes the lock of the VMA for mmap_lock. lockdep does not know that
+ * of a copy of the VMA.
+ */
+#ifdef VM_REFCNT_LIMIT
+#define LIVE_TEXT_NAMES		(!IS_ENABLED(CONFIG_LOCKDEP))
+#else
+#define LIVE_TEXT_NAMES		false
+#endif
+
 /* The data of an opened file, to which its struct seq_file points, too. */
 struct live_text {
 	struct seq_operations op;
@@ -169,7 +179,7 @@ static const char __init *live_text_find_obstacle(const struct file *file)
 		return "it is read by other methods";
 	if (live_text_is_reaped(file_inode(file)))
 		return "it finds its task in another way";
-	if (IS_ENABLED(CONFIG_ANON_VMA_NAME))
+	if (IS_ENABLED(CONFIG_ANON_VMA_NAME) && !LIVE_TEXT_NAMES)
 		return "CONFIG_ANON_VMA_NAME has it assert mmap_lock";
 	if (!live_text_has_gate(current->mm))
 		return "a 32-bit process loads the module";
