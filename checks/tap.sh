@@ -279,8 +279,7 @@ guest_of_line() {
 		check "image of $release" "$ROOT/scripts/stock" "$release"
 		guest+=-$release target=$release
 		options=(-k "stock:$release" -a 'secretmem.enable=1 vsyscall=xonly' "${options[@]}")
-		headers=/lib/modules/$release/build
-		[[ $release != *-arm64 ]] || headers=$("$ROOT/scripts/arm64" "$release")
+		headers=$("$ROOT/scripts/headers" "$release")
 		;;
 	esac
 	[ "$variant" != arm64 ] || use_arm64
@@ -341,7 +340,7 @@ base_git() {
 
 # Print the branches of the further series that the base has.
 further_series() {
-	printf '%s\n' tools perf
+	[ "$(base_value BACKPORT)" = y ] || printf '%s\n' tools perf
 	topics
 }
 
@@ -482,7 +481,7 @@ is_of_mainline() {
 live_warnings() {
 	local dir=$tmp/live-warnings
 	"$ROOT/scripts/live" ${2:+-r "$2"} -s "$dir"
-	make -C "/lib/modules/$1/build" M="$dir" W=1 C=2 modules 2>&1 |
+	make -C "$("$ROOT/scripts/headers" "$1")" M="$dir" W=1 C=2 modules 2>&1 |
 		tee /dev/stderr | grep -E "^($dir.*(warning|error)|WARNING: modpost):" |
 		grep -v "context imbalance in 'walk_take_lock'" >"$tmp/new" || :
 	[ -n "$(compgen -G "$dir/*.ko")" ]
@@ -528,7 +527,7 @@ broken_modules_are_refused() {
 			sed -i "$1" "${sources[@]}"
 			expect 1 cmp -s "$tmp/whole" <(cat "${sources[@]}")
 		)
-		make -s -C "/lib/modules/$release/build" M="$dir" modules
+		make -s -C "$("$ROOT/scripts/headers" "$release")" M="$dir" modules
 		mv "$dir/${ko##*/}" "$dir/$i.ko"
 		pairs+=("$dir/$i.ko" "$2")
 		i=$((i + 1))
