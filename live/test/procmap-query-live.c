@@ -134,7 +134,8 @@ TEST_F(live, ftrace_that_is_off_refuses_it)
 	const char *const enabled = "/proc/sys/kernel/ftrace_enabled";
 	int err;
 
-	ASSERT_TRUE(write_file(enabled, "0"));
+	if (!write_file(enabled, "0"))
+		SKIP(return, "this kernel does not turn ftrace off");
 	err = live_load();
 	ASSERT_TRUE(write_file(enabled, "1"));
 	EXPECT_EQ(-EBUSY, err);
@@ -165,13 +166,14 @@ static unsigned int refusals_in_log(void)
 TEST_F(live, text_is_made_without_mmap_lock_or_the_log_has_the_reason)
 {
 	struct utsname name;
-	unsigned int minor;
+	unsigned int major, minor;
 
-	ASSERT_TRUE(!uname(&name) && sscanf(name.release, "6.%u.", &minor) == 1);
+	ASSERT_TRUE(!uname(&name) && sscanf(name.release, "%u.%u.", &major, &minor) == 2);
 	EXPECT_FALSE(text_has_positions("/proc/self/maps"));
 	refusals_in_log();
 	ASSERT_EQ(0, live_load());
-	EXPECT_EQ(minor >= 12, text_has_positions("/proc/self/maps") + refusals_in_log());
+	EXPECT_EQ(major > 6 || minor >= 12,
+		  text_has_positions("/proc/self/maps") + refusals_in_log());
 
 	ASSERT_EQ(0, live_unload());
 	ASSERT_EQ(0, load_module(live_ko, "text=0"));
