@@ -97,7 +97,7 @@ vm() {
 # skips have to be in checks/skips, or in TOPIC/check/skips.
 take_tap() {
 	local lines=$tmp/taken base=$BASE
-	[[ ! $1 =~ ^stock-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[1]}
+	[[ ! $1 =~ ^(stock|lifetimes-64)-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[2]}
 	"$CHECKS/parse-tap" "$1" "$base" "$2" "$BUILD/log/skips-used" "$CHECKS/skips" \
 		"$ROOT"/*/check/skips >"$lines"
 	cat "$lines"
@@ -215,6 +215,7 @@ debian_release() {
 	newest*) "$ROOT/scripts/live" -l "$flavour" | tail -n 1 ;;
 	oldest*) "$ROOT/scripts/live" -l "$flavour" | head -n 1 ;;
 	mainline) mainline_release ;;
+	backport) release_of_image "$(base_value NEWEST)" ;;
 	arm64) release_of_image cloud-arm64 ;;
 	mainline-arm64) release_of_image "$(base_value MAINLINE | sed 's/-.*//')-cloud-arm64" ;;
 	esac
