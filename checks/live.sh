@@ -25,7 +25,7 @@ broken=(
 	'names mappings by other rules'
 	's/^\tstruct task_struct \*task;/&\n\tlong more;/'
 	'not as expected'
-	's/!= IS_ENABLED(LIVE_KER/== IS_ENABLED(LIVE_KER/'
+	's/!= LIVE_KERNEL_HAS_QUERY/== LIVE_KERNEL_HAS_QUERY/'
 	"are not those of Debian's kernel"
 )
 

@@ -59,7 +59,7 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 /* The second argument of the traced function, the open method. Called by ftrace. */
 static struct file *notrace live_file(struct ftrace_regs *regs)
 {
-#if __has_include(<linux/ftrace_regs.h>)
+#if LIVE_FTRACE_REGS_H
 	return (struct file *)ftrace_regs_get_argument(regs, 1);
 #else
 	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
@@ -82,7 +82,7 @@ static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 
 static struct ftrace_ops live_ops = {
 	.func	= live_hook,
-#if __has_include(<linux/ftrace_regs.h>)
+#if LIVE_FTRACE_REGS_H
 	.flags	= FTRACE_OPS_FL_PERMANENT,
 #else
 	.flags	= FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS,
@@ -153,7 +153,7 @@ static int __init live_check_file(struct file *file)
 		pr_err("there is no procfs on /proc\n");
 		return -EOPNOTSUPP;
 	}
-	if (!!operations->unlocked_ioctl != IS_ENABLED(LIVE_KERNEL_HAS_QUERY)) {
+	if (!!operations->unlocked_ioctl != LIVE_KERNEL_HAS_QUERY) {
 		pr_err("the ioctls on /proc/<pid>/maps are not those of Debian's kernel\n");
 		return -EOPNOTSUPP;
 	}

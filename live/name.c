@@ -24,7 +24,7 @@ static const char *live_anon_name(const struct vm_area_struct *vma)
 
 static bool live_is_heap(const struct vm_area_struct *vma)
 {
-#ifdef LIVE_INITIAL_HEAP
+#if LIVE_INITIAL_HEAP
 	return vma_is_initial_heap(vma);
 #else
 	return vma->vm_start <= vma->vm_mm->brk && vma->vm_end >= vma->vm_mm->start_brk;

@@ -58,7 +58,7 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 #define procmap_vma_lock(vma)		vma_start_read_locked(vma)
 #define procmap_vma_assert_locked(vma)	vma_assert_locked(vma)
 
-#elif defined(LIVE_VMA_LOCK)
+#elif LIVE_VMA_LOCK
 
 #define procmap_vma_trylock(mm, vma)	vma_start_read(vma)
 #define procmap_vma_is_detached(vma)	((vma)->detached)
@@ -76,7 +76,7 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
  * The inode and the path that the text shows. The VMA has a file, and is locked. Stacked
  * file systems may map a file of their own instead of the one that the user has opened.
  */
-#if __has_include(<linux/backing-file.h>)
+#if LIVE_BACKING_FILES
 #define procmap_vma_inode(vma)		file_user_inode((vma)->vm_file)
 #define procmap_vma_path(vma)		file_user_path((vma)->vm_file)
 #else

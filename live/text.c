@@ -53,7 +53,7 @@ MODULE_PARM_DESC(text, "read the text of maps without mmap_lock, where VMAs have
  */
 static bool live_text_has_gate(const struct mm_struct *mm)
 {
-#if defined(LIVE_VMA_LOCK) && defined(CONFIG_X86_64) && defined(CONFIG_COMPAT)
+#if LIVE_VMA_LOCK && defined(CONFIG_X86_64) && defined(CONFIG_COMPAT)
 	return mm && test_bit(MM_CONTEXT_HAS_VSYSCALL, &mm->context.flags);
 #else
 	return true;
@@ -192,7 +192,7 @@ int __init live_text_init(struct file *file, struct file_operations *operations)
 	const char *obstacle;
 	loff_t pos = -2UL;
 
-	if (!live_text_enabled || !IS_ENABLED(LIVE_VMA_LOCK))
+	if (!live_text_enabled || !LIVE_VMA_LOCK)
 		return 0;
 	live_text_base = seq->op;
 	obstacle = live_text_find_obstacle(file);
