@@ -62,7 +62,7 @@ header_is_portable() {
 # A program that was built with this header runs with a library whose structures have a
 # field more: the tests, C++ and Python.
 lib_may_grow() {
-	local grown=$tmp/grown
+	local grown=$tmp/grown test
 	mkdir -p "$grown/tools/lib"
 	cp -r "$lib" "$grown/tools/lib/procmap"
 	ln -s "$ROOT/include" "$grown/include"
@@ -70,8 +70,10 @@ lib_may_grow() {
 		"$grown"/tools/lib/procmap/procmap{,_table}.h
 	make -C "$grown/tools/lib/procmap" OUTPUT="$grown"
 	make -C "$lib" OUTPUT="$grown/test" TESTED="$grown/libprocmap.a" \
-		SELFTESTS="$patched/tools/testing/selftests" procmap-test
-	"$grown/test/procmap-test"
+		SELFTESTS="$patched/tools/testing/selftests" tests
+	for test in "$grown"/test/procmap-*-test; do
+		"$test"
+	done
 	g++ -std=c++17 -I "$lib" -o "$grown/handle" "$lib/test/handle.cc" \
 		-L "$grown" -lprocmap
 	export LD_LIBRARY_PATH=$grown PYTHONDONTWRITEBYTECODE=1
@@ -121,7 +123,7 @@ clean_leaves_the_sources() {
 		make -C $dir
 	done
 	make -C tools/lib/procmap SELFTESTS="$patched/tools/testing/selftests" \
-		CFLAGS=-w procmap-test
+		CFLAGS=-w tests
 	git ls-files --others --exclude-standard | diff /dev/null -
 	for dir in tools/lib/procmap tools/procmap; do
 		make -C $dir clean
@@ -310,7 +312,7 @@ manual_is_well_formed() {
 tests_are_sanitized() {
 	make -C "$lib" OUTPUT="$tmp/sanitized" CC=clang \
 		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
-		SELFTESTS="$patched/tools/testing/selftests" procmap-test
+		SELFTESTS="$patched/tools/testing/selftests" tests
 }
 
 lib_is_fuzzed() {
@@ -342,9 +344,13 @@ for example in backtrace otel watch whomaps; do
 done
 check "the manuals are well-formed" manual_is_well_formed
 guests
-take_guest host-lib-64-valgrind valgrind -q --error-exitcode=99 --leak-check=full \
-	--errors-for-leak-kinds=definite,indirect,possible "$programs/lib64/procmap-test"
+for test in "$programs"/lib64/procmap-*-test; do
+	take_guest "host-lib-64-valgrind-${test##*/}" valgrind -q --error-exitcode=99 \
+		--leak-check=full --errors-for-leak-kinds=definite,indirect,possible "$test"
+done
 check "the tests are built with ASan and UBSan" tests_are_sanitized
-take_guest host-lib-64-sanitized "$tmp/sanitized/procmap-test"
+for test in "$tmp"/sanitized/procmap-*-test; do
+	take_guest "host-lib-64-sanitized-${test##*/}" "$test"
+done
 check "fuzzed" lib_is_fuzzed
 done_testing

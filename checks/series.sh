@@ -12,7 +12,7 @@ tools_compile() {
 	for commit in $(base_git rev-list --reverse series..tools); do
 		git -C "$each" checkout -q -f --detach "$commit"
 		make -s -C "$tools/lib/procmap" OUTPUT="$tmp/lib" \
-			CFLAGS='-O2 -Werror -Wno-sign-compare' all procmap-test
+			CFLAGS='-O2 -Werror -Wno-sign-compare' all tests
 		[ ! -e "$tools/procmap" ] ||
 			make -s -C "$tools/procmap" OUTPUT="$tmp/procmap" CFLAGS='-O2 -Werror'
 	done

@@ -181,7 +181,10 @@ all_programs() {
 	for source in "$ROOT"/live/test/*.c; do
 		printf '%s\n' "live/$(basename "$source" .c)"-{64,32}
 	done
-	printf '%s\n' lib{64,32}/procmap-test examples/profile_test.py
+	for source in "$ROOT"/tools/lib/procmap/test/procmap-*-test.c; do
+		printf '%s\n' lib{64,32}/"$(basename "$source" .c)"
+	done
+	echo examples/profile_test.py
 	(cd "$ROOT/tools/procmap/test" && printf 'procmap/%s\n' *_test.py)
 }
 

@@ -8,7 +8,7 @@ bad_options_are_refused() {
 	refuses "no kernel 'nosuch'; take.* stock:FLAVOUR" vm -k nosuch -- true
 	refuses 'no image .*nosuch' vm -k /nosuch -- true
 	refuses '-M.*nosuch.ko$' vm -M 'nosuch.ko scan=1' -- true
-	refuses 'no lib/nosuch; there are: lib64/procmap-test$' "$CHECKS/test" lib/nosuch
+	refuses 'no lib/nosuch; there are: lib64/procmap-elf-test .*$' "$CHECKS/test" lib/nosuch
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 

@@ -95,8 +95,6 @@ uint64_t ENTRY(spin_t *spin, uint64_t ns)
 /* More than the size of a function that spins. */
 #define CODE_SIZE	256
 
-#define LARGE_PAGE	(2 << 20)
-
 /*
  * Strings are on the heap, as a sample has a part of the stack only. They stay there
  * until the process ends.
@@ -310,14 +308,6 @@ static void in_shared_memory(int round)
 	compile_and_execute(code, round);
 }
 
-static void in_large_page(int round)
-{
-	void *const code = code_memory(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, LARGE_PAGE);
-
-	compile_and_execute(code, round);
-	munmap(code, LARGE_PAGE);
-}
-
 /* The perf map has the last function only. Its size stays. */
 static void map_replaced(int round)
 {
@@ -388,7 +378,6 @@ static const struct kind {
 	{ "line_unfinished", line_unfinished },
 	{ "in_memfd", in_memfd },
 	{ "in_shared_memory", in_shared_memory },
-	{ "in_large_page", in_large_page },
 	{ "map_replaced", map_replaced },
 	{ "code_replaced", code_replaced },
 	{ "unlisted", unlisted },

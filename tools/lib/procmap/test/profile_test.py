@@ -22,7 +22,7 @@ from subprocess import DEVNULL, PIPE
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "procmap", "test"))
 
-from procfs_query_test import TapResult, run_tests  # noqa: E402	found in the path above
+from util import TapResult, run_tests  # noqa: E402	found in the path above
 
 ROUNDS = 300    # of the load
 FREQUENCY = 499 # of profile
@@ -209,29 +209,6 @@ class ProfileTest(unittest.TestCase):
         self.check(self.run_profile("-d", directory, *argv))
 
     @unittest.skipIf(os.geteuid(), "needs root")
-    def test_names_of_files_with_equal_numbers(self):
-        image, directory = f"{self.tmp}/btrfs.img", f"{self.tmp}/btrfs"
-        os.mkdir(directory)
-        try:
-            with open(image, "wb") as file:
-                file.truncate(128 << 20)
-            for argv in ["mkfs.btrfs", "-q", image], ["mount", "-o", "loop", image, directory]:
-                subprocess.run(argv, stdout=DEVNULL, stderr=DEVNULL, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            self.skipTest("no btrfs")
-        self.addCleanup(subprocess.run, ["umount", "-l", directory], check=True)
-        for number in range(1, 5):
-            subprocess.check_call(["btrfs", "-q", "subvolume", "create", f"{directory}/{number}"],
-                                  stdout=DEVNULL)
-            name = f"libspin{number}.so"
-            os.symlink(f"{number}/{name}", f"{directory}/{name}")
-        load = self.compile(directory, "-Wl,--build-id=none")
-        inodes = {os.stat(path).st_ino for path in glob.glob(f"{directory}/*.so")}
-        self.assertEqual(len(inodes), 1)
-        # Each is opened while it is mapped: afterwards, it cannot be told from the others.
-        self.check(self.run_profile(*self.argv("in_place", load=load, rounds=4, spin=200000)))
-
-    @unittest.skipIf(os.geteuid(), "needs root")
     def test_names_of_a_library_in_memfd(self):
         directory = f"{self.tmp}/memfd"
         os.mkdir(directory)
@@ -247,12 +224,6 @@ class ProfileTest(unittest.TestCase):
 
     def test_perf_map_of_code_in_shared_memory(self):
         self.check_perf_map("in_shared_memory")
-
-    def test_perf_map_of_code_in_large_pages(self):
-        with open("/proc/meminfo", encoding="ascii") as file:
-            if re.search("HugePages_Free: *0$", file.read(), re.MULTILINE):
-                self.skipTest("no large pages")
-        self.check_perf_map("in_large_page")
 
     def test_perf_map_is_read_again_if_it_is_replaced(self):
         self.check_perf_map("map_replaced", rounds=6, spin=200000)

@@ -1,8 +1,25 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+// SPDX-License-Identifier: GPL-2.0
 /*
- * Part of procmap-test: tables that get the records of perf_event_open(2).
+ * Tables that get the records of perf_event_open(2).
  */
 #include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "world.h"
+
+/* For their time limit: some take a minute in an emulated guest, or with valgrind. */
+FIXTURE(table) {
+};
+
+FIXTURE_SETUP(table)
+{
+}
+
+FIXTURE_TEARDOWN(table)
+{
+}
 
 /* The fields of a record are written to here. */
 #define RECORD_MAX	512
@@ -167,7 +184,7 @@ TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
 	struct world world;
 	struct procmap_table_options options = world_options(&world);
 	struct packed_record record;
-	int order[WORLD_EVENTS], i;
+	int order[ROUND_EVENTS], i;
 	unsigned int seed;
 
 	for (seed = 1; seed <= 300; seed++) {
@@ -178,7 +195,7 @@ TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
 
 		for (i = 0; i < 6; i++)
 			attr.sample_type |= seed >> i & 1 ? fields[i] : 0;
-		world_make(&world, seed, WORLD_EVENTS, false);
+		world_make(&world, seed, ROUND_EVENTS, false);
 		ASSERT_EQ(0, procmap_table_new(&options, &table));
 		world_shuffle(&world, &random, seed % 4 * 100, order);
 		for (i = 0; i < world.nr; i++) {
@@ -443,8 +460,7 @@ FIXTURE_SETUP(ring)
 	self->attr.exclude_kernel = 1;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &self->table));
-	ASSERT_TRUE(start_child(&self->child, obey, NULL));
-	ASSERT_TRUE(await(self->child.control));
+	ASSERT_TRUE(start_child(&self->child, NULL, NULL));
 	fd = syscall(SYS_perf_event_open, &self->attr, self->child.pid, -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
@@ -535,3 +551,5 @@ TEST_F_TIMEOUT(ring, has_what_the_text_has, SLOW)
 	ASSERT_EQ(0, procmap_table_find(self->table, pid, UINT64_MAX, addr, &found));
 	EXPECT_GT(UINT64_MAX, found->until);
 }
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ELF files: their build IDs in every form, and the addresses of their segments.
+ */
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+
+#include "kselftest_harness.h"
+#include "util.h"
+
+/*
+ * This process, with a directory for files that it maps.
+ */
+FIXTURE(files)
+{
+	char dir[32];
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(files)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(files, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(files, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(files, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(files, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(files)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_TRUE(make_directory(self->dir));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
+}
+
+FIXTURE_TEARDOWN(files)
+{
+	calls.opens = -1;
+	procmap_close(self->procmap);
+	EXPECT_TRUE(remove_directory(self->dir));
+}
+
+/* Another file is mapped there by the time of the query. */
+TEST(build_id_of_a_mapping_that_was_replaced)
+{
+	char dir[32];
+	struct procmap *procmap;
+	uint8_t id[20];
+	void *map;
+	int is_gone;
+
+	if (!has_method(PROCMAP_BY_SCAN))
+		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
+	ASSERT_TRUE(make_directory(dir));
+	calls.replacement = open(in(dir, "other"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_TRUE(write_elf(calls.replacement, other_id));
+	calls.hide_ids = true;
+	for (is_gone = 0; is_gone < 2; is_gone++) {
+		map = map_file(dir, "plain", NULL);
+		ASSERT_TRUE(map != MAP_FAILED);
+		if (is_gone)
+			ASSERT_EQ(0, unlink(in(dir, "plain")));
+		ASSERT_EQ(0, procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap));
+		calls.replaced = map;
+		if (is_gone) {
+			EXPECT_EQ(-ENOENT, walk_to_build_id(procmap, map, id));
+		} else {
+			/* It is found by its name. */
+			EXPECT_EQ(20, walk_to_build_id(procmap, map, id));
+			EXPECT_EQ(0, memcmp(test_id, id, 20));
+		}
+		EXPECT_EQ(NULL, calls.replaced);
+		EXPECT_EQ(20, walk_to_build_id(procmap, map, id));
+		EXPECT_EQ(0, memcmp(other_id, id, 20));
+		procmap_close(procmap);
+	}
+	EXPECT_TRUE(remove_directory(dir));
+}
+
+/* A file that is damaged behind its build ID, and one whose header has a wrong size. */
+TEST_F(files, build_id_of_a_damaged_file)
+{
+	static const uint64_t filesz = 1 << 20;
+	static const uint16_t phentsize = 1;
+	uint8_t id[20];
+	void *map;
+	int fd;
+
+	map = map_file(self->dir, "plain", &fd);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(2, pwrite(fd, &phentsize, 2, offsetof(Elf64_Ehdr, e_phentsize)));
+	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(0, memcmp(test_id, id, 20));
+	ASSERT_EQ(8, pwrite(fd, &filesz, 8, offsetof(struct tiny_elf, phdr.p_filesz)));
+	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(0, memcmp(test_id, id, 20));
+	close(fd);
+}
+
+#define NR_HEADERS	300
+
+/**
+ * struct elf_form - where an ELF file has its build ID
+ * @type: its type.
+ * @in_section: by a section header, without program headers.
+ * @at: the number of the program header, of NR_HEADERS.
+ * @size: of the build ID, bytes.
+ * @is_cut: the note's padding is left out of its size.
+ * @is_found: there is a build ID by the rules of the kernel.
+ * @align: of the notes, bytes; 0: 4.
+ */
+struct elf_form {
+	uint16_t type;
+	bool in_section;
+	int at;
+	uint32_t size;
+	bool is_cut;
+	bool is_found;
+	uint8_t align;
+};
+
+static const struct elf_form elf_forms[] = {
+	{ ET_DYN, false, 0, 20, false, true },
+	{ ET_DYN, false, NR_HEADERS - 1, 20, false, true },
+	{ ET_DYN, false, 0, 10, false, true },
+	{ ET_DYN, false, 0, 10, true, false },
+	{ ET_DYN, false, 0, 1, false, true },
+	{ ET_DYN, false, 0, 21, false, false },
+	{ ET_DYN, false, 0, 0, false, false },
+	{ ET_DYN, true, 0, 20, false, true },
+	{ ET_REL, true, 0, 8, false, true },
+	{ ET_CORE, false, 0, 20, false, false },
+	{ ET_DYN, false, 0, 20, false, true, 8 },
+};
+
+/* The header of an ELF file of this machine, in front of its program headers. */
+static ElfW(Ehdr) elf_header(uint16_t type, uint16_t nr_phdrs)
+{
+	const uint16_t one = 1;
+
+	return (ElfW(Ehdr)) {
+		.e_ident = { 0x7f, 'E', 'L', 'F', sizeof(void *) / 4,
+			     *(const uint8_t *)&one ? 1 : 2, 1 },
+		.e_type = type, .e_phoff = sizeof(ElfW(Ehdr)), .e_phnum = nr_phdrs,
+		.e_phentsize = sizeof(ElfW(Phdr)), .e_shentsize = sizeof(ElfW(Shdr)),
+	};
+}
+
+static bool write_form(int fd, const struct elf_form *form)
+{
+	struct {
+		ElfW(Ehdr) ehdr;
+		ElfW(Phdr) phdrs[NR_HEADERS];
+		ElfW(Shdr) shdrs[2];
+		ElfW(Nhdr) note;
+		char name[4];
+		uint8_t id[24];
+	} file = {
+		.ehdr = elf_header(form->type, form->in_section ? 0 : NR_HEADERS),
+		.note = { .n_namesz = 4, .n_descsz = form->size, .n_type = NT_GNU_BUILD_ID },
+		.name = "GNU",
+	};
+	const size_t size = 16 + (form->is_cut ? form->size : (form->size + 3) / 4 * 4);
+
+	memcpy(file.id, test_id, 20);
+	if (form->in_section) {
+		file.ehdr.e_shoff = offsetof(typeof(file), shdrs);
+		file.ehdr.e_shnum = 2;
+		file.shdrs[1] = (ElfW(Shdr)) {
+			.sh_type = SHT_NOTE, .sh_offset = offsetof(typeof(file), note),
+			.sh_size = size, .sh_addralign = 4,
+		};
+	} else {
+		file.phdrs[form->at] = (ElfW(Phdr)) {
+			.p_type = PT_NOTE, .p_offset = offsetof(typeof(file), note),
+			.p_filesz = size, .p_align = form->align ? form->align : 4,
+		};
+	}
+	return pwrite(fd, &file, sizeof(file), 0) == sizeof(file);
+}
+
+/* A kernel with the scan is not mainline, and looks at no section header. */
+TEST_F(files, build_id_in_every_form)
+{
+	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
+			       has_method(PROCMAP_BY_SCAN);
+	uint8_t id[20];
+	void *map;
+	int fd;
+	size_t i;
+
+	for (i = 0; i < NR_OF(elf_forms); i++) {
+		const struct elf_form *const form = &elf_forms[i];
+		const int size = form->is_found ? form->size : 0;
+		struct procmap_file *file;
+
+		map = map_file(self->dir, "form", &fd);
+		ASSERT_TRUE(write_form(fd, form));
+		ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+		EXPECT_EQ(size, procmap_file_build_id(file, id)) {
+			TH_LOG("form %zu", i);
+		}
+		EXPECT_EQ(0, memcmp(test_id, id, size));
+		procmap_close_file(file);
+		if (!form->in_section || !by_kernel)
+			EXPECT_EQ(size, walk_to_build_id(self->procmap, map, id)) {
+				TH_LOG("form %zu", i);
+			}
+		munmap(map, PAGE);
+		close(fd);
+	}
+}
+
+/* The size of the build ID of a file in a form, with other bytes; or an error. */
+static int id_size_with(int fd, int form, size_t offset, const void *bytes, size_t len)
+{
+	struct procmap_file *file;
+	uint8_t id[20];
+	int size;
+
+	if (!write_form(fd, &elf_forms[form]) || pwrite(fd, bytes, len, offset) != (ssize_t)len ||
+	    procmap_open_file_fd(fd, &file))
+		return -EIO;
+	size = procmap_file_build_id(file, id);
+	procmap_close_file(file);
+	return size;
+}
+
+/* More headers or notes than are read, another byte order, and files not to be read. */
+TEST_F(files, build_id_that_is_unknown)
+{
+	const ElfW(Phdr) notes = {
+		.p_type = PT_NOTE, .p_offset = 8 * PAGE, .p_filesz = 4 * PAGE,
+	};
+	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
+			       has_method(PROCMAP_BY_SCAN);
+	const uint16_t none = 0;
+	const uint8_t order = 3;
+	struct procmap_file *directory;
+	uint8_t id[20];
+	void *map;
+	int fd;
+
+	map = map_file(self->dir, "form", &fd);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, ftruncate(fd, 12 * PAGE));
+	EXPECT_EQ(-EFBIG, id_size_with(fd, 1, sizeof(ElfW(Ehdr)), &notes, sizeof(notes)));
+	EXPECT_EQ(-EFBIG, id_size_with(fd, 7, offsetof(ElfW(Ehdr), e_shnum), &none, 2));
+	EXPECT_EQ(-ENOEXEC, id_size_with(fd, 7, EI_DATA, &order, 1));
+	EXPECT_EQ(20, id_size_with(fd, 7, 0, "\177", 1));
+	calls.opens = 0;
+	EXPECT_EQ(by_kernel ? 0 : -ENFILE, walk_to_build_id(self->procmap, map, id));
+	calls.opens = -1;
+	close(fd);
+	fd = open(self->dir, O_RDONLY | O_CLOEXEC);
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &directory));
+	EXPECT_EQ(-EISDIR, procmap_file_build_id(directory, id));
+	procmap_close_file(directory);
+	close(fd);
+}
+
+/* The build ID behind the header of its note in the memory of the vdso, or NULL. */
+static const uint8_t *id_of_vdso(const char *image)
+{
+	const struct {
+		ElfW(Nhdr) header;
+		char name[4];
+	} note = { { .n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID }, "GNU" };
+	const char *const found = memmem(image, PAGE, &note, sizeof(note));
+
+	return found ? (const uint8_t *)found + sizeof(note) : NULL;
+}
+
+TEST_F(files, build_id_of_the_vdso)
+{
+	const char *const image = (const char *)getauxval(AT_SYSINFO_EHDR);
+	const struct procmap_mapping *found;
+	uint64_t cursor = (uintptr_t)image;
+	const uint8_t *id;
+
+	if (!image)
+		SKIP(return, "there is no vdso");
+	id = id_of_vdso(image);
+	ASSERT_TRUE(!!id);
+	ASSERT_EQ(0, procmap_find(self->procmap, cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_STREQ("[vdso]", found->name);
+	ASSERT_EQ(20, found->build_id_size);
+	EXPECT_EQ(0, memcmp(id, found->build_id, 20));
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	ASSERT_EQ(20, found->build_id_size);
+	EXPECT_EQ(0, memcmp(id, found->build_id, 20));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image, 0, &found));
+	EXPECT_EQ(0, found->build_id_size);
+
+	/* Without a descriptor, it is unknown. */
+	calls.opens = 0;
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image,
+				  PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_EQ(-ENFILE, found->build_id_size);
+}
+
+struct loads {
+	ElfW(Ehdr) ehdr;
+	ElfW(Phdr) phdrs[4];
+};
+
+/* Returns the descriptor of a new file with these segments. */
+static int open_loads(uint16_t type, const ElfW(Phdr) phdrs[4])
+{
+	const int fd = memfd_create("loads", MFD_CLOEXEC);
+	struct loads loads = { .ehdr = elf_header(type, 4) };
+
+	memcpy(loads.phdrs, phdrs, sizeof(loads.phdrs));
+	return write(fd, &loads, sizeof(loads)) == sizeof(loads) &&
+	       !ftruncate(fd, 8 * PAGE) ? fd : -1;
+}
+
+/*
+ * A file whose second segment is in the last page of the first one's .bss. The third one has
+ * no bytes of the file, as in one of debug information.
+ */
+static int open_bss(uint16_t type)
+{
+	static const ElfW(Phdr) phdrs[4] = {
+		{ .p_type = PT_NOTE, .p_offset = 0x1000, .p_vaddr = 0x9000,
+		  .p_filesz = 0x100, .p_memsz = 0x100 },
+		{ .p_type = PT_LOAD, .p_offset = 0x1000, .p_vaddr = 0x401000,
+		  .p_filesz = 0x800, .p_memsz = 0x2000 },
+		{ .p_type = PT_LOAD, .p_offset = 0x1c00, .p_vaddr = 0x502c00,
+		  .p_filesz = 0x100, .p_memsz = 0x100 },
+		{ .p_type = PT_LOAD, .p_offset = 0x4100, .p_vaddr = 0x600100,
+		  .p_filesz = 0, .p_memsz = 0x1000 },
+	};
+
+	return open_loads(type, phdrs);
+}
+
+TEST(address_by_the_segments)
+{
+	static const struct {
+		uint64_t offset;
+		uint64_t address;	/* 0: none */
+	} expected[] = {
+		{ 0, 0 }, { 0xfff, 0 }, { 0x1000, 0x401000 }, { 0x17ff, 0x4017ff },
+		{ 0x1800, 0 }, { 0x1bff, 0 }, { 0x1c00, 0x502c00 }, { 0x1cff, 0x502cff },
+		{ 0x1d00, 0 }, { 0x4100, 0 }, { UINT64_MAX, 0 },
+	};
+	const struct procmap_mapping all = { .flags = PROCMAP_READABLE, .end = 8 * PAGE };
+	const int fd = open_bss(ET_DYN);
+	struct procmap_file *file;
+	uint64_t address;
+	size_t i;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (i = 0; i < NR_OF(expected); i++) {
+		address = 0;
+		EXPECT_EQ(expected[i].address ? 0 : -ENOENT,
+			  procmap_file_address(file, expected[i].offset, &address));
+		EXPECT_EQ(expected[i].address, address);
+	}
+	/* Of two segments, the mapping may be of either. */
+	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, &all, 0x1e00, &address));
+	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(file, &all, 0x4100, &address));
+	procmap_close_file(file);
+	close(fd);
+}
+
+/*
+ * A file as linkers make it: read-only data, code, read-only data, and data. Each shares a
+ * page of the file with the next; the addresses are no, one, two and three pages higher
+ * than the offsets.
+ */
+static int open_shared_pages(uint16_t type)
+{
+	ElfW(Phdr) phdrs[4];
+	static const uint64_t ends[] = { 0, 1, 2, 3, 3 };
+	static const uint32_t flags[] = { PF_R, PF_R | PF_X, PF_R, PF_R | PF_W };
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		const uint64_t begin = ends[i] * PAGE + i * 0x100;
+		const uint64_t end = ends[i + 1] * PAGE + (i + 1) * 0x100;
+
+		phdrs[i] = (ElfW(Phdr)) {
+			.p_type = PT_LOAD, .p_flags = flags[i], .p_offset = begin,
+			.p_vaddr = begin + i * PAGE, .p_memsz = end - begin,
+			.p_filesz = end - begin,
+		};
+	}
+	return open_loads(type, phdrs);
+}
+
+/* Offsets, sizes and addresses are in pages, and bytes behind a page. */
+TEST(address_by_the_mapping)
+{
+	static const unsigned int r = PROCMAP_READABLE, x = PROCMAP_EXECUTABLE,
+				  w = PROCMAP_WRITABLE;
+	const struct {
+		unsigned int flags, page, nr, at, byte;
+		int moved;	/* the address is so many pages higher; -1: there is none */
+	} expected[] = {
+		{ r, 0, 2, 0, 0, 0 }, { r, 0, 2, 1, 0xff, 0 },
+		{ r | x, 1, 2, 1, 0x100, 1 }, { r | x, 1, 2, 2, 0x1ff, 1 },
+		{ r, 2, 2, 2, 0x200, 2 }, { r, 2, 2, 3, 0x2ff, 2 },
+		{ r | w, 3, 1, 3, 0x300, 3 },
+		/* RELRO, the end of .bss, and permissions that were changed. */
+		{ r, 3, 1, 3, 0x300, 3 }, { r | w, 3, 1, 3, 0x500, 3 },
+		{ r | w | x, 3, 1, 3, 0x300, 3 }, { r | x, 3, 1, 3, 0x300, 3 },
+		{ r | w, 1, 2, 1, 0x100, 1 }, { r | w, 1, 2, 2, 0x1ff, 1 },
+		/* The byte is that of a segment which another mapping maps. */
+		{ r, 0, 2, 1, 0x100, -1 }, { r | x, 1, 2, 2, 0x200, -1 },
+		{ r, 2, 2, 2, 0x1ff, -1 }, { r, 2, 2, 3, 0x300, -1 },
+		{ r | w, 3, 1, 3, 0x2ff, -1 }, { r | x, 1, 1, 1, 0xff, -1 },
+		{ r, 4, 1, 4, 0, -1 },
+	};
+	const int fd = open_shared_pages(ET_DYN);
+	struct procmap_mapping mapping;
+	struct procmap_file *file;
+	uint64_t address, addr;
+	size_t i;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (i = 0; i < NR_OF(expected); i++) {
+		mapping = (struct procmap_mapping) {
+			.start = 0x7f000000, .offset = expected[i].page * PAGE,
+			.end = 0x7f000000 + expected[i].nr * PAGE,
+			.flags = expected[i].flags,
+		};
+		address = 0;
+		addr = expected[i].at * PAGE + expected[i].byte;
+		EXPECT_EQ(expected[i].moved < 0 ? -ENOENT : 0,
+			  procmap_file_mapped_address(file, &mapping, mapping.start +
+						      addr - mapping.offset, &address));
+		EXPECT_EQ(expected[i].moved < 0 ? 0 : addr + expected[i].moved * PAGE,
+			  address) {
+			TH_LOG("row %zu", i);
+		}
+	}
+	EXPECT_EQ(-EINVAL, procmap_file_mapped_address(file, &mapping, mapping.end,
+						       &address));
+	procmap_close_file(file);
+	close(fd);
+}
+
+/* In a program that is not moved, the address in memory says which segment it is. */
+TEST(address_of_a_fixed_program)
+{
+	const int fd = open_shared_pages(ET_EXEC);
+	struct procmap_mapping mapping = { .offset = 3 * PAGE };
+	struct procmap_file *file;
+	uint64_t address;
+	int moved;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (moved = 2; moved <= 3; moved++) {
+		mapping.start = (3 + moved) * PAGE;
+		mapping.end = mapping.start + PAGE;
+		EXPECT_EQ(0, procmap_file_mapped_address(file, &mapping,
+							 mapping.start + 0x500, &address));
+		EXPECT_EQ(mapping.start + 0x500, address);
+	}
+	procmap_close_file(file);
+	close(fd);
+}
+
+/* The error of an address in a file that has these bytes at its begin, and this size. */
+static int error_with(uint16_t type, const char *bytes, size_t size)
+{
+	const int fd = open_bss(type);
+	struct procmap_file *file;
+	uint64_t address;
+	int err;
+
+	if (pwrite(fd, bytes, 4, 0) != 4 || ftruncate(fd, size) ||
+	    procmap_open_file_fd(fd, &file))
+		return -EIO;
+	err = procmap_file_address(file, 0x1000, &address);
+	procmap_close_file(file);
+	close(fd);
+	return err;
+}
+
+/* An object that is not linked, a script, and a file that ends before its program headers. */
+TEST(without_addresses)
+{
+	EXPECT_EQ(0, error_with(ET_DYN, "\177ELF", 8 * PAGE));
+	EXPECT_EQ(-ENOEXEC, error_with(ET_REL, "\177ELF", 8 * PAGE));
+	EXPECT_EQ(-ENOEXEC, error_with(ET_DYN, "\n#! ", 8 * PAGE));
+	EXPECT_EQ(-ENOEXEC, error_with(ET_DYN, "\177ELF", sizeof(struct loads) - 1));
+	EXPECT_EQ(-ENOEXEC, error_with(ET_DYN, "\177ELF", 0));
+}
+
+TEST(opened_file_is_read_once)
+{
+	const int fd = open_bss(ET_DYN);
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	struct procmap_file *file;
+	unsigned int preads;
+	uint64_t address;
+
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	EXPECT_NE(fd, procmap_file_fd(file));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(procmap_file_fd(file), F_GETFD));
+	close(fd);
+	EXPECT_EQ(0, procmap_file_address(file, 0x1c00, &address));
+	EXPECT_EQ(0, procmap_file_build_id(file, id));
+	preads = calls.preads;
+	EXPECT_EQ(0, procmap_file_address(file, 0x1000, &address));
+	EXPECT_EQ(0x401000, address);
+	EXPECT_EQ(0, procmap_file_build_id(file, id));
+	EXPECT_EQ(preads, calls.preads);
+
+	EXPECT_EQ(-EBADF, procmap_open_file_fd(-1, &file));
+	EXPECT_EQ(-EINVAL, procmap_open_file_fd(0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_file_fd(NULL));
+	EXPECT_EQ(-EINVAL, procmap_file_address(NULL, 0, &address));
+	EXPECT_EQ(-EINVAL, procmap_file_address(file, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_file_build_id(NULL, id));
+	procmap_close_file(file);
+	procmap_close_file(NULL);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,817 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The files of mappings: found by their names, opened by whoever may, and told from others
+ * that have their names, or their device and inode, now.
+ */
+#include <limits.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "kselftest_harness.h"
+#include "util.h"
+
+/*
+ * This process, with a directory for files that it maps.
+ */
+FIXTURE(files)
+{
+	char dir[32];
+	struct procmap *procmap;
+};
+
+FIXTURE_VARIANT(files)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(files, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(files, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(files, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(files, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(files)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_TRUE(make_directory(self->dir));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
+}
+
+FIXTURE_TEARDOWN(files)
+{
+	calls.opens = -1;
+	procmap_close(self->procmap);
+	EXPECT_EQ(0, chdir("/"));
+	umount2(self->dir, MNT_DETACH);
+	EXPECT_TRUE(remove_directory(self->dir));
+}
+
+/* Return whether the text has a mapping of this name at @start. */
+static bool text_has_name(void *start, const char *name)
+{
+	const struct line *line;
+	struct maps maps;
+	bool has;
+
+	if (!read_maps(getpid(), "maps", &maps))
+		return false;
+	line = line_at(&maps, (uintptr_t)start);
+	has = line && !strcmp(line->name, name);
+	free_maps(&maps);
+	return has;
+}
+
+/* Return the only mapping that procmap_find_name() finds, or NULL, also on an error. */
+static void *only_one(struct procmap *procmap, const char *pattern,
+		      enum procmap_match match)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0, start;
+
+	if (procmap_find_name(procmap, pattern, match, &cursor, 0, &found))
+		return NULL;
+	start = found->start;
+	if (found->end != cursor ||
+	    procmap_find_name(procmap, pattern, match, &cursor, 0, &found) != -ENOENT)
+		return NULL;
+	return (void *)(uintptr_t)start;
+}
+
+#define EXPECT_FOUND(at, pattern)					\
+	EXPECT_EQ((void *)(at), only_one(self->procmap, pattern, PROCMAP_EXACT))
+#define EXPECT_GLOBBED(at, pattern)					\
+	EXPECT_EQ((void *)(at), only_one(self->procmap, pattern, PROCMAP_GLOB))
+
+static char *map_memfd(const char *name, int nr_pages)
+{
+	const int fd = memfd_create(name, MFD_CLOEXEC);
+	char *map = MAP_FAILED;
+
+	if (!ftruncate(fd, nr_pages * PAGE))
+		map = mmap(NULL, nr_pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	return map;
+}
+
+TEST_F(files, by_path)
+{
+	char *const plain = map_file(self->dir, "plain", NULL);
+	char *const gone = map_file(self->dir, "gone", NULL);
+	char *const newline = map_file(self->dir, "new\nline", NULL);
+	char *const literal = map_file(self->dir, "there (deleted)", NULL);
+
+	ASSERT_EQ(0, unlink(in(self->dir, "gone")));
+	ASSERT_TRUE(text_has_name(gone, in(self->dir, "gone (deleted)")));
+	EXPECT_FOUND(gone, in(self->dir, "gone"));
+	EXPECT_FOUND(gone, in(self->dir, "gone (deleted)"));
+	EXPECT_GLOBBED(gone, "*/gone");
+	EXPECT_GLOBBED(gone, "*/gone (deleted)");
+	EXPECT_FOUND(plain, in(self->dir, "plain"));
+	EXPECT_FOUND(NULL, "plain");
+	EXPECT_FOUND(NULL, in(self->dir, "plain*"));
+	EXPECT_GLOBBED(plain, in(self->dir, "pl[a-b]in*"));
+	EXPECT_GLOBBED(NULL, "plain");
+	EXPECT_FOUND(newline, in(self->dir, "new\\012line"));
+	EXPECT_GLOBBED(newline, "*/new\\\\012line");
+	EXPECT_FOUND(literal, in(self->dir, "there (deleted)"));
+	EXPECT_FOUND(literal, in(self->dir, "there"));
+}
+
+/* In the order of the addresses, from the cursor on, and only those that pass. */
+TEST_F(files, all_of_a_name)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor;
+	char *map;
+	int i;
+
+	map = map_memfd("pages", 8);
+	ASSERT_TRUE(split(map, 8));
+	for (cursor = 0, i = 0; i < 8; i++) {
+		ASSERT_EQ(0, procmap_find_name(self->procmap, "pages", PROCMAP_EXACT, &cursor,
+					       0, &found));
+		EXPECT_EQ((uintptr_t)map + i * PAGE, found->start);
+		EXPECT_EQ(found->end, cursor);
+	}
+	for (cursor = (uintptr_t)map + 2 * PAGE, i = 3; i < 8; i += 2) {
+		ASSERT_EQ(0, procmap_find_name(self->procmap, "p*s", PROCMAP_GLOB, &cursor,
+					       PROCMAP_READABLE, &found));
+		EXPECT_EQ((uintptr_t)map + i * PAGE, found->start);
+	}
+	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, "p*s", PROCMAP_GLOB, &cursor,
+					     PROCMAP_READABLE, &found));
+}
+
+TEST_F(files, by_name_of_memfd)
+{
+	void *const map = map_memfd("frame buffer", 1);
+	void *const odd = map_memfd("[anon:odd]", 1);
+
+	ASSERT_TRUE(text_has_name(map, "/memfd:frame buffer (deleted)"));
+	EXPECT_FOUND(map, "frame buffer");
+	EXPECT_FOUND(map, "frame buffer (deleted)");
+	EXPECT_FOUND(map, "/memfd:frame buffer");
+	EXPECT_FOUND(map, "/memfd:frame buffer (deleted)");
+	EXPECT_FOUND(NULL, "memfd:frame buffer");
+	EXPECT_GLOBBED(map, "frame buff??");
+	/* Its own name is not that of anonymous memory. */
+	EXPECT_FOUND(odd, "[anon:odd]");
+	EXPECT_FOUND(NULL, "odd");
+}
+
+static bool name_anon(void *map, const char *name)
+{
+	return !prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, map, PAGE, name);
+}
+
+TEST_F(files, by_name_of_anonymous_memory)
+{
+	void *const map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+	void *const shared = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS,
+				  -1, 0);
+
+	if (!name_anon(map, "arena 1"))
+		SKIP(return, "this kernel has no CONFIG_ANON_VMA_NAME");
+	ASSERT_TRUE(text_has_name(map, "[anon:arena 1]"));
+	EXPECT_FOUND(map, "arena 1");
+	EXPECT_FOUND(map, "[anon:arena 1]");
+	EXPECT_FOUND(NULL, "arena 1]");
+	EXPECT_GLOBBED(map, "arena [0-9]");
+	/* Since Linux 6.2. */
+	if (name_anon(shared, "queue") &&
+	    text_has_name(shared, "[anon_shmem:queue]")) {
+		EXPECT_FOUND(shared, "queue");
+		EXPECT_FOUND(shared, "[anon_shmem:queue]");
+	}
+}
+
+TEST_F(files, what_has_no_such_name)
+{
+	const struct {
+		struct procmap *procmap;
+		const char *name;
+		enum procmap_match match;
+		unsigned int flags;
+		bool no_cursor;
+	} refused[] = {
+		{ NULL, "" }, { self->procmap, NULL }, { self->procmap, "", 2 },
+		{ self->procmap, "", PROCMAP_EXACT, PROCMAP_COVERING_OR_NEXT },
+		{ self->procmap, "", PROCMAP_EXACT, 0, true },
+	};
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	size_t i;
+
+	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, "no such name", PROCMAP_EXACT,
+					     &cursor, 0, &found));
+	EXPECT_NE(0, cursor);
+	/* With large pages, a program may have no memory of that kind before. */
+	ASSERT_NE(MAP_FAILED, mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	cursor = 0;
+	ASSERT_EQ(0, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, &found));
+	EXPECT_STREQ("", found->name);
+	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, NULL));
+	for (i = 0; i < NR_OF(refused); i++)
+		EXPECT_EQ(-EINVAL, procmap_find_name(refused[i].procmap, refused[i].name,
+						     refused[i].match,
+						     refused[i].no_cursor ? NULL : &cursor,
+						     refused[i].flags, &found));
+}
+
+static void *map_path(const char *path, int nr_pages)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *const map = mmap(NULL, nr_pages * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	close(fd);
+	return map;
+}
+
+/* A mapping of a file, and whether the test has deleted or replaced that. */
+struct fate {
+	void *map;
+	bool is_deleted;
+};
+
+#define NR_FATES	7
+
+/* Names that the text does not show as deleted come first. */
+static bool make_fates(const char *dir, struct fate *fates)
+{
+	static const char *const names[NR_FATES] = {
+		"untouched", "moved", "new\nline", "unlinked", "replaced", "confusing",
+		"literal (deleted)",
+	};
+	size_t i;
+
+	for (i = 0; i < NR_FATES; i++)
+		fates[i] = (struct fate) { map_file(dir, names[i], NULL), i >= 3 && i < 6 };
+	/* In the end, the text shows the path of a file, but not of the mapped one. */
+	return !unlink(in(dir, "unlinked")) &&
+	       !rename(in(dir, "moved"), in(dir, "to here")) &&
+	       map_file(dir, "another", NULL) != MAP_FAILED &&
+	       !rename(in(dir, "another"), in(dir, "replaced")) &&
+	       !unlink(in(dir, "confusing")) &&
+	       map_file(dir, "confusing (deleted)", NULL) != MAP_FAILED;
+}
+
+/* The first file for which it is not so, found or passed in a walk; or -1. */
+static int first_wrong(struct procmap *procmap, const struct fate *fates, int nr)
+{
+	const unsigned int flags = PROCMAP_WANT_DELETED;
+	const struct procmap_mapping *found;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		uint64_t cursor = (uintptr_t)fates[i].map;
+
+		if (procmap_find(procmap, cursor, flags, &found) ||
+		    !(found->flags & PROCMAP_DELETED) == fates[i].is_deleted ||
+		    procmap_next(procmap, &cursor, flags, &found) ||
+		    !(found->flags & PROCMAP_DELETED) == fates[i].is_deleted ||
+		    procmap_find(procmap, found->start, 0, &found) ||
+		    (found->flags & PROCMAP_DELETED))
+			return i;
+	}
+	return -1;
+}
+
+TEST_F(files, that_were_deleted_or_replaced)
+{
+	struct fate fates[NR_FATES];
+
+	ASSERT_TRUE(make_fates(self->dir, fates));
+	EXPECT_EQ(-1, first_wrong(self->procmap, fates, NR_FATES));
+}
+
+/* One of its names is deleted. */
+TEST_F(files, that_have_two_names)
+{
+	const char *const paths[] = { in(self->dir, "one"), in(self->dir, "two") };
+	struct fate fates[2];
+	int i, deleted;
+
+	for (deleted = 0; deleted < 2; deleted++) {
+		ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
+		ASSERT_EQ(0, link(paths[0], paths[1]));
+		for (i = 0; i < 2; i++)
+			fates[i] = (struct fate) { map_path(paths[i], 1), i == deleted };
+		ASSERT_EQ(0, unlink(paths[deleted]));
+		EXPECT_EQ(-1, first_wrong(self->procmap, fates, 2));
+		ASSERT_EQ(0, unlink(paths[!deleted]));
+	}
+}
+
+/* The text shows both as one. */
+TEST_F(files, of_names_that_look_alike)
+{
+	const struct fate fates[] = {
+		{ map_file(self->dir, "a\nb\\012", NULL), false },
+		{ map_file(self->dir, "a\\012b\n", NULL), true },
+	};
+
+	ASSERT_EQ(0, unlink(in(self->dir, "a\\012b\n")));
+	EXPECT_EQ(-1, first_wrong(self->procmap, fates, 2));
+}
+
+TEST_F(files, that_are_not_mapped_any_more)
+{
+	char *const map = map_file(self->dir, "one", NULL);
+	const struct procmap_mapping *found;
+	struct procmap_mapping old;
+	char name[64];
+	struct stat one, opened;
+	int fd;
+
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	old = *found;
+	old.name = strcpy(name, found->name);
+	ASSERT_TRUE(map_file(self->dir, "two", &fd) != MAP_FAILED);
+	ASSERT_TRUE(mmap(map, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == map);
+	close(fd);
+	ASSERT_EQ(0, stat(in(self->dir, "one"), &one));
+	fd = open_file(self->procmap, &old);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fstat(fd, &opened));
+	EXPECT_EQ(one.st_ino, opened.st_ino);
+	close(fd);
+	ASSERT_EQ(0, unlink(in(self->dir, "one")));
+	EXPECT_EQ(-ENOENT, open_file(self->procmap, &old));
+}
+
+/* Its names in maps are relative to the root of the reader. */
+TEST_F(files, that_were_deleted_in_a_chroot)
+{
+	struct fate fates[NR_FATES];
+	struct procmap *procmap;
+	struct child child;
+
+	if (geteuid())
+		SKIP(return, "only root can chroot");
+	ASSERT_TRUE(make_fates(self->dir, fates));
+	ASSERT_TRUE(start_child(&child, NULL, self->dir));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
+	EXPECT_EQ(-1, first_wrong(procmap, fates, NR_FATES));
+	procmap_close(procmap);
+	stop_child(&child);
+}
+
+static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
+{
+	struct fate fates[NR_FATES];
+	struct procmap *procmap;
+	int wrong;
+
+	if (!make_fates(dir, fates) || chmod(dir, 0700) || !become_nobody() ||
+	    procmap_open_self(BY(method), &procmap))
+		return 99;
+	/* All that the last one has is its name. */
+	wrong = first_wrong(procmap, fates, NR_FATES - 1);
+	procmap_close(procmap);
+	return wrong + 1;
+}
+
+TEST_F(files, that_were_deleted_where_one_may_not_look)
+{
+	if (geteuid())
+		SKIP(return, "only root can become nobody");
+	EXPECT_EQ(0, IN_CHILD(first_wrong_of_nobody(self->dir, variant->method)));
+}
+
+/*
+ * Map a file at whose path another one is mounted, which the kernel does not say. Returns the
+ * size of its build ID, or the error, and 128 if it is deleted.
+ */
+static int look_at_hidden_file(const char *dir, enum procmap_method method, bool as_nobody)
+{
+	void *const map = map_file(dir, "hidden", NULL);
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+
+	if (map_file(dir, "plain", NULL) == MAP_FAILED || chmod(dir, 0755) ||
+	    chmod(in(dir, "plain"), 0644) ||
+	    unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, "") ||
+	    mount(in(dir, "plain"), in(dir, "hidden"), "", MS_BIND, "") ||
+	    (as_nobody && !become_nobody()) || procmap_open_self(BY(method), &procmap) ||
+	    procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED,
+			 &found))
+		return 255;
+	return (found->flags & PROCMAP_DELETED ? 128 : 0) + abs(found->build_id_size);
+}
+
+TEST_F(files, that_are_hidden)
+{
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+
+	if (geteuid())
+		SKIP(return, "only root can mount a file");
+	EXPECT_EQ(128 + 20, IN_CHILD(look_at_hidden_file(self->dir, variant->method, false)));
+	EXPECT_EQ(128 + (by_text ? ESTALE : 20),
+		  IN_CHILD(look_at_hidden_file(self->dir, variant->method, true)));
+}
+
+/* The build ID of the file of a mapping, without its process; or an error. */
+static int id_size_of(const struct procmap_mapping *mapping, const char *root)
+{
+	const struct procmap_file_options options = {
+		.size = sizeof(options), .root = root,
+	};
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	struct procmap_file *file;
+	int size;
+
+	size = procmap_open_file(NULL, mapping, &options, &file);
+	if (size)
+		return size;
+	size = procmap_file_build_id(file, id);
+	procmap_close_file(file);
+	return size == sizeof(id) && memcmp(id, test_id, size) ? -EIO : size;
+}
+
+/* Mappings of a snapshot or a table are looked up by their paths, and compared. */
+TEST_F(files, without_a_process)
+{
+	void *const map = map_file(self->dir, "one", NULL);
+	const struct procmap_file_options none = { .size = 0 };
+	const struct procmap_mapping *found;
+	struct procmap_mapping by_id = { .name = NULL };
+	struct procmap_snapshot *snapshot;
+	struct procmap_file *file;
+
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	procmap_close(self->procmap);
+	self->procmap = NULL;
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
+	ASSERT_TRUE(!!found);
+	EXPECT_EQ(20, id_size_of(found, NULL));
+	EXPECT_EQ(20, id_size_of(found, "/proc/self/root"));
+	EXPECT_EQ(-ENOENT, id_size_of(found, self->dir));
+	EXPECT_EQ(-EINVAL, procmap_open_file(NULL, found, &none, &file));
+
+	/* An event has the build ID instead of the inode. */
+	by_id.name = found->name;
+	by_id.name_len = found->name_len;
+	EXPECT_EQ(-ENODEV, id_size_of(&by_id, NULL));
+	by_id.build_id_size = sizeof(by_id.build_id);
+	memcpy(by_id.build_id, test_id, sizeof(by_id.build_id));
+	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	by_id.build_id[19]++;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	/* The number of its inode may be used again. */
+	by_id.inode = found->inode;
+	by_id.dev_major = found->dev_major;
+	by_id.dev_minor = found->dev_minor;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	by_id.build_id[19]--;
+	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	by_id.inode++;
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+
+	/* Below the root of a container, which has another file at the path. */
+	ASSERT_EQ(0, rename(in(self->dir, "one"), in(self->dir, "two")));
+	ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
+	EXPECT_EQ(-ESTALE, id_size_of(found, NULL));
+	by_id = *found;
+	by_id.name = "/two";
+	EXPECT_EQ(20, id_size_of(&by_id, self->dir));
+	procmap_snapshot_free(snapshot);
+}
+
+/* Give the directory of the fixture a file system of its own, and go there. */
+static bool mount_tmpfs(const char *dir)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", "", MS_REC | MS_PRIVATE, "") &&
+	       !mount("none", dir, "tmpfs", 0, "mode=755") && !chdir(dir);
+}
+
+/* Write an ELF file, below the directory of the fixture. */
+static bool write_object(const char *path, const uint8_t id[20])
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	const bool is_written = fd >= 0 && write_elf(fd, id) && !ftruncate(fd, 4 * PAGE);
+
+	close(fd);
+	return is_written;
+}
+
+static bool mount_image(const char *type, const char *size, const char *dir)
+{
+	char command[160];
+
+	snprintf(command, sizeof(command), "truncate -s %s image && mkfs.%s -q image >/dev/null && mkdir %s && mount -o loop image %s",
+		 size, type, dir, dir);
+	return !system(command);
+}
+
+/*
+ * Compare the answers on the mapping at @map of a file that had @id when it was mapped, and
+ * is @file, or has changed since (NULL): found, found in a walk, opened after a lookup
+ * with and without the build ID, and not deleted, unless it has changed. Returns the number
+ * of those that are wrong; the errors among the answers are counted.
+ */
+static int count_wrong(struct procmap *procmap, const void *map, const uint8_t id[20],
+		       const struct stat *file, int *errors)
+{
+	const struct procmap_mapping *found;
+	struct stat opened;
+	uint8_t got[20];
+	int wrong = 0, size, i;
+
+	size = walk_to_build_id(procmap, map, got);
+	*errors = size < 0;
+	wrong += size >= 0 && (size != 20 || memcmp(got, id, 20));
+	for (i = 0; i < 2; i++) {
+		if (procmap_find(procmap, (uintptr_t)map,
+				 i ? PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED : 0,
+				 &found))
+			return 99;
+		wrong += file && found->flags & PROCMAP_DELETED;
+		*errors += found->build_id_size < 0;
+		wrong += found->build_id_size > 0 && memcmp(found->build_id, id, 20);
+		size = open_file(procmap, found);
+		*errors += size < 0;
+		if (size < 0)
+			continue;
+		wrong += !file || fstat(size, &opened) || opened.st_dev != file->st_dev ||
+			 opened.st_ino != file->st_ino;
+		close(size);
+	}
+	return wrong;
+}
+
+/* The same without capabilities. Returns 16 times that number, and the errors. */
+static int count_wrong_as_nobody(enum procmap_method method, const void *map,
+				 const uint8_t id[20], const struct stat *file)
+{
+	struct procmap *procmap;
+	int wrong, errors;
+
+	if (!become_nobody() || procmap_open_self(BY(method), &procmap))
+		return 255;
+	wrong = count_wrong(procmap, map, id, file, &errors);
+	procmap_close(procmap);
+	return wrong * 16 + errors;
+}
+
+TEST_F(files, of_any_name)
+{
+	static const char *const names[] = {
+		"plain", "new\nline", "literal\\012", "with blank ", "gone",
+	};
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	struct stat file;
+	int errors, i;
+	void *map;
+
+	if (geteuid() || chmod(self->dir, 0755))
+		SKIP(return, "only root can become nobody");
+	for (i = 0; i < 5; i++) {
+		const bool is_gone = i == 4;
+
+		map = map_file(self->dir, names[i], NULL);
+		ASSERT_EQ(0, stat(in(self->dir, names[i]), &file));
+		ASSERT_EQ(0, chmod(in(self->dir, names[i]), 0644));
+		ASSERT_EQ(0, is_gone && unlink(in(self->dir, names[i])));
+		/* It is one more that is wrong for count_wrong() if it is deleted. */
+		EXPECT_EQ(is_gone, count_wrong(self->procmap, map, test_id, &file, &errors));
+		EXPECT_EQ(0, errors);
+		EXPECT_EQ(!is_gone ? 0 : by_text ? 16 + 4 : 16 + 2,
+			  IN_CHILD(count_wrong_as_nobody(variant->method, map, test_id, &file)));
+	}
+}
+
+/* Two files have the same device and inode in maps. */
+TEST_F(files, files_of_two_subvolumes)
+{
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	static const char *const paths[] = { "m/a/file", "m/b/file" };
+	const uint8_t *const ids[] = { test_id, other_id };
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	const struct line *lines[2];
+	int i, errors, as_nobody;
+	struct stat files[2];
+	struct maps maps;
+	void *map[2];
+
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	if (!mount_image("btrfs", "128M", "m") ||
+	    system("btrfs -q subvolume create m/a && btrfs -q subvolume create m/b"))
+		SKIP(return, "cannot mount btrfs");
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(write_object(paths[i], ids[i]));
+		map[i] = map_path(paths[i], 1);
+		ASSERT_TRUE(map[i] != MAP_FAILED);
+		ASSERT_EQ(0, stat(paths[i], &files[i]));
+	}
+	ASSERT_TRUE(read_maps(getpid(), "maps", &maps));
+	for (i = 0; i < 2; i++)
+		lines[i] = line_at(&maps, (uintptr_t)map[i]);
+	EXPECT_EQ(lines[0]->inode, lines[1]->inode);
+	EXPECT_EQ(lines[0]->dev_minor, lines[1]->dev_minor);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i], &errors));
+		EXPECT_EQ(0, errors);
+		as_nobody = IN_CHILD(count_wrong_as_nobody(variant->method, map[i], ids[i],
+							   &files[i]));
+		EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
+	}
+	/* The other one is where the mapped one was, which is as if that were deleted. */
+	ASSERT_EQ(0, mount(paths[1], paths[0], "", MS_BIND, ""));
+	EXPECT_EQ(1, count_wrong(self->procmap, map[0], ids[0], &files[0], &errors));
+	EXPECT_EQ(0, errors);
+	/* By the text, nobody knows. */
+	EXPECT_EQ(!by_text, IN_CHILD(count_wrong_as_nobody(variant->method, map[0], ids[0],
+							   &files[0])) / 16);
+	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
+	/* The other one is mapped where the first one was. */
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map[0]);
+	ASSERT_EQ(map[0], mremap(map[1], PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, map[0]));
+	EXPECT_EQ(-ESTALE, open_file(self->procmap, found));
+	procmap_snapshot_free(snapshot);
+	free_maps(&maps);
+	munmap(map[0], PAGE);
+}
+
+/* It was mapped as a file of the lower layer, and is copied to the upper one. */
+static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *procmap,
+			     enum procmap_method method)
+{
+	const bool by_text = expected_method(method) == PROCMAP_BY_TEXT;
+	const struct procmap_mapping *found;
+	struct stat file;
+	int errors;
+	void *map;
+
+	ASSERT_EQ(0, system("mkdir lower upper work m"));
+	ASSERT_TRUE(write_object("lower/file", test_id));
+	ASSERT_EQ(0, mount("none", "m", "overlay", 0,
+			   "lowerdir=lower,upperdir=upper,workdir=work"));
+	map = map_path("m/file", 1);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, stat("m/file", &file));
+	EXPECT_EQ(0, count_wrong(procmap, map, test_id, &file, &errors));
+	EXPECT_EQ(0, errors);
+	errors = IN_CHILD(count_wrong_as_nobody(method, map, test_id, &file));
+	EXPECT_EQ(0, by_text ? errors / 16 : errors);
+
+	ASSERT_TRUE(write_object("m/file", other_id));
+	EXPECT_EQ(0, count_wrong(procmap, map, test_id, NULL, &errors));
+	EXPECT_EQ(0, IN_CHILD(count_wrong_as_nobody(method, map, test_id, NULL)) / 16);
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_EQ(by_text ? -ESTALE : 20, found->build_id_size);
+	EXPECT_EQ(-ESTALE, open_file(procmap, found));
+	munmap(map, PAGE);
+	EXPECT_EQ(0, umount2("m", MNT_DETACH));
+}
+
+/* A device of tmpfs has no major number, as that of the overlay has none. */
+TEST_F(files, file_on_overlayfs_on_tmpfs_is_written)
+{
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	write_on_overlay(_metadata, self->procmap, variant->method);
+}
+
+TEST_F(files, file_on_overlayfs_on_a_disk_is_written)
+{
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	if (!mount_image("ext4", "16M", "disk"))
+		SKIP(return, "cannot mount ext4");
+	ASSERT_EQ(0, chdir("disk"));
+	write_on_overlay(_metadata, self->procmap, variant->method);
+	ASSERT_EQ(0, chdir(self->dir));
+	EXPECT_EQ(0, umount2("disk", MNT_DETACH));
+}
+
+/* It is deleted, so that only the process leads to it. */
+TEST_F(files, file_whose_mapping_was_split_since)
+{
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	char *map;
+	int i;
+
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	ASSERT_TRUE(write_object("file", test_id));
+	map = map_path("file", 3);
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	ASSERT_EQ(0, mprotect(map + PAGE, PAGE, PROT_NONE));
+	ASSERT_EQ(0, unlink("file"));
+	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
+	for (i = 0; i < 3; i++) {
+		const int fd = open_file(self->procmap, found);
+
+		EXPECT_LE(0, fd);
+		close(fd);
+		munmap(map + i * PAGE, PAGE);
+	}
+	EXPECT_EQ(-ENOENT, open_file(self->procmap, found));
+	procmap_snapshot_free(snapshot);
+}
+
+TEST_F(files, procfs_that_is_elsewhere)
+{
+	struct procmap_options options = {
+		.size = sizeof(options), .method = variant->method, .proc = "elsewhere",
+	};
+	static char long_path[PATH_MAX];
+	const struct procmap_file_options file_options = {
+		.size = sizeof(file_options), .proc = "elsewhere",
+	};
+	struct procmap_mapping mapping;
+	const struct procmap_mapping *found;
+	struct procmap_file *file;
+	struct procmap *procmap;
+	char name[64];
+	void *map;
+
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	ASSERT_TRUE(write_object("file", test_id));
+	map = map_path("file", 1);
+	ASSERT_EQ(0, mkdir("elsewhere", 0755));
+	ASSERT_EQ(0, mount("/proc", "elsewhere", "", MS_BIND, ""));
+	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, ""));
+	EXPECT_EQ(-ENOENT, procmap_open_self(BY(variant->method), &procmap));
+	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID |
+				  PROCMAP_WANT_DELETED, &found));
+	EXPECT_TRUE(has_test_id(found));
+	EXPECT_EQ(PROCMAP_READABLE, found->flags);
+	EXPECT_EQ(0, procmap_open_file(procmap, found, NULL, &file));
+	procmap_close_file(file);
+	mapping = *found;
+	strcpy(name, found->name);
+	mapping.name = name;
+	EXPECT_EQ(-ENOENT, procmap_open_file(NULL, &mapping, NULL, &file));
+	EXPECT_EQ(0, procmap_open_file(NULL, &mapping, &file_options, &file));
+	procmap_close_file(file);
+	ASSERT_EQ(0, unlink("file"));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID |
+				  PROCMAP_WANT_DELETED, &found));
+	EXPECT_TRUE(has_test_id(found));
+	EXPECT_EQ(PROCMAP_READABLE | PROCMAP_DELETED, found->flags);
+	procmap_close(procmap);
+	ASSERT_EQ(0, procmap_open_pid(getpid(), &options, &procmap));
+	procmap_close(procmap);
+	memset(long_path, '/', sizeof(long_path) - 1);
+	options.proc = long_path;
+	EXPECT_EQ(-ENAMETOOLONG, procmap_open_pid(getpid(), &options, &procmap));
+	EXPECT_EQ(0, umount2("/proc", MNT_DETACH));
+	EXPECT_EQ(0, umount2("elsewhere", MNT_DETACH));
+}
+
+/* A socket that receives from this process over the loopback device, or -1. */
+static int connected_socket(int *sender)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(at);
+	int receiver = -1;
+
+	*sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (!bind(listener, (struct sockaddr *)&at, len) && !listen(listener, 1) &&
+	    !getsockname(listener, (struct sockaddr *)&at, &len) &&
+	    !connect(*sender, (struct sockaddr *)&at, len))
+		receiver = accept(listener, NULL, NULL);
+	close(listener);
+	return receiver;
+}
+
+/* Mainline would take the first bytes of what the socket has received. */
+TEST_F(files, that_are_a_socket)
+{
+	char bytes[64] = "\177ELF";
+	const struct procmap_mapping *found;
+	int sender, receiver;
+	uint8_t id[20];
+	void *map;
+
+	receiver = connected_socket(&sender);
+	ASSERT_LE(0, receiver);
+	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, receiver, 0);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(sizeof(bytes), send(sender, bytes, sizeof(bytes), 0));
+	ASSERT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_PEEK | MSG_WAITALL));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID,
+				  &found));
+	EXPECT_EQ(0, strncmp(found->name, "socket:[", 8));
+	EXPECT_EQ(0, found->build_id_size);
+	EXPECT_EQ(-ENODEV, open_file(self->procmap, found));
+	EXPECT_EQ(0, walk_to_build_id(self->procmap, map, id));
+	EXPECT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_DONTWAIT));
+	munmap(map, PAGE);
+	close(sender);
+	close(receiver);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,768 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lookups, walks and resolved addresses by the ioctls and by the text: all must return what
+ * sscanf(3) finds in the text of the same process, until that executes another program or
+ * exits.
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "kselftest_harness.h"
+#include "util.h"
+
+FIXTURE(scene) {
+	struct scene scene;
+};
+
+FIXTURE_VARIANT(scene) {
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(scene, any) { .method = PROCMAP_ANY_METHOD };
+FIXTURE_VARIANT_ADD(scene, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(scene, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(scene, text) { .method = PROCMAP_BY_TEXT };
+
+FIXTURE_SETUP(scene)
+{
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_TRUE(make_scene(&self->scene, variant->method));
+}
+
+FIXTURE_TEARDOWN(scene)
+{
+	EXPECT_TRUE(end_scene(&self->scene));
+}
+
+/* By default, what no query is needed for is read from the text. */
+TEST_F(scene, walk_is_by_the_method_of_the_handle)
+{
+	const bool is_any = variant->method == PROCMAP_ANY_METHOD;
+	const int by = expected_method(variant->method);
+	const int method = is_any && by == PROCMAP_BY_QUERY ? PROCMAP_BY_TEXT : by;
+	static const unsigned int others[] = { PROCMAP_EXECUTABLE, PROCMAP_WANT_PAGE_SIZE };
+	size_t i;
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+
+	/* It may try whether there is a scan. */
+	EXPECT_EQ(by, procmap_get_method(self->scene.procmap));
+	calls.queries = 0;
+	calls.scans = 0;
+	calls.preads = 0;
+	while (!procmap_next(self->scene.procmap, &cursor, 0, &found))
+		;
+	EXPECT_EQ(method == PROCMAP_BY_QUERY ? self->scene.maps.nr + 1 : 0,
+		  calls.queries);
+	EXPECT_EQ(method == PROCMAP_BY_SCAN, !!calls.scans);
+	EXPECT_EQ(method == PROCMAP_BY_TEXT, !!calls.preads);
+	for (i = 0; i < 2; i++) {
+		cursor = 0;
+		calls.preads = 0;
+		EXPECT_EQ(0, procmap_next(self->scene.procmap, &cursor, others[i], &found));
+		EXPECT_EQ(by == PROCMAP_BY_TEXT, !!calls.preads);
+	}
+}
+
+TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
+{
+	const struct procmap_mapping *found;
+	unsigned int flags, where;
+	size_t i;
+
+	for (i = 0; i < self->scene.maps.nr; i++) {
+		const struct line *const line = &self->scene.maps.lines[i];
+		const uint64_t addrs[] = { line->start - 1, line->start,
+					   line->end - 1, line->end };
+
+		for (flags = 0; flags < 0x40; flags++)
+			for (where = 0; where < 4; where++) {
+				const struct line *const expected =
+					expected_line(&self->scene.maps, addrs[where],
+						      flags);
+				const int err = procmap_find(self->scene.procmap,
+							     addrs[where],
+							     flags, &found);
+
+				ASSERT_EQ(expected ? 0 : -ENOENT, err);
+				if (expected)
+					ASSERT_TRUE(is_as_line(found,
+							       expected));
+			}
+	}
+}
+
+TEST_F_TIMEOUT(scene, walks_over_all_that_pass_the_filters, SLOW)
+{
+	const struct procmap_mapping *found;
+	unsigned int flags;
+
+	for (flags = 0; flags < 0x40; flags++) {
+		const struct line *expected;
+		uint64_t cursor = 0;
+
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		while ((expected = expected_line(&self->scene.maps, cursor, flags |
+						 PROCMAP_COVERING_OR_NEXT))) {
+			ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, flags,
+						  &found));
+			ASSERT_TRUE(is_as_line(found, expected));
+			ASSERT_EQ(expected->end, cursor);
+		}
+		ASSERT_EQ(-ENOENT, procmap_next(self->scene.procmap, &cursor, flags,
+						&found));
+	}
+}
+
+TEST_F(scene, page_sizes)
+{
+	const bool known = expected_method(variant->method) != PROCMAP_BY_TEXT;
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	struct maps smaps;
+	size_t i;
+
+	ASSERT_TRUE(read_maps(self->scene.child.pid, "smaps", &smaps));
+	for (i = 0; i < smaps.nr; i++) {
+		const struct line *const line = &smaps.lines[i];
+
+		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
+		EXPECT_EQ(known ? line->page_size : 0, found->page_size);
+		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start,
+					  PROCMAP_WANT_PAGE_SIZE, &found));
+		EXPECT_EQ(line->page_size, found->page_size);
+		ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor,
+					  PROCMAP_WANT_PAGE_SIZE, &found));
+		EXPECT_EQ(line->page_size, found->page_size);
+		EXPECT_TRUE(is_as_line(found, line));
+	}
+	free_maps(&smaps);
+}
+
+TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
+{
+	const struct procmap_resolved *resolved;
+	unsigned int flags, few;
+	size_t nr_addrs, nr, i;
+	uint64_t *addrs;
+
+	nr_addrs = make_addresses(&self->scene.maps, &addrs);
+	/* Few are sorted differently than many. */
+	for (flags = few = 0; flags < 0x40; few = !few, flags += !few) {
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		nr = few ? 20 : nr_addrs;
+		ASSERT_EQ(0, procmap_resolve(self->scene.procmap, addrs, nr, flags,
+					     &resolved));
+		ASSERT_EQ(nr, resolved->nr_addrs);
+		for (i = 0; i < nr; i++) {
+			const struct procmap_mapping *const found =
+				resolved->mappings[i];
+			const struct line *const line =
+				expected_line(&self->scene.maps, addrs[i], flags);
+
+			ASSERT_EQ(!line, !found);
+			ASSERT_TRUE(!line || is_as_line(found, line));
+		}
+		procmap_free_resolved(resolved);
+	}
+	free(addrs);
+}
+
+TEST_F(scene, bad_arguments_are_refused)
+{
+	struct procmap *const procmap = self->scene.procmap;
+	const struct procmap_resolved *resolved;
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	unsigned int bit;
+
+	EXPECT_EQ(-EINVAL, procmap_find(NULL, 0, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find(procmap, 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_next(NULL, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, NULL, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_resolve(NULL, &cursor, 1, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, NULL, 1, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 0, 0, &resolved));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_get_method(NULL));
+	procmap_close(NULL);
+	procmap_free_resolved(NULL);
+	for (bit = 6; bit < 32; bit++) {
+		if (bit >= 16 && bit <= 18)
+			continue;
+		EXPECT_EQ(-EINVAL, procmap_find(procmap, 0, 1u << bit, &found));
+		EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor, 1u << bit,
+						&found));
+		EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1,
+						   1u << bit, &resolved));
+	}
+	EXPECT_EQ(-EINVAL, procmap_next(procmap, &cursor,
+					PROCMAP_COVERING_OR_NEXT, &found));
+	EXPECT_EQ(-EINVAL, procmap_resolve(procmap, &cursor, 1,
+					   PROCMAP_COVERING_OR_NEXT, &resolved));
+}
+
+/* Do all there is to do with a handle. */
+static int use_all(pid_t pid, enum procmap_method method, const uint64_t *addrs,
+		   size_t nr)
+{
+	const struct procmap_resolved *resolved;
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	int err;
+
+	err = procmap_open_pid(pid, BY(method), &procmap);
+	if (err)
+		return err;
+	err = procmap_find(procmap, addrs[0], PROCMAP_COVERING_OR_NEXT, &found);
+	while (!err)
+		err = procmap_next(procmap, &cursor, 0, &found);
+	if (err == -ENOENT)
+		err = procmap_resolve(procmap, addrs, nr, 0, &resolved);
+	if (!err) {
+		procmap_free_resolved(resolved);
+		err = procmap_snapshot_take(procmap, 0, &snapshot);
+	}
+	if (!err)
+		procmap_snapshot_free(snapshot);
+	procmap_close(procmap);
+	return err;
+}
+
+TEST_F_TIMEOUT(scene, each_allocation_can_fail, SLOW)
+{
+	int err, failures = 0;
+	uint64_t *addrs;
+	size_t nr;
+
+	nr = make_addresses(&self->scene.maps, &addrs);
+	do {
+		calls.allocations = failures;
+		err = use_all(self->scene.child.pid, variant->method, addrs, nr);
+		calls.allocations = -1;
+		if (err)
+			ASSERT_EQ(-ENOMEM, err);
+	} while (err && ++failures < 100);
+	EXPECT_EQ(0, err);
+	EXPECT_LE(7, failures);
+	free(addrs);
+}
+
+/*
+ * A handle needs its directory and its maps file. Whichever cannot be opened, the error
+ * is open(2)'s and nothing stays open.
+ */
+TEST_F(scene, opening_without_a_free_descriptor)
+{
+	const int needed = 2;
+	const int before = count_fds();
+	struct procmap *procmap;
+	int nr, err;
+
+	for (nr = 0; nr <= needed; nr++) {
+		procmap = NULL;
+		calls.opens = nr;
+		err = procmap_open_pid(self->scene.child.pid, BY(variant->method), &procmap);
+		calls.opens = -1;
+		EXPECT_EQ(nr < needed ? -ENFILE : 0, err);
+		EXPECT_EQ(nr == needed, !!procmap);
+		procmap_close(procmap);
+		EXPECT_EQ(before, count_fds());
+	}
+}
+
+/* Opened handles go on; the mapped file needs two descriptors more for a moment. */
+TEST_F(scene, mapped_file_without_a_free_descriptor)
+{
+	const struct line *const line = line_named(&self->scene.maps, "plain");
+	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	const int before = count_fds();
+	const struct procmap_mapping *found;
+	int nr, fd;
+
+	ASSERT_TRUE(!!line);
+	for (nr = 0; nr < 2; nr++) {
+		calls.opens = nr;
+		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start,
+					  PROCMAP_WANT_BUILD_ID, &found));
+		EXPECT_TRUE(is_as_line(found, line));
+		EXPECT_EQ(by_text ? -ENFILE : 20, found->build_id_size);
+		EXPECT_EQ(before, count_fds());
+		calls.opens = nr;
+		fd = open_file(self->scene.procmap, found);
+		calls.opens = -1;
+		EXPECT_EQ(-ENFILE, fd);
+		EXPECT_EQ(before, count_fds());
+	}
+	fd = open_file(self->scene.procmap, found);
+	EXPECT_LE(0, fd);
+	close(fd);
+}
+
+/* An interrupted call is repeated, so that no function returns EINTR. */
+TEST_F(scene, interrupted_calls_are_repeated)
+{
+	const struct line *const line = &self->scene.maps.lines[1];
+	const struct procmap_mapping *found;
+	uint64_t cursor = line->start;
+	struct procmap *procmap;
+
+	calls.interruptions = 3;
+	ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
+	EXPECT_EQ(0, calls.interruptions);
+	EXPECT_TRUE(is_as_line(found, line));
+
+	calls.interruptions = 1;
+	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &procmap));
+	EXPECT_EQ(0, calls.interruptions);
+	calls.interruptions = 3;
+	ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
+	EXPECT_EQ(line->end, cursor);
+	calls.interruptions = 0;
+	procmap_close(procmap);
+}
+
+/* The error of each function that looks a mapping up; 1 if they differ. */
+static int error_of_all(struct procmap *procmap)
+{
+	const uint64_t addrs[] = { (uintptr_t)&calls, 4096, UINT64_MAX };
+	const struct procmap_resolved *resolved;
+	const struct procmap_mapping *found;
+	struct procmap_snapshot *snapshot;
+	uint64_t cursor = 0;
+	int err;
+
+	err = procmap_find(procmap, addrs[0], 0, &found);
+	if (procmap_find(procmap, UINT64_MAX, 0, &found) != err ||
+	    procmap_next(procmap, &cursor, 0, &found) != err || cursor ||
+	    procmap_next(procmap, &cursor, PROCMAP_READABLE, &found) != err ||
+	    procmap_find(procmap, addrs[0], PROCMAP_WANT_PAGE_SIZE, &found) != err ||
+	    procmap_next(procmap, &cursor, PROCMAP_WANT_PAGE_SIZE, &found) != err ||
+	    procmap_next(procmap, &cursor, PROCMAP_WANT_BUILD_ID, &found) != err ||
+	    procmap_find_name(procmap, "[heap]", PROCMAP_EXACT, &cursor, 0,
+			      &found) != err ||
+	    procmap_resolve(procmap, addrs, 3, 0, &resolved) != err ||
+	    procmap_snapshot_take(procmap, 0, &snapshot) != err)
+		return 1;
+	return err;
+}
+
+/* Whatever a handle opens on first use is open by then, or is not. */
+TEST_F(scene, another_program_is_not_mistaken_for_the_old_one)
+{
+	const struct procmap_mapping *found;
+	struct procmap *unused;
+	uint64_t cursor = 0;
+
+	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &unused));
+	ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, 0, &found));
+	EXPECT_TRUE(is_as_line(found, &self->scene.maps.lines[0]));
+	ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, PROCMAP_WANT_PAGE_SIZE,
+				  &found));
+	EXPECT_TRUE(is_as_line(found, &self->scene.maps.lines[1]));
+	ASSERT_TRUE(execute(&self->scene.child));
+	EXPECT_EQ(-ESTALE, error_of_all(self->scene.procmap));
+	EXPECT_EQ(-ESTALE, error_of_all(unused));
+	stop_child(&self->scene.child);
+	EXPECT_EQ(-ESRCH, error_of_all(self->scene.procmap));
+	EXPECT_EQ(-ESRCH, error_of_all(unused));
+	procmap_close(unused);
+}
+
+TEST_F(scene, reopened_after_exec)
+{
+	const int method = procmap_get_method(self->scene.procmap);
+	const int before = count_fds();
+	struct maps maps;
+
+	ASSERT_TRUE(execute(&self->scene.child));
+	ASSERT_TRUE(read_maps(self->scene.child.pid, "maps", &maps));
+	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
+	EXPECT_EQ(method, procmap_get_method(self->scene.procmap));
+	EXPECT_EQ(before, count_fds());
+	EXPECT_TRUE(walks_over(self->scene.procmap, 0, &maps, 0, 0));
+	free_maps(&maps);
+
+	/* This closes the socket to it. */
+	stop_child(&self->scene.child);
+	EXPECT_EQ(-ESRCH, procmap_reopen(self->scene.procmap));
+	EXPECT_EQ(before - 1, count_fds());
+}
+
+/* Fork a child with this ID, which has nobody now, and waits to be killed. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	const pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+/* The directory in /proc is that of the process, not of its ID. */
+TEST_F(scene, another_process_with_the_same_id)
+{
+	const pid_t pid = self->scene.child.pid;
+	const struct procmap_mapping *found;
+
+	stop_child(&self->scene.child);
+	self->scene.child.pid = fork_as(pid);
+	if (self->scene.child.pid < 0)
+		SKIP(return, "the ID of a process cannot be chosen");
+	ASSERT_EQ(pid, self->scene.child.pid);
+	EXPECT_EQ(-ESRCH, procmap_find(self->scene.procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-ESRCH, procmap_reopen(self->scene.procmap));
+}
+
+TEST_F(scene, that_cannot_be_reopened_stays_as_it_was)
+{
+	const struct line *const line = &self->scene.maps.lines[0];
+	const struct procmap_mapping *found;
+	static const int expected[] = { -EMFILE, -ENFILE, -ENOMEM };
+	struct rlimit limit, full;
+	int i, err;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	full = limit;
+	full.rlim_cur = 1;
+	for (i = 0; i < 3; i++) {
+		if (i == 0)
+			ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &full));
+		calls.opens = i == 1 ? 0 : -1;
+		calls.allocations = i == 2 ? 0 : -1;
+		err = procmap_reopen(self->scene.procmap);
+		calls.opens = -1;
+		calls.allocations = -1;
+		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+		EXPECT_EQ(expected[i], err);
+		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
+		EXPECT_TRUE(is_as_line(found, line));
+	}
+	EXPECT_EQ(-EINVAL, procmap_reopen(NULL));
+}
+
+/*
+ * Let the main thread exit. Returns the ID of another one, which the process has by then; or
+ * 0.
+ */
+static pid_t end_main_thread(const struct child *child)
+{
+	char path[32], state[64];
+	struct dirent *entry;
+	pid_t tid = 0;
+	FILE *stat;
+	DIR *dir;
+
+	if (!tell(child, EXIT_MAIN_THREAD))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", child->pid);
+	do {
+		usleep(1000);
+		stat = fopen(path, "re");
+		if (!stat || !fgets(state, sizeof(state), stat))
+			return 0;
+		fclose(stat);
+	} while (!strstr(state, ") Z "));
+	snprintf(path, sizeof(path), "/proc/%d/task", child->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != child->pid)
+			tid = atoi(entry->d_name);
+	closedir(dir);
+	return tid;
+}
+
+/*
+ * The first handle was opened before; the links in the directory of the main thread lead
+ * nowhere by then. The others are on another thread from the beginning.
+ */
+TEST_F(scene, main_thread_has_exited)
+{
+	const int before = count_fds();
+	const struct procmap_mapping *found;
+	struct procmap *handles[3];
+	struct maps maps;
+	int i;
+
+	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &handles[0]));
+	ASSERT_TRUE(read_maps(end_main_thread(&self->scene.child), "maps", &maps));
+	ASSERT_LT(3u, maps.nr);
+	for (i = 1; i < 3; i++)
+		ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method),
+					      &handles[i]));
+	EXPECT_EQ(0, procmap_reopen(handles[2]));
+	for (i = 0; i < 3; i++)
+		EXPECT_TRUE(walks_over(handles[i], 0, &maps, 0, PROCMAP_WANT_DELETED));
+	/* Only the process leads to it. */
+	if (!geteuid()) {
+		ASSERT_EQ(0, procmap_find(handles[1], line_named(&maps, "gone (deleted)")->start,
+					  PROCMAP_WANT_BUILD_ID, &found));
+		EXPECT_TRUE(has_test_id(found));
+		i = open_file(handles[1], found);
+		EXPECT_LE(0, i);
+		close(i);
+	}
+	EXPECT_EQ(0, procmap_reopen(handles[0]));
+	EXPECT_TRUE(walks_over(handles[0], 0, &maps, 0, PROCMAP_WANT_DELETED));
+	stop_child(&self->scene.child);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(-ESRCH, error_of_all(handles[i]));
+		EXPECT_EQ(-ESRCH, procmap_reopen(handles[i]));
+		procmap_close(handles[i]);
+	}
+	EXPECT_EQ(before - 1, count_fds());
+	free_maps(&maps);
+}
+
+/*
+ * Walks over a process that changes: this one.
+ */
+FIXTURE(change)
+{
+	struct procmap *procmap;
+	char *area;
+};
+
+FIXTURE_VARIANT(change)
+{
+	enum procmap_method method;
+};
+
+FIXTURE_VARIANT_ADD(change, query) { .method = PROCMAP_BY_QUERY };
+FIXTURE_VARIANT_ADD(change, scan) { .method = PROCMAP_BY_SCAN };
+FIXTURE_VARIANT_ADD(change, text) { .method = PROCMAP_BY_TEXT };
+
+#define AREA	(3000 * PAGE)
+
+FIXTURE_SETUP(change)
+{
+	int fd;
+
+	if (!has_method(variant->method))
+		SKIP_SETUP(without_method(variant->method));
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
+	fd = memfd_create("area", MFD_CLOEXEC);
+	ASSERT_EQ(0, ftruncate(fd, AREA));
+	self->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(change)
+{
+	procmap_close(self->procmap);
+}
+
+TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor;
+	int i;
+
+	ASSERT_TRUE(split(self->area, 3000));
+	cursor = (uintptr_t)self->area;
+	for (i = 0; i < 2001; i++)
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	ASSERT_EQ((uintptr_t)self->area + 2001 * PAGE, cursor);
+	ASSERT_EQ(0, mprotect(self->area, AREA, PROT_READ));
+
+	/* By text and by scan, some mappings are older than the change. */
+	do {
+		const uint64_t at = cursor;
+
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+		EXPECT_EQ(at, found->start);
+		EXPECT_EQ(at - (uintptr_t)self->area, found->offset);
+		i++;
+	} while (found->end != (uintptr_t)self->area + AREA && i < 3000);
+	EXPECT_GT(variant->method == PROCMAP_BY_QUERY ? 2003 :
+		  variant->method == PROCMAP_BY_TEXT ? 2200 : 2001 + 512, i);
+}
+
+/*
+ * By scan, few ioctls are enough where most of the mappings are wanted; where few are, a scan
+ * is tried only now and then. By query there is one for each mapping, however many addresses
+ * it has, and by text none.
+ */
+TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
+{
+	static const size_t strides[] = { 1, 30 };
+	const struct procmap_resolved *resolved;
+	uint64_t addrs[6000];
+	size_t i, j;
+
+	ASSERT_TRUE(split(self->area, 3000));
+	for (i = 0; i < 2; i++) {
+		const size_t nr = 3000 / strides[i];
+
+		for (j = 0; j < 2 * nr; j++)
+			addrs[j] = (uintptr_t)self->area + j % nr * strides[i] * PAGE;
+		calls.queries = 0;
+		calls.scans = 0;
+		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 2 * nr, 0, &resolved));
+		for (j = 0; j < nr; j++) {
+			ASSERT_EQ(addrs[j], resolved->mappings[j]->start);
+			ASSERT_EQ(resolved->mappings[j], resolved->mappings[nr + j]);
+		}
+		if (variant->method == PROCMAP_BY_SCAN) {
+			EXPECT_GT(i ? nr + 1 : 100, calls.queries);
+			EXPECT_GT(i ? 3 : 20, calls.scans);
+		} else {
+			EXPECT_EQ(variant->method == PROCMAP_BY_QUERY ? nr : 0, calls.queries);
+			EXPECT_EQ(0, calls.scans);
+		}
+		procmap_free_resolved(resolved);
+	}
+}
+
+struct long_path {
+	char name[2 * PATH_MAX];
+	char dir[32];
+};
+
+/* Map three pages of a new file with a path of @len bytes, below a new directory. */
+static char *map_long_path(struct long_path *path, size_t len, int flags)
+{
+	char component[201] = "";
+	char *map = MAP_FAILED;
+	size_t at;
+	int fd;
+
+	memset(component, 'd', sizeof(component) - 1);
+	if (!make_directory(path->dir) || chdir(path->dir))
+		return MAP_FAILED;
+	at = sprintf(path->name, "%s", path->dir);
+	while (len - at > sizeof(component)) {
+		at += sprintf(path->name + at, "/%s", component);
+		if (mkdir(component, 0700) || chdir(component))
+			return MAP_FAILED;
+	}
+	component[len - at - 1] = '\0';
+	sprintf(path->name + at, "/%s", component);
+	fd = open(component, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (write_elf(fd, test_id) && !ftruncate(fd, 3 * PAGE) && !chdir("/"))
+		map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, flags, fd, 0);
+	close(fd);
+	return map;
+}
+
+TEST_F(change, name_that_is_longer_than_a_path)
+{
+	const bool has_id = variant->method != PROCMAP_BY_TEXT || !geteuid();
+	const struct procmap_mapping *found;
+	struct long_path path;
+	uint64_t cursor = 0;
+	char *map;
+
+	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
+	ASSERT_TRUE(map != MAP_FAILED);
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map + PAGE, 0, &found));
+	EXPECT_STREQ(path.name, found->name);
+	EXPECT_EQ(PATH_MAX, found->name_len);
+	EXPECT_EQ((uintptr_t)map, found->start);
+	do {
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
+					  &found));
+	} while (found->start != (uintptr_t)map);
+	EXPECT_STREQ(path.name, found->name);
+	EXPECT_EQ(has_id, has_test_id(found));
+	/* It does not end a walk. */
+	EXPECT_EQ((uintptr_t)map + 3 * PAGE, cursor);
+	EXPECT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_TRUE(remove_directory(path.dir));
+}
+
+/* The text that has the name may be newer than what an ioctl has returned. */
+TEST_F(change, name_that_is_longer_than_a_path_and_too_late)
+{
+	const struct procmap_mapping *found;
+	struct long_path path;
+	uint64_t cursor, at;
+	char *map;
+	int page;
+
+	map = map_long_path(&path, PATH_MAX, MAP_PRIVATE);
+	ASSERT_TRUE(map != MAP_FAILED);
+	at = (uintptr_t)map + 2 * PAGE;
+	/* First the page before is replaced, and then this one. */
+	for (page = 1; page <= 2; page++) {
+		calls.replaced = map + page * PAGE;
+		if (variant->method == PROCMAP_BY_TEXT)
+			replace_page();
+		cursor = at;
+		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_PAGE_SIZE |
+					  PROCMAP_WANT_BUILD_ID, &found));
+		EXPECT_EQ(NULL, calls.replaced);
+		EXPECT_EQ(at, found->start);
+		EXPECT_EQ(page == 1 ? PAGE : found->page_size, found->page_size);
+		EXPECT_EQ(page == 1 ? 2 * PAGE : 0, found->offset);
+		EXPECT_EQ(page == 1, !!found->inode);
+		EXPECT_STREQ(page == 1 ? path.name : "", found->name);
+	}
+	EXPECT_EQ(0, found->build_id_size);
+	EXPECT_TRUE(remove_directory(path.dir));
+}
+
+/* The longest that the ioctls return. */
+TEST_F(change, long_name_gets_the_room_that_it_needs)
+{
+	const unsigned int flags = PROCMAP_EXECUTABLE | PROCMAP_SHARED |
+				   PROCMAP_FILE_BACKED;
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+	struct long_path path;
+	char *map;
+
+	map = map_long_path(&path, PATH_MAX - 1, MAP_SHARED);
+	ASSERT_TRUE(map != MAP_FAILED);
+	calls.queries = 0;
+	calls.scans = 0;
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, flags, &found));
+	EXPECT_EQ((uintptr_t)map, found->start);
+	EXPECT_STREQ(path.name, found->name);
+	EXPECT_EQ(variant->method == PROCMAP_BY_SCAN, calls.scans);
+	EXPECT_EQ(variant->method == PROCMAP_BY_QUERY, calls.queries);
+	EXPECT_EQ(-ENOENT, procmap_next(self->procmap, &cursor, flags, &found));
+	EXPECT_TRUE(remove_directory(path.dir));
+}
+
+TEST_F(change, answer_that_is_none_is_refused)
+{
+	const struct procmap_mapping *found;
+	uint64_t cursor = 0;
+
+	if (variant->method == PROCMAP_BY_TEXT)
+		return;
+	calls.answered_end = 4096;
+	EXPECT_EQ(-EPROTO, procmap_find(self->procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-EPROTO, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_EQ(0, cursor);
+	calls.answered_end = 0;
+
+	/* It does not need more room than it was given. */
+	calls.scan_errno = ENOSPC;
+	if (variant->method == PROCMAP_BY_SCAN)
+		EXPECT_EQ(-EPROTO, procmap_next(self->procmap, &cursor, 0, &found));
+	calls.scan_errno = 0;
+}
+
+TEST_HARNESS_MAIN

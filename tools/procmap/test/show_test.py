@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Test procfs_query for addresses, --list, --name and --bench.
+
+The truth is /proc/PID/maps and readelf.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import time
+from subprocess import PIPE
+
+from util import (HAS_QUERY, HAS_SCAN, LIMIT, METHODS, NOBODY, NOT_AN_ADDRESS, ROLE,
+                  ToolTest, Vma, as_text, build_id_of, by_process, command, find, lines_of,
+                  main, map_lines, maps, needs, needs_query, needs_root, not_in_chroot,
+                  program_of)
+
+FILTERS = {
+    "--executable": lambda vma: "x" in vma.permissions,
+    "--readable": lambda vma: "r" in vma.permissions,
+    "--writable": lambda vma: "w" in vma.permissions,
+    "--shared": lambda vma: "s" in vma.permissions,
+    "--file-backed": Vma.has_file,
+}
+
+
+def lookups(pid):
+    """Addresses in and around each mapping, and the line of each answer."""
+    end = None
+    for vma in maps(pid):
+        if end not in (None, vma.start):
+            yield end, f"{end:#018x} not mapped"
+        end = vma.end
+        for address in vma.start, vma.start + 1234, end - 1:
+            offset = f"{'-':18}"
+            if vma.has_file():
+                offset = f"{address - vma.start + vma.offset:#018x}"
+            yield address, f"{address:#018x} {offset} {vma.name or '-'}"
+
+def named(pattern):
+    return lambda vma: re.fullmatch(pattern, vma.name)
+
+# Each is a test: its name; a process and the command line; and the condition for a mapping
+# of the process to be printed, by each method, in text and in JSON. At least one mapping
+# meets it; None: the tool prints nothing and exits with status 1.
+LISTS = (
+    ("list_is_that_of_the_text", "plain --list", lambda vma: True),
+    ("list_of_odd_mappings_is_that_of_the_text", "odd --list", lambda vma: True),
+    *((f"filter_{name[2:].replace('-', '_')}", f"odd --list {name}", has)
+      for name, has in FILTERS.items()),
+    ("filters_are_all_applied", "odd --list --readable --writable --file-backed",
+     lambda vma: "rw" in vma.permissions and vma.has_file()),
+    ("empty_list_is_exit_status_1", "plain --list --shared --executable", None),
+    ("name_is_a_path", "plain --name {tmp}/cat", named(".*/cat")),
+    ("name_passes_filters", "plain -n {tmp}/cat --executable",
+     lambda vma: "x" in vma.permissions and vma.name.endswith("/cat")),
+    ("name_has_brackets", "plain --name [stack]", named(r"\[stack\]")),
+    ("pattern_has_brackets", "plain --name '[st*]'", named(r"\[st.*\]")),
+    ("pattern_has_sets", "plain --name '*[/][c]a[t]'", named(".*/cat")),
+    ("pattern_matches_slashes", "odd --name '*/odd/*'", named(".*/odd/.*")),
+    ("pattern_has_ranges", "odd --name '*/id-of-[0-9]*'", named(".*/id-of-[0-9].*")),
+    ("name_is_without_deleted", "odd -n {tmp}/odd/deleted",
+     named(r".*/deleted \(deleted\)")),
+    ("pattern_is_without_deleted", "odd -n '*/deleted'", named(r".*/deleted \(deleted\)")),
+    ("name_is_that_of_a_memfd", "odd -n 'a memfd'", named(r"/memfd:a memfd \(deleted\)")),
+    ("name_is_complete", "plain --name cat", None),
+    ("pattern_is_complete", "plain --name '*cat?'", None),
+    ("name_has_no_blank_at_its_end", "plain --name '{tmp}/cat '", None),
+)
+
+def count_mappings(pid):
+    """The number of mappings; 0 of a process that is gone or not ours."""
+    try:
+        return len(maps(pid))
+    except OSError:
+        return 0
+
+def processes():
+    return set(map(int, filter(str.isdigit, os.listdir("/proc"))))
+
+A_LINE = "1000-2000 r--p 0 0:1 1 /a\n"
+
+
+class ShowTest(ToolTest):
+    """A method test_NAME is the test NAME."""
+
+    def prints_alone(self, lines, *args, **options):
+        """Run the tool without a method: it has to print these lines."""
+        self.assertEqual(lines_of(self.run_tool(*args, **options)), lines)
+
+    def test_self_is_the_tool(self):
+        for method in METHODS:
+            out = self.run_tool(method, "--list", "--executable", "--file-backed",
+                                of="self")
+            self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
+
+    def test_resolves_as_the_text_says(self):
+        for pid in self.plain, self.odd:
+            addresses, answers = zip(*lookups(pid))
+            self.assertGreater(len(answers), 50)
+            self.assertRegex("\n".join(answers), "(?m)not mapped$")
+            prefixed = (f"{'0x' if nr % 2 else ''}{address:x}\n"
+                        for nr, address in enumerate(addresses))
+            falling = self.write("falling", "".join(list(prefixed)[::-1]))
+            self.prints(list(answers)[::-1], "-f", falling, of=pid)
+            with open(falling, "rb") as file:
+                lines = file.read()
+            self.prints(list(answers)[::-1], "-f", "-", of=pid, stdin=lines)
+
+    def ask(self, argv, pid, fifo=None):
+        """Start the tool; return it and a function that asks it for an address."""
+        asked = subprocess.Popen(self.argv(argv, pid), stdin=PIPE, stdout=PIPE,
+                                 stderr=PIPE)
+        to = open(fifo, "wb") if fifo else asked.stdin
+        for clean in (asked.kill, asked.wait, to.close, asked.stdin.close,
+                      asked.stdout.close, asked.stderr.close)[::-1]:
+            self.addCleanup(clean)
+
+        def answer(line):
+            to.write(f"{line}\n".encode())
+            to.flush()
+            return as_text(asked.stdout.readline())
+
+        return asked, to, answer
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_stream_is_answered_line_by_line(self):
+        fifo = f"{self.tmp}/fifo"
+        os.mkfifo(fifo)
+        code = self.code
+        head = f"{code.start:#018x} {code.offset:#018x}"
+        for method in METHODS:
+            for path, file in ("-", None), ("/dev/stdin", None), (fifo, fifo):
+                asked, to, answer = self.ask((method, "-v", "-f", path), self.plain,
+                                             file)
+                self.assertEqual(answer("# a comment\n\n1"),
+                                 f"{1:#018x} not mapped\n")
+                for _ in range(2):
+                    self.assertEqual(answer(f"{code.start:x}"), f"{head} {self.cat}\n")
+                    self.assertEqual(as_text(asked.stdout.readline()),
+                                     f"  {code.line}\n")
+                to.close()
+                self.assertEqual(asked.wait(), 0)
+
+    def test_stream_in_json_is_an_object_a_line(self):
+        asked, to, answer = self.ask(("-Tvjf", "-"), self.plain)
+        for _ in range(2):
+            self.assertEqual(self.valid(answer(f"{self.code.start:x}")),
+                             {"pid": self.plain, "method": "text"} |
+                             self.code.json_lookup("-T"))
+        to.close()
+        self.assertEqual(asked.wait(), 0)
+
+    def test_stream_follows_to_the_next_program(self):
+        actor = self.start(*ROLE, "--actor", self.cat)
+        asked, _, answer = self.ask(("-f", "-"), actor.pid)
+        for what, expected in (("map", f"{'-':18} -"), ("execute", "not mapped")):
+            command(actor, what)
+            # It answers with the old program until that is gone.
+            self.wait_until(lambda want=expected: answer("10000000") ==
+                            f"{0x10000000:#018x} {want}\n")
+        actor.kill()
+        actor.wait()
+        self.assertEqual(answer("1"), "")
+        self.assertEqual(asked.wait(), 2)
+        self.assertEqual(asked.stderr.read().decode(),
+                         f"procfs_query: there is no process {actor.pid}: see ps(1)\n")
+
+    def test_stream_ends_at_a_bad_line(self):
+        asked, _, answer = self.ask(("-f", "-"), self.plain)
+        self.assertEqual(answer("1"), f"{1:#018x} not mapped\n")
+        self.assertEqual(answer("40g"), "")
+        self.assertEqual(asked.wait(), 2)
+        self.assertEqual(asked.stderr.read().decode(),
+                         f"procfs_query: standard input:2: '40g' {NOT_AN_ADDRESS}\n")
+
+    def test_addresses_come_as_arguments_file_or_stdin(self):
+        address = f"{self.code.start:x}"
+        expected = self.run_tool(address, f"0x{address}", f"0X{address}", "1")
+        self.assertEqual(len(lines_of(expected)), 4)
+        lines = (f" {address}\t# a comment\n\n#\n0x{address}\r\n0X{address}\n1"
+                 .encode())
+        for stdin in lines, lines + b"\n":
+            self.assertEqual(self.run_tool("-f", "-", stdin=stdin), expected)
+        for path in self.write("input", lines), "/proc/self/fd/0":
+            self.assertEqual(self.run_tool("-f", path, stdin=lines.upper()), expected)
+
+    def test_nothing_found_is_exit_status_1(self):
+        none = "--shared", "--executable"
+        for args, lines in ((("0", "f" * 16), [f"0x{'0' * 16} not mapped",
+                                               f"0x{'f' * 16} not mapped"]),
+                            (("--name", "x"), []), (("--sum",), []), (("--deleted",), []),
+                            (("--build-ids",), [])):
+            self.prints(lines, *args, *none, status=1)
+            self.run_json_lines(*args, *none, status=1, of=(self.plain, self.gone))
+
+    def test_verbose_prints_the_line(self):
+        code = self.code
+        self.prints([f"{code.start:#018x} {code.offset:#018x} {code.name}",
+                     f"  {code.line}", f"{1:#018x} not mapped"], "-v", f"{code.start:x}", "1")
+
+    def test_filters_addresses(self):
+        code, data = self.code, self.data
+        self.prints([f"{code.start:#018x} {code.offset:#018x} {self.cat}",
+                     f"{data.start:#018x} not mapped"],
+                    "--executable", f"{code.start:x}", f"{data.start:x}")
+
+    def test_name_in_all_processes(self):
+        expected = {pid: [f"{pid}: {program_of(pid)}",
+                          *(vma.line for vma in maps(pid) if vma.name == self.cat)]
+                    for pid in (self.plain, self.start(self.cat).pid)}
+        for method in METHODS:
+            self.assertEqual(by_process(self.run_tool("--all", "--name", self.cat,
+                                                      method, of=None)), expected)
+        found = self.run_json_lines("--all", "--name", self.cat, of=None)
+        self.assertEqual([answer["pid"] for answer in found], sorted(expected))
+        self.run_tool("--all", "--name", "no such name", of=None, status=1)
+
+    @needs("readelf")
+    def test_build_ids_are_those_of_readelf(self):
+        code = [vma for vma in maps(self.plain)
+                if vma.permissions == "r-xp" and vma.name.startswith("/")]
+        ids = [build_id_of(vma.name) for vma in code]
+        self.assertGreaterEqual(len(ids), 2)
+        self.prints([f"{vma.start:#018x} {vma.offset:#018x} {build_id} {vma.name}"
+                     for vma, build_id in zip(code, ids)],
+                    "-B", *(f"{vma.start:x}" for vma in code))
+        self.prints([vma.line_with(f"{build_id} ") for vma, build_id in zip(code, ids)],
+                    "-B", "--list", "--executable", "--file-backed")
+        vma = find(self.odd, "r.*", "/id-of-8")
+        self.prints([vma.line_with(f"{ids[0][:16]:40} ")], "-B", "--name", vma.name, of="odd")
+        for kind in "heap", "stack":
+            vma = find(self.plain, "rw-p", f"[{kind}]")
+            self.assertIn(vma.line_with(f"{'-':40} "),
+                          lines_of(self.run_tool("-B", "--list")))
+
+    # There, files are on overlayfs: the text may not say which one has data that was written.
+    @not_in_chroot
+    @needs("readelf")
+    def test_elf_address_is_that_of_the_section(self):
+        out = subprocess.check_output(["readelf", "-hSW", self.cat], text=True)
+        entry = int(re.search("Entry point address: +0x(.*)", out)[1], 16)
+        with open(f"/proc/{self.plain}/auxv", "rb") as file:
+            at_entry = dict(struct.iter_unpack("NN", file.read()))[9]
+        sections = [(int(address, 16), int(offset, 16)) for address, offset in re.findall(
+            r"\] \.(?:text|rodata|init_array|data) +\w+ +(\w+) (\w+) ", out)]
+        self.assertTrue(any(address != offset for address, offset in sections))
+        stack = find(self.plain, "rw-p", "[stack]").start
+        asked = [at_entry - entry + address for address, _ in sections] + [stack, 1]
+        text = "".join(f"{address:x}\n" for address in asked).encode()
+        answers = [f"{address:#018x}" for address, _ in sections] + ["-", "mapped"]
+        path = self.write("sections", text)
+        for method in METHODS:
+            for file in path, "-":
+                lines = lines_of(self.run_tool(method, "-E", "-f", file, stdin=text))
+                self.assertEqual([line.split()[2] for line in lines], answers)
+        found = self.run_json("-E", *(f"{address:x}" for address in asked))["addresses"]
+        self.assertEqual([answer["elf_address"] for answer in found],
+                         [hex(address) for address, _ in sections] + [None, None])
+
+    @needs_root
+    def test_file_that_cannot_be_read_is_told(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/unread")
+        target = self.start(path, **NOBODY).pid
+        os.unlink(path)
+        work = "-T", "-B", "-E", f"{find(target, 'r-xp', path).start:x}"
+        out = self.run_tool(*work, of=target, **NOBODY)
+        self.assertEqual(out.split()[2:4], ["?", "?"])
+        found, = self.run_json(*work, of=target, **NOBODY)["addresses"]
+        for key in "build_id", "elf_address":
+            self.assertIsNone(found[key])
+            self.assertIs(found[f"{key}_unreadable"], True)
+
+    def test_json_of_addresses_is_what_the_text_says(self):
+        vmas = maps(self.odd)
+        starts = self.write("starts", "\n".join(["1"] + [f"{vma.start:x}"
+                                                         for vma in vmas]))
+        for method, name in METHODS.items():
+            self.assertEqual(self.run_json(method, "-v", "-f", starts, of="odd"), {
+                "pid": self.odd, "method": name, "addresses": [
+                    {"address": "0x1", "mapped": False, "offset": None, "name": None,
+                     "vma": None}, *(vma.json_lookup(method) for vma in vmas)]})
+
+    @needs("readelf")
+    def test_json_has_build_ids(self):
+        for method in METHODS:
+            found, = self.run_json(method, "-B", "-v",
+                                   f"{self.code.start:x}")["addresses"]
+            self.assertEqual(found["build_id"], build_id_of(self.cat))
+            self.assertEqual(found["vma"]["build_id"], build_id_of(self.cat))
+
+    @needs_query
+    def test_with_the_ioctl_it_is_used(self):
+        found = self.run_json("--list", "-Q")
+        self.assertEqual(found["method"], "query")
+        self.assertNotIn(None, [vma["page_size"] for vma in found["vmas"]])
+        best = "scan" if HAS_SCAN else "query"
+        self.assertEqual(self.run_json("--list")["method"], best)
+
+    def test_without_the_ioctl_the_text_is_used(self):
+        lie = "none" if HAS_QUERY else None
+        self.assertEqual(self.run_json("--list", lie=lie)["method"], "text")
+
+    @needs_query
+    def test_bench_prints_times_in_order(self):
+        methods = ["default", *(method for method in ("query", "scan", "text")
+                                if method in METHODS.values())]
+        bench = self.run_json("--list", "--bench", "5")["bench"]
+        ratios = [f"text_to_{method}" for method in methods[:-1]]
+        self.assertEqual(list(bench), ["runs", *methods, *ratios])
+        self.assertEqual(bench["runs"], 5)
+        for method in methods:
+            found = bench[method]
+            self.assertLess(0, found["min_us"])
+            self.assertLessEqual(found["min_us"], found["median_us"])
+            self.assertLessEqual(found["median_us"], found["max_us"])
+            self.assertEqual(found["found"], len(maps(self.plain)))
+        for method in methods[:-1]:
+            ratio = bench["text"]["median_us"] / bench[method]["median_us"]
+            self.assertAlmostEqual(bench[f"text_to_{method}"], ratio,
+                                   delta=0.01 * ratio)
+        out = self.run_tool("--list", "--bench", "4")
+        for method in methods:
+            self.assertRegex(out, rf"(?m)^{method:7}( +[0-9.]+){{5}}$")
+        self.run_tool("1", "--bench", "2", status=1)
+
+    def test_all_looks_into_every_process(self):
+        for method in METHODS:
+            # A process has no mappings for a moment when it executes a program,
+            # so a missing one counts only if it is missing each time.
+            missing = processes()
+            for _ in range(3):
+                before = processes()
+                found = by_process(self.run_tool("--all", "--list", method, of=None))
+                missing &= before - set(found)
+                missing = set(filter(count_mappings, missing))
+            self.assertEqual(missing, set())
+            self.assertEqual(list(found), sorted(found))
+            self.assertNotIn(self.zombie, found)
+            self.assertNotIn(self.tool, (lines[0].split(": ", 1)[1]
+                                         for lines in found.values()))
+            for pid in self.plain, self.odd:
+                self.assertEqual(found[pid],
+                                 [f"{pid}: {program_of(pid)}"] + map_lines(pid))
+
+    def test_all_in_json_is_an_object_a_line(self):
+        answers = {answer["pid"]: answer for answer in self.run_json_lines(
+            "--all", "--list", "--executable", of=None)}
+        self.assertGreater(len(answers), 1)
+        plain = answers[self.plain]
+        self.assertEqual(plain["program"], self.cat)
+        self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
+                         [vma.start for vma in maps(self.plain)
+                          if "x" in vma.permissions])
+        self.assertEqual(len(self.run_json_lines("--sum", "-B",
+                                                 of=(self.plain, self.odd))), 1)
+
+    def test_schema_covers_each_member(self):
+        """Without any of its members, or with another one, an object is invalid."""
+        answers = [self.run_json("-B", "-v", f"{self.code.start:x}"),
+                   self.run_json("--list"), self.run_json("--sum")]
+        for answer in answers:
+            for change in answer, next(value[0] for value in answer.values()
+                                       if isinstance(value, list)):
+                for key in ("another", *change):
+                    if key in ("build_id", "vma"):
+                        continue    # as an option says
+                    before = dict(change)
+                    if key in change:
+                        del change[key]
+                    else:
+                        change[key] = 1
+                    self.assertFalse(self.schema.is_valid(answer), key)
+                    change.clear()
+                    change.update(before)
+            self.assertTrue(self.schema.is_valid(answer))
+
+    def test_pids_are_a_list(self):
+        pids = self.odd, self.gone, self.plain, self.zombie, self.odd
+        for method in METHODS:
+            found = by_process(self.run_tool("--list", method, of=pids))
+            self.assertEqual(found, {pid: [f"{pid}: {program_of(pid)}"] + map_lines(pid)
+                                     for pid in sorted((self.odd, self.plain))})
+        twice = self.plain, self.plain
+        self.assertEqual(self.run_tool("--list", of=twice), self.run_tool("--list"))
+        self.assertEqual(self.run_tool("-p", str(self.odd), "--list"),
+                         self.run_tool("--list", of=(self.odd, self.plain)))
+        code = f"{self.code.start:x}"
+        self.assertEqual(self.run_tool("-f", "-", of=pids, stdin=code.encode()),
+                         self.run_tool(code, of=pids))
+
+    def test_maps_file_is_read_as_the_process(self):
+        for pid in self.plain, self.odd:
+            addresses, answers = zip(*lookups(pid))
+            text = "".join(f"{address:x}\n" for address in addresses)
+            for name in "smaps", "maps":
+                with open(f"/proc/{pid}/{name}", "rb") as file:
+                    saved = "-m", self.write(name, file.read())
+                self.prints_alone(map_lines(pid), *saved, "--list", of=None)
+            self.prints_alone(list(answers), *saved, "-T", "-f", "-", of=None,
+                              stdin=text.encode())
+            self.assertEqual(self.run_json(*saved, "--list", of=None),
+                             {"maps_file": saved[1], "method": "text",
+                              "vmas": [vma.json("-T") for vma in maps(pid)]})
+            self.run_json(*saved, "-f", "-", of=None, stdin=b"1\n", status=1)
+
+    def test_maps_file_may_have_been_edited(self):
+        lines = map_lines(self.plain)
+        text = "\n".join(lines) + "\n"
+        for edited in (f"\n \n{text}\n\t\n", text.replace("\n", "\r\n"),
+                       f"\n{text}\n".replace("\n", "\r\n"),
+                       re.sub("(?m)^(.*? ...)p", r"\1-", text)):
+            self.prints_alone(lines, "-m", self.write("edited", edited), "-l", of=None)
+        path = self.write("cr", A_LINE.replace("\n", "\r\n") + "3000-4000 r--p 0 0:1 1 /b\n")
+        found = self.run_json("-m", path, "-l", of=None)["vmas"]
+        self.assertEqual([vma["name"] for vma in found], ["/a\r", "/b"])
+
+    def test_program_cannot_forge_a_heading(self):
+        path = f"{self.tmp}/forged\n1: /sbin/init"
+        os.makedirs(os.path.dirname(path))
+        pids = self.start(shutil.copy(self.cat, path)).pid, self.gone
+        heading = f"{pids[0]}: {path}".replace("\n", "\\012")
+        self.assertEqual(lines_of(self.run_tool("--list", of=pids)),
+                         [heading] + map_lines(pids[0]))
+        out = self.on_terminal("--list", of=pids, COLUMNS="300")
+        self.assertEqual(lines_of(self.without_colours(out))[0], heading)
+        found = self.run_json("--list", of=pids)
+        self.assertEqual(found["program"], path)
+        self.assertNotIn("program_hex", found)
+
+    def test_json_has_all_bytes_of_a_program(self):
+        path = f"{self.tmp}/program \udcff".encode("utf-8", "surrogateescape")
+        pids = self.start(shutil.copy(self.cat, path)).pid, self.gone
+        found = self.run_json("--list", of=pids)
+        self.assertEqual(found["pid"], pids[0])
+        self.assertEqual(found["program"], f"{self.tmp}/program \xff")
+        self.assertEqual(bytes.fromhex(found["program_hex"]), path)
+
+
+def test_of_list(name, command_line, has):
+    """Make a test of a line of LISTS."""
+    def test(self):
+        of, *args = shlex.split(command_line.format(tmp=self.tmp))
+        vmas = [vma for vma in maps(getattr(self, of)) if has and has(vma)]
+        self.assertEqual(bool(vmas), bool(has))
+        status = 0 if vmas else 1
+        self.prints([vma.line for vma in vmas], *args, of=of, status=status)
+        for method, name in METHODS.items():
+            self.assertEqual(self.run_json(method, *args, of=of, status=status), {
+                "pid": getattr(self, of), "method": name,
+                "vmas": [vma.json(method) for vma in vmas]})
+    setattr(ShowTest, f"test_{name}", test)
+
+
+for case in LISTS:
+    test_of_list(*case)
+
+
+if __name__ == "__main__":
+    main(ShowTest)
