@@ -483,10 +483,11 @@ static bool drain(struct procmap_table *table, const struct perf_event_attr *att
 		  struct perf_event_mmap_page *page)
 {
 	const char *const data = (char *)page + getpagesize();
-	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	const uint64_t head = *(volatile __u64 *)&page->data_head;
 	const struct perf_event_header *record;
 	bool taken = true;
 
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* Less than all of the ring: no record goes beyond its end. */
 	if (head > RING_PAGES * (uint64_t)getpagesize())
 		return false;
