@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from subprocess import DEVNULL
 
-from util import (METHODS, NOBODY, ToolTest, find, lines_of, main, maps, needs, needs_root,
+from util import (METHODS, NOBODY, ToolTest, build_id_of, find, lines_of, main, maps, needs, needs_root,
                   not_in_chroot)
 
 
@@ -39,8 +39,12 @@ class BuildIdsTest(ToolTest):
         files = [find(pid, "r-xp", path).json_device() | {"name": path}
                  for pid, path in zip(pids, programs[:2])]
         pids.sort()
+        # A process with several copies of a library counts once.
+        copier = str(self.start_mapper("copies")[0].pid)
+        library = build_id_of(find(self.plain, "r-xp", "/libc").name)
         for method in METHODS:
             found = self.build_id_lines(method)
+            self.assertEqual(found[library][2].split(",").count(copier), 1)
             self.assertEqual(found[ids[0]], (3, f"{programs[1]}, {programs[0]}",
                                              ",".join(map(str, pids))))
             self.assertEqual(found[ids[1]], (1, programs[2], f"{other}"))
