@@ -7,18 +7,45 @@
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "world.h"
+#include "procmap_table.h"
+#include "util.h"
 
-/* For their time limit: some take a minute in an emulated guest, or with valgrind. */
+#define ADDR		0x11000
+
+static const struct procmap_mmap library = {
+	.size = sizeof(library), .addr = ADDR, .len = 0x1000, .pgoff = 0x1000, .ino = 5, .maj = 8,
+	.prot = PROT_READ, .filename = "/some/library",
+};
+
+static const struct procmap_table_options events_only = {
+	.size = sizeof(events_only),
+	.flags = PROCMAP_TABLE_EVENTS_ONLY,
+	.window = UINT64_MAX,
+};
+
+/* Return the inode of what is mapped there, or an error. */
+static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time)
+{
+	const struct procmap_table_mapping *found;
+	int err;
+
+	err = procmap_table_find(table, pid, time, ADDR, &found);
+	return err ? err : (int)found->mapping->inode;
+}
+
+/* A table of events. */
 FIXTURE(table) {
+	struct procmap_table *table;
 };
 
 FIXTURE_SETUP(table)
 {
+	ASSERT_EQ(0, procmap_table_new(&events_only, &self->table));
 }
 
 FIXTURE_TEARDOWN(table)
 {
+	procmap_table_free(self->table);
 }
 
 /* The fields of a record are written to here. */
@@ -131,26 +158,6 @@ static void pack_comm(struct packed_record *record, pid_t pid, const char *comm,
 	pack_string(record, comm);
 }
 
-static void pack_event(struct packed_record *record, const struct world_event *event)
-{
-	const struct procmap_mmap mapped = world_mmap(event);
-	const pid_t pid = event->pid + 1;
-
-	switch (event->kind) {
-	case W_FORK:
-		pack_task(record, PERF_RECORD_FORK, pid, event->from + 1, 0);
-		break;
-	case W_EXEC:
-		pack_comm(record, pid, "program", PERF_RECORD_MISC_COMM_EXEC);
-		break;
-	case W_EXIT:
-		pack_task(record, PERF_RECORD_EXIT, pid, 99, 0);
-		break;
-	default:
-		pack_mmap2(record, &mapped, pid, PERF_RECORD_MISC_USER);
-	}
-}
-
 static struct perf_event_attr attr_of(uint64_t sample_type)
 {
 	return (struct perf_event_attr) {
@@ -174,70 +181,42 @@ static int pass_on(struct procmap_table *table, const struct perf_event_attr *at
 	return err;
 }
 
-/* Events in any order; those of some worlds are records, with all kinds of fields. */
-TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
+/* With each set of fields that may stand before or behind it. */
+TEST_F(table, finds_the_time_in_a_record)
 {
 	static const unsigned int fields[] = {
 		PERF_SAMPLE_TID, PERF_SAMPLE_IP, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID,
 		PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER,
 	};
-	struct world world;
-	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
 	struct packed_record record;
-	int order[ROUND_EVENTS], i;
-	unsigned int seed;
+	unsigned int set, i;
 
-	for (seed = 1; seed <= 300; seed++) {
+	for (set = 0; set < 64; set++) {
 		struct perf_event_attr attr = attr_of(PERF_SAMPLE_TIME);
-		const bool by_records = seed <= 64;
-		unsigned int random = seed * 77;
-		struct procmap_table *table;
 
 		for (i = 0; i < 6; i++)
-			attr.sample_type |= seed >> i & 1 ? fields[i] : 0;
-		world_make(&world, seed, ROUND_EVENTS, false);
-		ASSERT_EQ(0, procmap_table_new(&options, &table));
-		world_shuffle(&world, &random, seed % 4 * 100, order);
-		for (i = 0; i < world.nr; i++) {
-			const struct world_event *const event = &world.events[order[i]];
-
-			pack_event(&record, event);
-			end_record(&record, &attr, event->time);
-			ASSERT_EQ(0, by_records ? pass_on(table, &attr, &record) :
-						  world_report(table, event));
-			/* Questions in between must not matter. */
-			if (seed % 2)
-				world_ask(&world, table,
-					  world_random(&random, WORLD_PIDS),
-					  world_random(&random, WORLD_PAGES),
-					  event->time, false);
-		}
-		ASSERT_TRUE(knows_world(&world, table, 0))
-			TH_LOG("seed %u", seed);
-		if (!by_records)
-			EXPECT_EQ(world.nr, procmap_table_get_stats(table)->events);
-		EXPECT_EQ(0, procmap_table_get_stats(table)->dropped);
-		procmap_table_free(table);
+			attr.sample_type |= set >> i & 1 ? fields[i] : 0;
+		pack_mmap2(&record, &library, 1, PERF_RECORD_MISC_USER);
+		end_record(&record, &attr, 100 + set);
+		ASSERT_EQ(0, pass_on(self->table, &attr, &record));
+		ASSERT_EQ(0, procmap_table_find(self->table, 1, 100 + set, ADDR, &found));
+		EXPECT_EQ(100 + set, found->from) TH_LOG("set %#x", set);
 	}
 }
 
-TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
+TEST_F(table, takes_what_is_special_in_records)
 {
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
 	struct perf_event_attr attr = attr_of(ALL_IDS);
-	struct procmap_mmap mapped = {
-		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .ino = 5, .maj = 8,
-		.prot = PROT_READ, .pgoff = PAGE,
-		.filename = "/some/library", .build_id_size = 3, .build_id = "abc",
-	};
+	struct procmap_mmap mapped = library;
 	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
 	struct packed_record record;
-	struct procmap_table *table;
+	struct procmap_table *const table = self->table;
 	int i;
 
-	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	mapped.build_id_size = 3;
+	memcpy(mapped.build_id, "abc", 3);
 	stats = procmap_table_get_stats(table);
 
 	/* The kernel's, a guest's, those of other namespaces, and other types. */
@@ -269,11 +248,11 @@ TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
 	end_record(&record, &attr, 10);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 11, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 11, ADDR, &found));
 	EXPECT_EQ(3, found->mapping->build_id_size);
 	EXPECT_EQ(0, memcmp("abc", found->mapping->build_id, 3));
 	EXPECT_EQ(0u, found->mapping->inode);
-	EXPECT_EQ(PAGE, found->mapping->offset);
+	EXPECT_EQ(0x1000, found->mapping->offset);
 	EXPECT_EQ(PROCMAP_READABLE, found->mapping->flags);
 	mapped.build_id_size = 21;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
@@ -286,82 +265,87 @@ TEST_F_TIMEOUT(table, takes_what_is_special_in_records, SLOW)
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
 	end_record(&record, &attr, 30);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	EXPECT_EQ(5, inode_at(table, 1, 31, 1));
+	EXPECT_EQ(5, inode_at(table, 1, 31));
 	/* An event that has asked for it, when the kernel did not find it in memory. */
 	attr.build_id = 1;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER);
 	end_record(&record, &attr, 30);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 31, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 31, ADDR, &found));
 	EXPECT_EQ(-EAGAIN, found->mapping->build_id_size);
 	EXPECT_EQ(5u, found->mapping->inode);
+
+	/* A child, which executes another program. */
+	pack_task(&record, PERF_RECORD_FORK, 3, 1, 0);
+	end_record(&record, &attr, 31);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(5, inode_at(table, 3, 32));
+	pack_comm(&record, 3, "program", PERF_RECORD_MISC_COMM_EXEC);
+	end_record(&record, &attr, 33);
+	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	EXPECT_EQ(-ENOENT, inode_at(table, 3, 34));
 
 	/* A process whose parent is elsewhere, and what perf synthesizes. */
 	pack_task(&record, PERF_RECORD_FORK, 1, 0, 0);
 	end_record(&record, &attr, 40);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 41, 1));
+	EXPECT_EQ(-ENOENT, inode_at(table, 1, 41));
 	pack_task(&record, PERF_RECORD_FORK, 2, 1, PERF_RECORD_MISC_FORK_EXEC);
 	end_record(&record, &attr, 35);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	EXPECT_EQ(-ENOENT, inode_at(table, 2, 41, 1));
+	EXPECT_EQ(-ENOENT, inode_at(table, 2, 41));
 	pack_task(&record, PERF_RECORD_FORK, 1, 1, PERF_RECORD_MISC_FORK_EXEC);
 	end_record(&record, &attr, 31);
 	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	EXPECT_EQ(5, inode_at(table, 1, 33, 1));
-	procmap_table_free(table);
+	EXPECT_EQ(5, inode_at(table, 1, 33));
 }
 
-TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
+static int open_library(void *context, pid_t pid, struct procmap **procmap)
 {
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
-	const struct procmap_table_mapping *found;
+	const char *const text = context;
+
+	(void)pid;
+	return procmap_open_text(text, strlen(text), NULL, procmap);
+}
+
+TEST(process_is_read_again_when_events_were_lost)
+{
+	char text[] = "11000-12000 r-xp 00001000 08:00 5 /some/library\n";
+	const struct procmap_table_options options = {
+		.size = sizeof(options), .open = open_library, .context = text,
+		.window = UINT64_MAX, .reread = UINT64_MAX,
+	};
 	struct perf_event_attr attr = attr_of(ALL_IDS);
-	const struct procmap_table_stats *stats;
+	const struct procmap_table_mapping *found;
 	struct packed_record record;
 	struct procmap_table *table;
+	int i;
 
-	read_world(&options);
-	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	stats = procmap_table_get_stats(table);
-	world.pages[0][3] = (struct world_page) { .id = 4, .first = 3 };
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
-	world.pages[0][3].id = 5;
-	world.now = 1010;
-	EXPECT_EQ(4, inode_at(table, 1, 1010, 3));
-	begin_record(&record, PERF_RECORD_LOST, 0);
-	pack_u64(&record, 1);
-	pack_u64(&record, 12);
-	end_record(&record, &attr, 1009);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
-	EXPECT_EQ(5, inode_at(table, 1, 1010, 3));
-	EXPECT_EQ(2u, stats->readings);
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
-	EXPECT_EQ(2u, stats->readings);
-	/* Before that, it was the old one. */
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, world_addr(3), &found));
-	EXPECT_EQ(4u, found->mapping->inode);
-	EXPECT_EQ(1010u, found->until);
+	for (i = 1; i <= 2; i++) {
+		ASSERT_EQ(0, procmap_table_find(table, 1, UINT64_MAX, ADDR, &found));
+		EXPECT_EQ(i, procmap_table_get_stats(table)->readings);
+		begin_record(&record, PERF_RECORD_LOST, 0);
+		pack_u64(&record, 1);
+		pack_u64(&record, 12);
+		end_record(&record, &attr, UINT64_MAX);
+		ASSERT_EQ(0, pass_on(table, &attr, &record));
+	}
 	procmap_table_free(table);
 }
 
-TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
+TEST_F(table, refuses_records_that_make_no_sense)
 {
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_mmap mapped = {
-		.size = sizeof(mapped), .addr = world_addr(1), .len = PAGE, .filename = "/a",
+		.size = sizeof(mapped), .addr = ADDR, .len = 0x1000, .filename = "/a",
 	};
 	/* The bytes that each needs besides its header and the last fields. */
 	const size_t needed[] = { 32 + 1, 64 + 1, 8 + 1, 24, 24, 0 };
 	struct perf_event_attr attr = attr_of(ALL_IDS);
 	struct packed_record records[6];
-	struct procmap_table *table;
+	struct procmap_table *const table = self->table;
 	size_t i, j, full;
 
-	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	pack_mmap2(&records[0], &mapped, 1, 0);
 	records[0].header.type = PERF_RECORD_MMAP;
 	pack_mmap2(&records[1], &mapped, 1, 0);
@@ -396,7 +380,6 @@ TEST_F_TIMEOUT(table, refuses_records_that_make_no_sense, SLOW)
 	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
 	attr = attr_of(PERF_SAMPLE_TID);
 	EXPECT_EQ(-EINVAL, procmap_table_record(table, &attr, &records[5].header));
-	procmap_table_free(table);
 }
 
 #define RING_PAGES	64
@@ -438,11 +421,6 @@ FIXTURE_VARIANT_ADD(ring, build_id) {
 
 FIXTURE_SETUP(ring)
 {
-	const struct procmap_table_options options = {
-		.size = sizeof(options),
-		.flags = PROCMAP_TABLE_EVENTS_ONLY,
-		.window = UINT64_MAX,
-	};
 	int fd;
 
 	self->attr = attr_of(variant->sample_type);
@@ -459,7 +437,7 @@ FIXTURE_SETUP(ring)
 	self->attr.clockid = CLOCK_MONOTONIC;
 	self->attr.exclude_kernel = 1;
 
-	ASSERT_EQ(0, procmap_table_new(&options, &self->table));
+	ASSERT_EQ(0, procmap_table_new(&events_only, &self->table));
 	ASSERT_TRUE(start_child(&self->child, NULL, NULL));
 	fd = syscall(SYS_perf_event_open, &self->attr, self->child.pid, -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);

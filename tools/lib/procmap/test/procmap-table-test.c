@@ -7,7 +7,311 @@
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "world.h"
+#include "procmap_table.h"
+#include "util.h"
+
+#define WORLD_PIDS	5
+#define WORLD_PAGES	12
+#define WORLD_EVENTS	400
+#define ROUND_EVENTS	48
+#define WORLD_BASE	0x10000u
+
+enum world_kind { W_MMAP, W_FORK, W_EXEC, W_EXIT, W_UNMAP, W_SECRET };
+
+/**
+ * struct world_event - what happens in the world at a time
+ * @time: when.
+ * @kind: what. There are no events for the last two: some pages are unmapped, and
+ *	something that is not executable is mapped.
+ * @pid: the index of the process.
+ * @from: of W_FORK, the index of the parent.
+ * @first: the first page.
+ * @nr: number of pages.
+ * @id: what is mapped.
+ */
+struct world_event {
+	uint64_t time;
+	enum world_kind kind;
+	int pid;
+	int from;
+	int first;
+	int nr;
+	int id;
+};
+
+/* The state of a page of a process: @id is 0 for nothing; it began at page @first. */
+struct world_page {
+	int id;
+	int first;
+	bool is_secret;
+};
+
+/**
+ * struct world - processes and their history
+ * @nr: number of events.
+ * @events: the events in the order of their time.
+ * @now: the time of the present.
+ * @pages: what the processes have at the present.
+ * @text: of a process that is read.
+ * @gone: how many user pointers went.
+ */
+struct world {
+	int nr;
+	struct world_event events[WORLD_EVENTS];
+	uint64_t now;
+	struct world_page pages[WORLD_PIDS][WORLD_PAGES];
+	char text[WORLD_PAGES * 128];
+	int gone;
+};
+
+static unsigned int world_random(unsigned int *seed, unsigned int below)
+{
+	*seed = *seed * 1103515245 + 12345;
+	return (*seed >> 16) % below;
+}
+
+static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
+			const struct world_event *event)
+{
+	struct world_page *const own = pages[event->pid];
+	int i;
+
+	switch (event->kind) {
+	case W_FORK:
+		memcpy(own, pages[event->from], sizeof(*pages));
+		break;
+	case W_EXEC:
+		memset(own, 0, sizeof(*pages));
+		break;
+	case W_EXIT:
+		break;
+	default:
+		for (i = 0; i < event->nr; i++)
+			own[event->first + i] = event->kind == W_UNMAP ?
+				(struct world_page) { .id = 0 } :
+				(struct world_page) { event->id, event->first,
+						      event->kind == W_SECRET };
+	}
+}
+
+/* Return the state of a page at a time, as far as events report it if @reported. */
+static struct world_page world_at(const struct world *world, int pid, int page,
+				  uint64_t time, bool reported)
+{
+	struct world_page pages[WORLD_PIDS][WORLD_PAGES] = {};
+	int i;
+
+	for (i = 0; i < world->nr && world->events[i].time <= time; i++)
+		if (!reported || world->events[i].kind < W_UNMAP)
+			world_apply(pages, &world->events[i]);
+	return pages[pid][page];
+}
+
+static void world_make(struct world *world, unsigned int seed, int nr, bool secrets)
+{
+	int i;
+
+	*world = (struct world) { .nr = nr };
+	for (i = 0; i < nr; i++) {
+		struct world_event *const event = &world->events[i];
+		const unsigned int dice = world_random(&seed, 20);
+
+		event->time = 100 + 10 * i;
+		event->kind = dice < 12 ? W_MMAP : dice < 14 ? W_FORK :
+			      dice < 15 ? W_EXEC : dice < 16 ? W_EXIT :
+			      !secrets ? W_MMAP : dice < 18 ? W_UNMAP : W_SECRET;
+		event->pid = world_random(&seed, WORLD_PIDS);
+		event->from = (event->pid + 1 + world_random(&seed, WORLD_PIDS - 1)) %
+			      WORLD_PIDS;
+		event->first = world_random(&seed, WORLD_PAGES);
+		event->nr = 1 + world_random(&seed, WORLD_PAGES - event->first);
+		event->id = i + 1;
+	}
+}
+
+static uint64_t world_addr(int page)
+{
+	return WORLD_BASE + (uint64_t)page * 0x1000;
+}
+
+static uint64_t world_offset(int id, int page)
+{
+	return (uint64_t)id * 0x100000 + (uint64_t)page * 0x1000;
+}
+
+static struct procmap_mmap world_mmap(const struct world_event *event)
+{
+	return (struct procmap_mmap) {
+		.size = sizeof(struct procmap_mmap),
+		.addr = world_addr(event->first),
+		.len = (uint64_t)event->nr * 0x1000,
+		.pgoff = world_offset(event->id, event->first),
+		.ino = event->id,
+		.maj = 8,
+		.min = 1,
+		.prot = PROT_READ | PROT_EXEC,
+		.filename = "/some/library",
+	};
+}
+
+/* Report an event to a table. */
+static int world_report(struct procmap_table *table, const struct world_event *event)
+{
+	const struct procmap_mmap mapped = world_mmap(event);
+	const pid_t pid = event->pid + 1;
+
+	switch (event->kind) {
+	case W_MMAP:
+		return procmap_table_mmap(table, pid, event->time, &mapped);
+	case W_FORK:
+		return procmap_table_fork(table, pid, pid, event->from + 1,
+					  event->time);
+	case W_EXEC:
+		return procmap_table_exec(table, pid, event->time);
+	case W_EXIT:
+		return procmap_table_exit(table, pid, pid, event->time);
+	default:
+		return 0;
+	}
+}
+
+/* Returns what the table has at a page, or 0; or -1 if that makes no sense. */
+static int world_ask(const struct world *world, struct procmap_table *table, int pid,
+		     int page, uint64_t time, bool reported)
+{
+	const struct procmap_table_mapping *found;
+	const uint64_t addr = world_addr(page) + 0x123;
+	uint64_t at;
+	int err, id;
+
+	err = procmap_table_find(table, pid + 1, time, addr, &found);
+	if (err)
+		return err == -ENOENT || err == -ESRCH || err == -ENOSPC ? 0 : -1;
+	id = found->mapping->inode;
+	if (addr < found->mapping->start || addr >= found->mapping->end ||
+	    found->mapping->offset + addr - found->mapping->start !=
+	    world_offset(id, page) + 0x123 ||
+	    found->from > time ||
+	    strcmp(found->mapping->name, "/some/library"))
+		return -1;
+	if (!reported)
+		return id;
+	/* All that it claims is so. */
+	for (at = found->mapping->start; at < found->mapping->end; at += 0x1000)
+		if (world_at(world, pid, (at - WORLD_BASE) / 0x1000, time, true).id != id)
+			return -1;
+	if (world_at(world, pid, page, found->from, true).id != id)
+		return -1;
+	return id;
+}
+
+static struct procmap_table_options world_options(struct world *world)
+{
+	return (struct procmap_table_options) {
+		.size = sizeof(struct procmap_table_options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = UINT64_MAX,
+		.context = world,
+	};
+}
+
+/* Return whether the table agrees with the events, at all times from @from on. */
+static bool knows_world(const struct world *world, struct procmap_table *table,
+			uint64_t from)
+{
+	uint64_t time;
+	int pid, page;
+
+	for (time = from; time < world->events[world->nr - 1].time + 20; time += 5)
+		for (pid = 0; pid < WORLD_PIDS; pid++)
+			for (page = 0; page < WORLD_PAGES; page++)
+				if (world_ask(world, table, pid, page, time, true) !=
+				    world_at(world, pid, page, time, true).id)
+					return false;
+	return true;
+}
+
+/* Report in an order in which no event is more than @late behind another one. */
+static void world_shuffle(const struct world *world, unsigned int *seed, uint64_t late,
+			  int *order)
+{
+	uint64_t due[WORLD_EVENTS];
+	int i, j, k;
+
+	for (i = 0; i < world->nr; i++) {
+		due[i] = world->events[i].time + (late ? world_random(seed, late) : 0);
+		for (j = 0; j < i && due[order[j]] <= due[i]; j++)
+			;
+		for (k = i; k > j; k--)
+			order[k] = order[k - 1];
+		order[j] = i;
+	}
+}
+
+static uint64_t world_now(void *context)
+{
+	const struct world *const world = context;
+
+	return world->now;
+}
+
+/* The text of maps of a process of the world, at its present. */
+static int world_open(void *context, pid_t pid, struct procmap **procmap)
+{
+	struct world *const world = context;
+	struct world_page *const pages = world->pages[pid - 1];
+	size_t len = 0;
+	int page, end;
+
+	for (page = 0; page < WORLD_PAGES; page = end) {
+		for (end = page + 1; end < WORLD_PAGES &&
+		     pages[end].id == pages[page].id; end++)
+			;
+		if (pages[page].id)
+			len += sprintf(world->text + len,
+				       "%x-%x r-%cp %08x 08:01 %d /some/library\n",
+				       (unsigned int)world_addr(page),
+				       (unsigned int)world_addr(end),
+				       pages[page].is_secret ? '-' : 'x',
+				       (unsigned int)world_offset(pages[page].id, page),
+				       pages[page].id);
+	}
+	return len ? procmap_open_text(world->text, len, NULL, procmap) : -ESRCH;
+}
+
+/* The processes of the world are read, too. */
+static void read_world(struct procmap_table_options *options)
+{
+	options->flags = 0;
+	options->now = world_now;
+	options->open = world_open;
+}
+
+/* Report that something executable was mapped at a page. */
+static int report_mapped(struct procmap_table *table, uint64_t time, int pid, int page,
+			 int id)
+{
+	const struct world_event event = {
+		.time = time,
+		.kind = W_MMAP,
+		.pid = pid,
+		.first = page,
+		.nr = 1,
+		.id = id,
+	};
+
+	return world_report(table, &event);
+}
+
+/* Return the inode of what is mapped at a page, or an error. */
+static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int page)
+{
+	const struct procmap_table_mapping *found;
+	int err;
+
+	err = procmap_table_find(table, pid, time, world_addr(page), &found);
+	return err ? err : (int)found->mapping->inode;
+}
 
 /* For their time limit: some take a minute in an emulated guest, or with valgrind. */
 FIXTURE(table) {
@@ -19,6 +323,40 @@ FIXTURE_SETUP(table)
 
 FIXTURE_TEARDOWN(table)
 {
+}
+
+/* Events in any order. */
+TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
+{
+	struct world world;
+	struct procmap_table_options options = world_options(&world);
+	int order[ROUND_EVENTS], i;
+	unsigned int seed;
+
+	for (seed = 1; seed <= 300; seed++) {
+		unsigned int random = seed * 77;
+		struct procmap_table *table;
+
+		world_make(&world, seed, ROUND_EVENTS, false);
+		ASSERT_EQ(0, procmap_table_new(&options, &table));
+		world_shuffle(&world, &random, seed % 4 * 100, order);
+		for (i = 0; i < world.nr; i++) {
+			const struct world_event *const event = &world.events[order[i]];
+
+			ASSERT_EQ(0, world_report(table, event));
+			/* Questions in between must not matter. */
+			if (seed % 2)
+				world_ask(&world, table,
+					  world_random(&random, WORLD_PIDS),
+					  world_random(&random, WORLD_PAGES),
+					  event->time, false);
+		}
+		ASSERT_TRUE(knows_world(&world, table, 0))
+			TH_LOG("seed %u", seed);
+		EXPECT_EQ(world.nr, procmap_table_get_stats(table)->events);
+		EXPECT_EQ(0, procmap_table_get_stats(table)->dropped);
+		procmap_table_free(table);
+	}
 }
 
 /* A log that goes on and on is condensed, and still knows the last of it. */
@@ -440,6 +778,35 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 		EXPECT_EQ(7, inode_at(table, i, world.now, 5));
 	}
 	EXPECT_EQ(9u, stats->readings);
+	procmap_table_free(table);
+}
+
+TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
+{
+	struct world world = { .now = 1000 };
+	struct procmap_table_options options = world_options(&world);
+	const struct procmap_table_mapping *found;
+	const struct procmap_table_stats *stats;
+	struct procmap_table *table;
+
+	read_world(&options);
+	options.reread = 50;
+	ASSERT_EQ(0, procmap_table_new(&options, &table));
+	stats = procmap_table_get_stats(table);
+	world.pages[0][3] = (struct world_page) { .id = 4, .first = 3 };
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
+	world.pages[0][3].id = 5;
+	world.now = 1010;
+	EXPECT_EQ(4, inode_at(table, 1, 1010, 3));
+	ASSERT_EQ(0, procmap_table_lost(table, 1009));
+	EXPECT_EQ(5, inode_at(table, 1, 1010, 3));
+	EXPECT_EQ(2u, stats->readings);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
+	EXPECT_EQ(2u, stats->readings);
+	/* Before that, it was the old one. */
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, world_addr(3), &found));
+	EXPECT_EQ(4u, found->mapping->inode);
+	EXPECT_EQ(1010u, found->until);
 	procmap_table_free(table);
 }
 
