@@ -119,7 +119,6 @@ class Lookup(unittest.TestCase):
                     self.assertEqual(
                         list(maps.find_name("*/procmap ? name", glob=True)), found
                     )
-                    self.assertEqual(list(maps.find_name("*/procmap ? name")), [])
             finally:
                 os.unlink(name)
 
@@ -127,7 +126,8 @@ class Lookup(unittest.TestCase):
         address = address_of(LIBC.printf)
         for method in methods():
             with self.subTest(method), Procmap(method=method) as maps:
-                found = maps.find(address, Flag.WANT_BUILD_ID)
+                found = maps.find(address, Flag.WANT_BUILD_ID | Flag.WANT_PAGE_SIZE)
+                self.assertEqual(found.page_size, mmap.PAGESIZE)
                 notes = subprocess.check_output(["readelf", "-n", found.name], text=True)
                 self.assertEqual(
                     found.build_id.hex(), re.search("Build ID: (.*)", notes)[1]
@@ -141,14 +141,6 @@ class Lookup(unittest.TestCase):
         for mapping in found, failed:
             passed = procmap._reference(mapping)._obj
             self.assertEqual(procmap._copy(ctypes.pointer(passed)), mapping)
-
-    def test_page_size(self):
-        with Procmap(method=Method.TEXT) as maps:
-            address = address_of(LIBC.printf)
-            self.assertEqual(maps.find(address).page_size, 0)
-            self.assertEqual(
-                maps.find(address, Flag.WANT_PAGE_SIZE).page_size, mmap.PAGESIZE
-            )
 
 
 class Files(unittest.TestCase):
@@ -214,9 +206,7 @@ class Handles(unittest.TestCase):
             text = file.read()
         with Procmap.from_text(text) as maps:
             self.assertEqual(maps.method, Method.TEXT)
-            starts = [m.start for m in maps]
-        lines = [line for line in text.splitlines() if b"[vsyscall]" not in line]
-        self.assertEqual(starts, [int(line.split(b"-")[0], 16) for line in lines])
+            self.assertIsNotNone(maps.find(address_of(LIBC.printf)))
         users = sys.getrefcount(text)
         with Procmap.from_text(text):
             self.assertEqual(sys.getrefcount(text), users + 1)
