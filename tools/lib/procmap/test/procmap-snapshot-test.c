@@ -273,26 +273,6 @@ TEST(snapshot_of_all_addresses)
 	}
 }
 
-/* No mapping passes the filter. */
-TEST(snapshot_of_nothing)
-{
-	static const char text[] = "1000-2000 r--p 0 08:01 1 /a\n";
-	struct procmap_snapshot *const some = snapshot_of_text(text, 0);
-	struct procmap_snapshot *const none = snapshot_of_text(text, PROCMAP_EXECUTABLE);
-	struct changes changes = { .nr_max = -1 };
-
-	ASSERT_TRUE(some && none);
-	EXPECT_EQ(0, procmap_snapshot_is_consistent(some));
-	EXPECT_EQ(0, procmap_snapshot_count(none));
-	EXPECT_EQ(NULL, procmap_snapshot_at(none, 0));
-	EXPECT_EQ(NULL, procmap_snapshot_find(none, 0x1000));
-	EXPECT_EQ(0, procmap_snapshot_compare(none, some, note, &changes));
-	EXPECT_EQ(1, changes.nr);
-	EXPECT_EQ(0x1000, changes.starts[0].is);
-	procmap_snapshot_free(some);
-	procmap_snapshot_free(none);
-}
-
 static bool is_as_text_of(const struct procmap_snapshot *snapshot, pid_t pid)
 {
 	struct maps maps;

@@ -842,30 +842,6 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 	procmap_table_free(table);
 }
 
-TEST_F_TIMEOUT(table, drops_what_comes_too_late, SLOW)
-{
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
-	const struct procmap_table_stats *stats;
-	struct procmap_table *table;
-	int i;
-
-	options.window = 100;
-	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	stats = procmap_table_get_stats(table);
-	for (i = 0; i < 400; i++)
-		ASSERT_EQ(0, report_mapped(table, 1000 + i, 0, i % 8, i + 1));
-	ASSERT_EQ(0, report_mapped(table, 1301, 0, 3, 5000));
-	EXPECT_EQ(0u, stats->dropped);
-	EXPECT_EQ(5000, inode_at(table, 1, 1302, 3));
-	ASSERT_EQ(0, report_mapped(table, 1100, 0, 9, 5001));
-	EXPECT_EQ(1u, stats->dropped);
-	EXPECT_EQ(401u, stats->events);
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1400, 9));
-	EXPECT_GT(250u, stats->mappings);
-	procmap_table_free(table);
-}
-
 /* An event of the parent comes late, and the birth is settled before the next question. */
 TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 {
