@@ -81,7 +81,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 }
 
 /* A file that is damaged behind its build ID, and one whose header has a wrong size. */
-TEST_F(files, build_id_of_a_damaged_file)
+TEST_F_TIMEOUT(files, build_id_of_a_damaged_file, SLOW)
 {
 	static const uint64_t filesz = 1 << 20;
 	static const uint16_t phentsize = 1;
@@ -183,7 +183,7 @@ static bool write_form(int fd, const struct elf_form *form)
 }
 
 /* A kernel with the scan is not mainline, and looks at no section header. */
-TEST_F(files, build_id_in_every_form)
+TEST_F_TIMEOUT(files, build_id_in_every_form, SLOW)
 {
 	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
 			       has_method(PROCMAP_BY_SCAN);
