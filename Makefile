@@ -89,8 +89,7 @@ check-bpf: setup
 
 soak: export KERNEL = debug
 soak: setup
-	@for soak in fuzz-query:1000000 fuzz-scan:1000000 build-id-corpus:25000 \
-			change-at-random:5000; do \
+	@for soak in fuzz:1000000 build-id-corpus:25000 change-at-random:5000; do \
 		PROCMAP_SOAK_CALLS=$${soak#*:} checks/test stress/$${soak%:*} || exit; \
 	done
 

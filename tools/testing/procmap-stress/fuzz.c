@@ -1,8 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random callers of an ioctl, and a process that never stays the same.
+ * Call PROCMAP_QUERY or PROCMAP_SCAN at random: from threads, with arguments near every
+ * boundary, on files that another thread closes meanwhile, about a process that never
+ * stays the same.
+ *
+ * Some rules hold all the time: an error is one that the arguments can have; only the
+ * bytes that are reported are written; and a mapping is one that the process can have
+ * had.
  */
-#include "fuzz.h"
+#include <stdatomic.h>
+
+#include "kselftest_harness.h"
+#include "stress_util.h"
+
+#define NR_CALLERS	3
+#define NR_FILES	8
+
+/* A mapping, as an ioctl returned it. */
+struct found {
+	uint64_t start;
+	uint64_t end;
+	uint64_t permissions;
+	uint64_t page_size;
+	uint64_t offset;
+	bool has_file;
+	const uint8_t *name;	/* NULL: not known */
+	uint32_t name_size;
+	const uint8_t *id;	/* NULL: not known */
+	uint32_t id_size;
+};
 
 /*
  * The target maps and unmaps in this area: memory, a program and a shared file. A
@@ -116,59 +142,48 @@ static bool is_named(const struct found *found, const char *name)
 		!memcmp(found->name, name, found->name_size));
 }
 
-static bool is_identified(const struct found *found, const uint8_t *id,
-			  size_t size)
-{
-	return !found->id || (found->id_size == size &&
-			      !memcmp(found->id, id, size));
-}
-
 /* Check a mapping in the area. Returns its fault, or "". */
 static const char *wrong_in_area(const struct found *found)
 {
 	const bool shared = found->permissions & PROCMAP_QUERY_VMA_SHARED;
-	const bool has_file = found->inode || found->device;
+	const uint32_t id_size = found->has_file && !shared ? sizeof(program_id) : 0;
 
 	if (found->start < AREA || found->end > addr_of(AREA_END))
 		return "a mapping across the end of the area";
-	if (!has_file) {
+	if (found->id && (found->id_size != id_size ||
+			  memcmp(found->id, program_id, id_size)))
+		return "the ID of another file";
+	if (!found->has_file) {
 		if (shared)
 			return "shared memory";
-		if (found->name_size && !is_named(found, "[anon:" MEMORY "]"))
-			return "the name of memory";
-		return is_identified(found, NULL, 0) ? "" : "the ID of memory";
+		return !found->name_size || is_named(found, "[anon:" MEMORY "]") ?
+		       "" : "the name of memory";
 	}
 	if (found->offset != found->start - AREA)
 		return "an offset that is none of this place";
 	/* A file of shared memory that has no link can be given a name, since 6.2. */
-	if (!is_named(found, shared ? NAME_OF(SHARED_FILE) : NAME_OF(PROGRAM)) &&
-	    !is_named(found, "[anon_shmem:" MEMORY "]"))
-		return "the name of another file";
-	if (!is_identified(found, program_id, shared ? 0 : sizeof(program_id)))
-		return "the ID of another file";
-	return "";
+	return is_named(found, shared ? NAME_OF(SHARED_FILE) : NAME_OF(PROGRAM)) ||
+	       is_named(found, "[anon_shmem:" MEMORY "]") ? "" : "the name of another file";
 }
 
 /* Check a mapping, and count it if it is in the area. Returns its fault, or "". */
-const char *wrong_mapping(const struct found *found,
-			  unsigned long *in_area)
+static const char *wrong_mapping(const struct found *found, unsigned long *in_area)
 {
 	const uint64_t page = page_size();
-	const bool has_file = found->inode || found->device;
 
 	if (found->start >= found->end || (found->start | found->end) % page)
 		return "the range";
-	if (found->permissions & ~(QUERY_FILTERS & ~PROCMAP_QUERY_FILE_BACKED_VMA))
+	if (found->permissions & ~(uint64_t)QUERY_PERMISSIONS)
 		return "the permissions";
 	if (found->page_size != page)
 		return "the page size";
-	if (has_file ? found->offset % page : found->offset)
+	if (found->has_file ? found->offset % page : found->offset)
 		return "the offset";
 	if (found->name && found->name_size &&
 	    (found->name_size < 2 ||
-	     strnlen(found->name, found->name_size) != found->name_size - 1))
+	     memchr(found->name, 0, found->name_size) != found->name + found->name_size - 1))
 		return "the end of the name";
-	if (found->id_size > 20 || (!has_file && found->id_size))
+	if (found->id_size > (found->has_file ? BUILD_ID_SIZE : 0))
 		return "the size of the build ID";
 	if (found->end <= AREA || found->start >= addr_of(AREA_END))
 		return "";
@@ -179,25 +194,48 @@ const char *wrong_mapping(const struct found *found,
 /* The content of buffers before a call. */
 #define FILL		0xa5
 
-/* Bytes before and behind a buffer that a call must leave alone. */
-#define MARGIN		64
+#define BUFFER_SIZE	(8 * page_size())
 
-#define ZONE_SIZE	(16 * page_size())
+/**
+ * struct buffer - memory for one argument
+ * @rw: all of it; a page without access follows.
+ * @ro: the same, to be read only.
+ * @before: its content before the call.
+ * @addr: the address of the argument.
+ * @at: where in @rw that is.
+ * @readable: bytes that can be read from @addr on: 0 if it is elsewhere.
+ * @room: bytes that can be written.
+ */
+struct buffer {
+	uint8_t *rw;
+	uint8_t *ro;
+	uint8_t *before;
+	uint64_t addr;
+	size_t at;
+	size_t readable;
+	size_t room;
+};
 
-static bool make_zone(struct zone *zone)
+static bool make_buffer(struct buffer *buffer)
 {
-	const int fd = memfd_create("zone", MFD_CLOEXEC);
-	const size_t size = ZONE_SIZE + page_size();
+	const int fd = memfd_create("buffer", MFD_CLOEXEC);
+	const size_t size = BUFFER_SIZE + page_size();
 	bool made;
 
-	zone->rw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	zone->ro = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	made = zone->rw != MAP_FAILED && zone->ro != MAP_FAILED &&
-	       !ftruncate(fd, ZONE_SIZE) &&
-	       !mprotect(zone->rw + ZONE_SIZE, page_size(), PROT_NONE) &&
-	       !mprotect(zone->ro + ZONE_SIZE, page_size(), PROT_NONE);
+	buffer->rw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	buffer->ro = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	buffer->before = malloc(BUFFER_SIZE);
+	made = buffer->rw != MAP_FAILED && buffer->ro != MAP_FAILED && buffer->before &&
+	       !ftruncate(fd, BUFFER_SIZE) &&
+	       !mprotect(buffer->rw + BUFFER_SIZE, page_size(), PROT_NONE) &&
+	       !mprotect(buffer->ro + BUFFER_SIZE, page_size(), PROT_NONE);
 	close(fd);
 	return made;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 static uint64_t wild_address(uint64_t *seed)
@@ -212,92 +250,54 @@ static uint64_t wild_address(uint64_t *seed)
 	return wild[rand_below(ARRAY_SIZE(wild), seed)];
 }
 
-/* A buffer for @size bytes, or for fewer. */
-struct buffer some_buffer(const struct zone *zone, size_t size,
-			  size_t align, uint64_t *seed)
+/* It is at no known place. */
+static void leave_buffer(struct buffer *buffer, uint64_t addr)
 {
-	struct buffer buffer = {};
-	size_t at;
+	buffer->addr = addr;
+	buffer->readable = 0;
+	buffer->room = 0;
+}
 
-	if (size > ZONE_SIZE)
-		size = ZONE_SIZE;
+/* Place an argument of @size bytes, or of fewer, with FILL in it and around it. */
+static void place_buffer(struct buffer *buffer, size_t size, size_t align, uint64_t *seed)
+{
+	size = min_u64(size, BUFFER_SIZE);
 	switch (rand_below(32, seed)) {
 	case 0:
-		buffer.addr = wild_address(seed);
-		return buffer;
+		leave_buffer(buffer, wild_address(seed));
+		return;
 	case 1:
-		at = ZONE_SIZE - rand_below(size + 1, seed);
+		buffer->at = BUFFER_SIZE - rand_below(size + 1, seed);
 		break;
 	case 2:
 	case 3:
 	case 4:
-		at = ZONE_SIZE - size;
+		buffer->at = BUFFER_SIZE - size;
 		break;
 	default:
-		at = rand_below(ZONE_SIZE - size + 1, seed);
+		buffer->at = rand_below(BUFFER_SIZE - size + 1, seed);
 		break;
 	}
-	at -= at % align;
-	buffer.bytes = (uint8_t *)zone->rw + at;
-	buffer.readable = ZONE_SIZE - at;
-	if (rand_below(32, seed)) {
-		buffer.addr = (uintptr_t)buffer.bytes;
-		buffer.room = buffer.readable;
-	} else {
-		buffer.addr = (uintptr_t)zone->ro + at;
-	}
-	return buffer;
+	buffer->at -= buffer->at % align;
+	buffer->readable = BUFFER_SIZE - buffer->at;
+	buffer->room = rand_below(32, seed) ? buffer->readable : 0;
+	buffer->addr = (uintptr_t)(buffer->room ? buffer->rw : buffer->ro) + buffer->at;
+	memset(buffer->before, FILL, BUFFER_SIZE);
+	memcpy(buffer->rw, buffer->before, BUFFER_SIZE);
 }
 
-uint64_t min_u64(uint64_t a, uint64_t b)
+/* All is unchanged, but for the first @used bytes of the argument. */
+static bool is_left_alone(const struct buffer *buffer, size_t used)
 {
-	return a < b ? a : b;
-}
+	const size_t end = BUFFER_SIZE - buffer->readable + min_u64(used, buffer->readable);
 
-/* Bytes of the margin before a buffer. */
-static size_t margin_of(const struct zone *zone,
-			const struct buffer *buffer)
-{
-	return min_u64(MARGIN, buffer->bytes - (uint8_t *)zone->rw);
-}
-
-/* Fill @size bytes of a buffer, and the margins. */
-void fill_buffer(const struct zone *zone, const struct buffer *buffer,
-		 size_t size)
-{
-	size_t margin;
-
-	if (!buffer->bytes)
-		return;
-	margin = margin_of(zone, buffer);
-	memset(buffer->bytes - margin, FILL,
-	       margin + min_u64(size, buffer->readable) +
-	       min_u64(MARGIN, buffer->readable - min_u64(size, buffer->readable)));
-}
-
-static bool is_all_fill(const uint8_t *bytes, size_t size)
-{
-	return !size || (*bytes == FILL && !memcmp(bytes, bytes + 1, size - 1));
-}
-
-/* All that was filled is unchanged, but for the first @used bytes. */
-bool is_left_alone(const struct zone *zone,
-		   const struct buffer *buffer, size_t size,
-		   size_t used)
-{
-	size_t margin;
-
-	if (!buffer->bytes)
-		return true;
-	margin = margin_of(zone, buffer);
-	size = min_u64(size, buffer->readable);
-	size += min_u64(MARGIN, buffer->readable - size);
-	return is_all_fill(buffer->bytes - margin, margin) &&
-	       (used >= size || is_all_fill(buffer->bytes + used, size - used));
+	return !buffer->readable ||
+	       (!memcmp(buffer->rw, buffer->before, buffer->at) &&
+		!memcmp(buffer->rw + end, buffer->before + end, BUFFER_SIZE - end));
 }
 
 /* A size near a boundary, or most often @usual. */
-uint64_t some_size(uint64_t usual, uint64_t *seed)
+static uint64_t some_size(uint64_t usual, uint64_t *seed)
 {
 	const uint64_t sizes[] = {
 		0, 1, 7, 8, 16, 19, 20, 21, 23, 24, 25, 48, 56, 71, 72, 80, 88,
@@ -314,7 +314,7 @@ uint64_t some_size(uint64_t usual, uint64_t *seed)
 }
 
 /* An address to look at. */
-uint64_t some_address(uint64_t *seed)
+static uint64_t some_address(uint64_t *seed)
 {
 	switch (rand_below(8, seed)) {
 	case 0:
@@ -331,7 +331,7 @@ uint64_t some_address(uint64_t *seed)
 }
 
 /* Some of the known bits, or none, or all kinds of others. */
-uint64_t some_bits(uint64_t known, uint64_t *seed)
+static uint64_t some_bits(uint64_t known, uint64_t *seed)
 {
 	switch (rand_below(32, seed)) {
 	case 0:
@@ -353,262 +353,616 @@ uint64_t some_bits(uint64_t known, uint64_t *seed)
 	}
 }
 
-static const struct {
-	int error;
-	const char *name;
-} outcomes[NR_OUTCOMES] = {
-	[FINE] = { 0, "fine" },
-	[BAD_FD] = { EBADF, "EBADF" },
-	[NO_IOCTL] = { ENOTTY, "ENOTTY" },
-	[TOO_BIG] = { E2BIG, "E2BIG" },
-	[INVALID] = { EINVAL, "EINVAL" },
-	[FAULT] = { EFAULT, "EFAULT" },
-	[GONE] = { ESRCH, "ESRCH" },
-	[NOTHING] = { ENOENT, "ENOENT" },
-	[NAME_LONG] = { ENAMETOOLONG, "ENAMETOOLONG" },
-	[NO_SPACE] = { ENOSPC, "ENOSPC" },
-	[INTERRUPTED] = { EINTR, "EINTR" },
-	[OTHER] = { -1, "other" },
+/* The structure of either ioctl. */
+union argument {
+	uint64_t size;
+	struct procmap_query query;
+	struct procmap_scan_arg scan;
 };
 
-const char *name_of_outcome(enum outcome outcome)
-{
-	return outcomes[outcome].name;
-}
+#define QUERY_SIZE_MIN	offsetof(struct procmap_query, vma_start)
 
-enum outcome outcome_of(int error)
-{
-	unsigned int i;
+/* The most that name and build ID of one mapping take. */
+#define DATA_MAX	(PATH_MAX + BUILD_ID_SIZE)
 
-	for (i = 0; i < OTHER && outcomes[i].error != error; i++)
-		;
-	return i;
-}
+/* Buffers: of the structure, and those that it points to. */
+enum { ARGUMENT, NAME, ID, VEC = NAME, DATA = ID, NR_BUFFERS };
 
-/*
- * Put a structure somewhere. @members: its @known bytes that the kernel may know,
- * beginning with the size that it is to have.
+/**
+ * struct caller - a thread that calls the ioctl
+ * @thread: the thread.
+ * @seed: the state of its random numbers.
+ * @maps: its own maps file, which nobody else closes.
+ * @buffers: its buffers.
+ * @counts: how often a call had each error.
+ * @in_area: mappings in the area that were returned.
+ * @steady: nobody closes the file of this call, and its process does not exit.
+ * @interrupted: a signal has arrived during this call.
+ * @known: bytes of the structure that the kernel knows.
+ * @in: the structure.
+ * @out: the same after the call.
+ * @ret: the value of the call, or -errno.
+ * @wrong: the fault of the last call, or "".
  */
-void put_argument(struct argument *argument,
-		  const struct zone *zone, const void *members,
-		  size_t known, uint64_t *seed)
+struct caller {
+	pthread_t thread;
+	uint64_t seed;
+	int maps;
+	struct buffer buffers[NR_BUFFERS];
+	unsigned long counts[64];
+	unsigned long in_area;
+	bool steady;
+	bool interrupted;
+	size_t known;
+	union argument in;
+	union argument out;
+	int ret;
+	char wrong[512];
+};
+
+/**
+ * struct run - what the threads share
+ * @soak: how long the run is.
+ * @request: the ioctl.
+ * @calls: calls so far.
+ * @stop: set once it is over.
+ * @fds: the files.
+ * @target: the process that changes.
+ * @callers: the callers.
+ */
+static struct run {
+	struct soak soak;
+	unsigned long request;
+	atomic_ulong calls;
+	atomic_bool stop;
+	atomic_int fds[NR_FILES];
+	pid_t target;
+	struct caller callers[NR_CALLERS];
+} run;
+
+/* Errors, as a set. 0 is none. */
+static uint64_t set_of(int error)
 {
-	struct buffer *const buffer = &argument->buffer;
-	size_t size;
+	return error < 64 ? 1ull << error : 0;
+}
 
-	memset(argument->bytes, 0, sizeof(argument->bytes));
-	memcpy(argument->bytes, members, known);
-	memcpy(&argument->size, members, sizeof(argument->size));
-	size = min_u64(argument->size, sizeof(argument->bytes));
-	if (size > known && !rand_below(4, seed))
-		argument->bytes[known + rand_below(size - known, seed)] = 1;
-	argument->known = min_u64(known, size);
-	if (size < sizeof(argument->size))
-		size = sizeof(argument->size);
-	argument->extent = size;
+/* Put the structure somewhere. The kernel sees as much of it as its size says. */
+static void put_argument(struct caller *caller)
+{
+	struct buffer *const buffer = &caller->buffers[ARGUMENT];
+	uint64_t *const seed = &caller->seed;
+	const size_t size = min_u64(caller->in.size, 4096 + 64);
+	uint8_t argument[4096 + 64] = {};
 
-	*buffer = some_buffer(zone, size, rand_below(2, seed) ? 8 : 1, seed);
+	memcpy(argument, &caller->in, sizeof(caller->in));
+	if (size > sizeof(caller->in) && !rand_below(4, seed))
+		argument[sizeof(caller->in) + rand_below(size - sizeof(caller->in), seed)] = 1;
+	caller->known = min_u64(sizeof(caller->in), size);
+	memset((char *)&caller->in + caller->known, 0, sizeof(caller->in) - caller->known);
+
+	place_buffer(buffer, size < 8 ? 8 : size, rand_below(2, seed) ? 8 : 1, seed);
 	/* A pointer to it has no more bits. */
 	buffer->addr = min_u64(buffer->addr, UINTPTR_MAX);
-	fill_buffer(zone, buffer, size);
-	if (buffer->bytes)
-		memcpy(buffer->bytes, argument->bytes,
-		       min_u64(size, buffer->readable));
+	if (buffer->readable) {
+		memcpy(buffer->before + buffer->at, argument,
+		       min_u64(size < 8 ? 8 : size, buffer->readable));
+		memcpy(buffer->rw, buffer->before, BUFFER_SIZE);
+	}
 }
 
 /*
- * The outcomes that the structure itself can have, or 0 if the kernel goes on with it.
- * @size_min: the least size. @known: bytes that the kernel knows.
+ * The errors that the structure itself can have, or 0 if the kernel goes on with it.
+ * @size_min: the least size.
  */
-unsigned int outcomes_of_argument(const struct argument *argument,
-				  size_t size_min, size_t known)
+static uint64_t errors_of_argument(const struct caller *caller, size_t size_min)
 {
-	const size_t readable = argument->buffer.readable;
-	unsigned int set = 0;
+	const struct buffer *const buffer = &caller->buffers[ARGUMENT];
+	const uint64_t size = caller->in.size;
+	uint64_t set = 0;
 	size_t i;
 
-	if (readable < sizeof(argument->size))
-		return SET(FAULT);
-	if (argument->size > page_size())
-		return SET(TOO_BIG);
-	if (argument->size < size_min)
-		return SET(INVALID);
-	for (i = known; i < min_u64(argument->size, readable); i++)
-		if (argument->bytes[i])
-			set = SET(TOO_BIG);
-	if (readable < argument->size)
-		set |= SET(FAULT);
+	if (buffer->readable < sizeof(size))
+		return set_of(EFAULT);
+	if (size > page_size())
+		return set_of(E2BIG);
+	if (size < size_min)
+		return set_of(EINVAL);
+	for (i = sizeof(caller->in); i < min_u64(size, buffer->readable); i++)
+		if (buffer->before[buffer->at + i])
+			set = set_of(E2BIG);
+	return buffer->readable < size ? set | set_of(EFAULT) : set;
+}
+
+/*
+ * The query.
+ */
+
+/* A buffer that is wanted has an address and a size, most often. */
+static void make_output(struct buffer *buffer, uint32_t usual, __u64 *addr,
+			uint32_t *size, uint64_t *seed)
+{
+	leave_buffer(buffer, 0);
+	if (rand_below(2, seed)) {
+		*size = some_size(usual, seed);
+		place_buffer(buffer, *size, 1, seed);
+		*addr = buffer->addr;
+	}
+	if (!rand_below(32, seed))
+		*addr = 0;
+	if (!rand_below(32, seed))
+		*size = 0;
+}
+
+static void make_query(struct caller *caller)
+{
+	struct buffer *const name = &caller->buffers[NAME];
+	struct buffer *const id = &caller->buffers[ID];
+	struct procmap_query *const query = &caller->in.query;
+	uint64_t *const seed = &caller->seed;
+
+	query->size = some_size(sizeof(*query), seed);
+	query->query_flags = some_bits(QUERY_FILTERS | QUERY_NEXT, seed);
+	query->query_addr = some_address(seed);
+	if (rand_below(2, seed))
+		query->query_flags |= QUERY_NEXT;
+	make_output(name, rand_below(4, seed) ? PATH_MAX : rand_below(64, seed),
+		    &query->vma_name_addr, &query->vma_name_size, seed);
+	make_output(id, BUILD_ID_SIZE, &query->build_id_addr, &query->build_id_size, seed);
+	put_argument(caller);
+	/* An address of which the structure has only some bytes is another. */
+	if (query->vma_name_addr != name->addr)
+		leave_buffer(name, 0);
+	if (query->build_id_addr != id->addr)
+		leave_buffer(id, 0);
+}
+
+static uint64_t errors_of_query(const struct caller *caller)
+{
+	const struct procmap_query *const query = &caller->in.query;
+	const struct buffer *const buffers = caller->buffers;
+	uint64_t set = errors_of_argument(caller, QUERY_SIZE_MIN);
+
+	if (set)
+		return set;
+	if (query->query_flags & ~(uint64_t)(QUERY_FILTERS | QUERY_NEXT) ||
+	    !query->vma_name_addr != !query->vma_name_size ||
+	    !query->build_id_addr != !query->build_id_size)
+		return set_of(EINVAL);
+
+	set = set_of(0) | set_of(ENOENT);
+	if (!caller->steady)
+		set |= set_of(ESRCH);
+	if ((query->vma_name_size && query->vma_name_size < PATH_MAX) ||
+	    (query->build_id_size && query->build_id_size < BUILD_ID_SIZE))
+		set |= set_of(ENAMETOOLONG);
+	if (buffers[NAME].room < min_u64(query->vma_name_size, PATH_MAX) ||
+	    buffers[ID].room < min_u64(query->build_id_size, BUILD_ID_SIZE))
+		set |= set_of(EFAULT);
+	if (buffers[ARGUMENT].room < caller->known)
+		set = (set | set_of(EFAULT)) & ~set_of(0);
 	return set;
 }
 
-/* The bytes before and behind the part that the kernel knows are unchanged. */
-bool is_argument_left_alone(const struct argument *argument,
-			    const struct zone *zone, size_t known)
+/* After an error, nothing is written, but for a fault at one of the buffers. */
+static void used_by_query(const struct caller *caller, size_t used[NR_BUFFERS])
 {
-	const struct buffer *const buffer = &argument->buffer;
-	const size_t size = min_u64(argument->extent, buffer->readable);
+	const struct procmap_query *const query = caller->ret ? &caller->in.query :
+								&caller->out.query;
 
-	if (!buffer->bytes)
-		return true;
-	return is_left_alone(zone, buffer, size, size) &&
-	       (known >= size || !memcmp(buffer->bytes + known,
-					 argument->bytes + known, size - known));
+	if (caller->ret)
+		used[ARGUMENT] = 0;
+	if (!caller->ret || caller->ret == -EFAULT) {
+		used[NAME] = query->vma_name_size;
+		used[ID] = query->build_id_size;
+	}
 }
 
-/* A file to call the ioctl on. Sets @steady if nobody else closes it. */
-int some_file(struct caller *caller, bool *steady)
+static const char *wrong_query(struct caller *caller)
 {
-	*steady = !rand_below(4, &caller->seed);
-	if (*steady)
-		return caller->maps;
-	return caller->chaos->fds[rand_below(NR_FILES, &caller->seed)];
+	const struct procmap_query *const query = &caller->in.query;
+	const struct procmap_query *const answer = &caller->out.query;
+	const struct buffer *const name = &caller->buffers[NAME];
+	const struct buffer *const id = &caller->buffers[ID];
+	const struct found found = {
+		.start = answer->vma_start,
+		.end = answer->vma_end,
+		.permissions = answer->vma_flags,
+		.page_size = answer->vma_page_size,
+		.offset = answer->vma_offset,
+		.has_file = answer->inode || answer->dev_major || answer->dev_minor,
+		.name = query->vma_name_size ? name->rw + name->at : NULL,
+		.name_size = answer->vma_name_size,
+		.id = query->build_id_size ? id->rw + id->at : NULL,
+		.id_size = answer->build_id_size,
+	};
+
+	/* A structure that ends before them has no fields to look at. */
+	if (caller->ret || caller->known < sizeof(*answer))
+		return "";
+	if (memcmp(answer, query, QUERY_SIZE_MIN) ||
+	    answer->vma_name_addr != query->vma_name_addr ||
+	    answer->build_id_addr != query->build_id_addr)
+		return "an input has changed";
+	if (answer->vma_name_size > query->vma_name_size ||
+	    answer->build_id_size > query->build_id_size)
+		return "more than the size of a buffer";
+	return wrong_mapping(&found, &caller->in_area);
 }
 
-static void start_target(struct chaos *chaos, uint64_t *seed)
-{
-	const pid_t pid = fork();
+/*
+ * The scan.
+ */
 
-	if (!pid)
+/* Sizes of the structures in the first version. */
+#define ARG_SIZE_MIN	104
+#define VMA_SIZE_MIN	72
+
+static uint64_t vec_size(const struct procmap_scan_arg *arg)
+{
+	return (uint64_t)arg->vec_len * arg->vma_size;
+}
+
+static void make_range(struct procmap_scan_arg *arg, uint64_t *seed)
+{
+	arg->start = rand_below(4, seed) ? some_address(seed) : 0;
+	if (rand_below(32, seed))
+		arg->start -= arg->start % page_size();
+	switch (rand_below(8, seed)) {
+	case 0:
+		arg->end = some_address(seed);
+		break;
+	case 1:
+	case 2:
+		arg->end = arg->start + rand_below(32, seed) * page_size();
+		break;
+	default:
+		arg->end = NO_END;
+		break;
+	}
+}
+
+static void make_scan(struct caller *caller)
+{
+	struct buffer *const vec = &caller->buffers[VEC];
+	struct buffer *const data = &caller->buffers[DATA];
+	struct procmap_scan_arg *const arg = &caller->in.scan;
+	uint64_t *const seed = &caller->seed;
+
+	arg->size = some_size(sizeof(*arg), seed);
+	arg->filter = some_bits(SCAN_FILTERS, seed);
+	arg->want = rand_below(4, seed) ? SCAN_ALL : some_bits(SCAN_ALL, seed);
+	arg->known_generation = rand_below(2, seed) ? 0 : next_random(seed);
+	make_range(arg, seed);
+	arg->vma_size = some_size(sizeof(struct procmap_vma), seed);
+	arg->vec_len = some_size(1 + rand_below(rand_below(4, seed) ? 8 : 200, seed), seed);
+	place_buffer(vec, vec_size(arg), rand_below(32, seed) ? 8 : 1, seed);
+	arg->vec = vec->addr;
+	leave_buffer(data, 0);
+	if (rand_below(4, seed)) {
+		arg->data_size = some_size(rand_below(rand_below(2, seed) ? 64 : 8192, seed),
+					   seed);
+		place_buffer(data, arg->data_size, 1, seed);
+	}
+	if (!arg->data_size && rand_below(32, seed))
+		leave_buffer(data, 0);
+	arg->data = data->addr;
+	/* The values of outputs do not matter. */
+	arg->walk_end = next_random(seed);
+	arg->generation = next_random(seed);
+	arg->data_used = next_random(seed);
+	arg->data_needed = next_random(seed);
+	arg->flags = next_random(seed);
+	put_argument(caller);
+}
+
+static bool is_invalid(const struct procmap_scan_arg *arg)
+{
+	return arg->filter & ~(uint64_t)SCAN_FILTERS ||
+	       arg->want & ~(uint64_t)SCAN_ALL ||
+	       arg->start % page_size() || arg->end < arg->start ||
+	       !arg->vec || arg->vec % 8 ||
+	       !arg->vec_len || arg->vec_len > INT32_MAX ||
+	       arg->vma_size < VMA_SIZE_MIN || arg->vma_size > page_size() ||
+	       arg->vma_size % 8 || !arg->data != !arg->data_size;
+}
+
+static uint64_t errors_of_scan(const struct caller *caller)
+{
+	const struct procmap_scan_arg *const arg = &caller->in.scan;
+	const struct buffer *const buffers = caller->buffers;
+	uint64_t set = errors_of_argument(caller, ARG_SIZE_MIN);
+
+	if (set)
+		return set;
+	if (is_invalid(arg))
+		return set_of(EINVAL);
+
+	set = set_of(0);
+	if (!caller->steady)
+		set |= set_of(ESRCH);
+	if (caller->interrupted)
+		set |= set_of(EINTR);
+	if (arg->want && arg->data_size < DATA_MAX)
+		set |= set_of(ENOSPC);
+	if (buffers[VEC].room < vec_size(arg) || buffers[DATA].room < arg->data_size)
+		set |= set_of(EFAULT);
+	if (buffers[ARGUMENT].room < caller->known)
+		set = set_of(EFAULT) | (set & set_of(ESRCH));
+	return set;
+}
+
+/* After other errors, the outputs are undefined, within their sizes. */
+static bool has_outputs(const struct caller *caller)
+{
+	return caller->ret >= 0 || caller->ret == -ENOSPC || caller->ret == -EINTR;
+}
+
+static void used_by_scan(const struct caller *caller, size_t used[NR_BUFFERS])
+{
+	const struct procmap_scan_arg *const arg = &caller->in.scan;
+
+	used[VEC] = vec_size(arg);
+	used[DATA] = arg->data_size;
+	if (has_outputs(caller)) {
+		used[VEC] = caller->ret < 0 ? 0 : (size_t)caller->ret * arg->vma_size;
+		used[DATA] = caller->out.scan.data_used;
+	}
+}
+
+static const char *wrong_record_of(struct caller *caller, const struct procmap_vma *record)
+{
+	const struct procmap_scan_arg *const arg = &caller->out.scan;
+	const uint64_t reported = PROCMAP_VMA_FILE_BACKED |
+				  PROCMAP_VMA_BUILD_ID_NOT_READ;
+	const bool not_read = record->flags & PROCMAP_VMA_BUILD_ID_NOT_READ;
+	const struct buffer *const buffer = &caller->buffers[DATA];
+	const uint8_t *const data = buffer->readable ? buffer->rw + buffer->at : NULL;
+	const struct found found = {
+		.start = record->start,
+		.end = record->end,
+		.permissions = record->flags & ~reported,
+		.page_size = record->page_size,
+		.offset = record->offset,
+		.has_file = record->inode || record->dev_major || record->dev_minor,
+		.name = arg->want & PROCMAP_SCAN_NAMES && data ?
+			data + record->name_offset : NULL,
+		.name_size = record->name_size,
+		.id = arg->want & PROCMAP_SCAN_BUILD_IDS && data && !not_read ?
+		      data + record->build_id_offset : NULL,
+		.id_size = record->build_id_size,
+	};
+
+	if (arg->filter & ~record->flags)
+		return "a record that does not pass the filters";
+	if ((record->name_size && (uint64_t)record->name_offset +
+				  record->name_size > arg->data_used) ||
+	    (record->build_id_size && (uint64_t)record->build_id_offset +
+				      record->build_id_size > arg->data_used))
+		return "data that is not used";
+	return wrong_mapping(&found, &caller->in_area);
+}
+
+static const char *wrong_scan_of(struct caller *caller)
+{
+	const struct procmap_scan_arg *const in = &caller->in.scan;
+	const struct procmap_scan_arg *const out = &caller->out.scan;
+	const struct buffer *const vec = &caller->buffers[VEC];
+	const char *wrong = "";
+	int i;
+
+	if (!has_outputs(caller))
+		return "";
+	if (memcmp(in, out, offsetof(struct procmap_scan_arg, walk_end)) ||
+	    in->vec != out->vec || in->vec_len != out->vec_len ||
+	    in->vma_size != out->vma_size || in->data != out->data ||
+	    in->data_size != out->data_size)
+		return "an input has changed";
+	if (caller->ret > (int64_t)in->vec_len || out->data_used > in->data_size)
+		return "more than the size of a buffer";
+	for (i = 0; vec->readable && i < caller->ret && !*wrong; i++) {
+		struct procmap_vma record;
+
+		memcpy(&record, vec->rw + vec->at + i * in->vma_size, sizeof(record));
+		wrong = wrong_record_of(caller, &record);
+	}
+	return wrong;
+}
+
+/*
+ * The run.
+ */
+
+/* Check the result of a call. Returns its fault, or "". */
+static const char *wrong_call(struct caller *caller)
+{
+	const bool is_query = run.request == PROCMAP_QUERY;
+	const uint64_t unsteady = caller->steady ? 0 : set_of(EBADF) | set_of(ENOTTY);
+	size_t used[NR_BUFFERS] = { [ARGUMENT] = caller->known };
+	const uint64_t errors = is_query ? errors_of_query(caller) : errors_of_scan(caller);
+	unsigned int i;
+
+	if (!((errors | unsteady) & set_of(caller->ret < 0 ? -caller->ret : 0)))
+		return "the result";
+	if (is_query)
+		used_by_query(caller, used);
+	else
+		used_by_scan(caller, used);
+	for (i = 0; i < NR_BUFFERS; i++)
+		if (!is_left_alone(&caller->buffers[i], used[i]))
+			return "bytes that are not reported";
+	return is_query ? wrong_query(caller) : wrong_scan_of(caller);
+}
+
+static void log_wrong(struct caller *caller, const char *wrong)
+{
+	int i, used;
+
+	used = sprintf(caller->wrong, "%s; %d; steady %d; readable %zu, room %zu, %zu;", wrong,
+		       caller->ret, caller->steady, caller->buffers[0].readable,
+		       caller->buffers[1].room, caller->buffers[2].room);
+	for (i = 0; i < 13; i++)
+		used += sprintf(caller->wrong + used, " %jx",
+				((uintmax_t *)&caller->in)[i]);
+}
+
+/* Signals that this thread has got. */
+static __thread volatile sig_atomic_t interrupts;
+
+static void count_interrupt(int signal)
+{
+	(void)signal;
+	interrupts++;
+}
+
+static void call_once(struct caller *caller)
+{
+	const struct buffer *const buffer = &caller->buffers[ARGUMENT];
+	const sig_atomic_t before = interrupts;
+	const char *wrong;
+	int fd;
+
+	caller->steady = !rand_below(4, &caller->seed);
+	fd = caller->steady ? caller->maps : run.fds[rand_below(NR_FILES, &caller->seed)];
+	caller->in = (union argument) {};
+	caller->out = (union argument) {};
+	if (run.request == PROCMAP_QUERY)
+		make_query(caller);
+	else
+		make_scan(caller);
+	caller->ret = ioctl(fd, run.request, (void *)(uintptr_t)buffer->addr);
+	if (caller->ret < 0)
+		caller->ret = -errno;
+	memcpy(&caller->out, buffer->rw + buffer->at,
+	       min_u64(caller->known, buffer->readable));
+	caller->interrupted = interrupts != before;
+	caller->counts[caller->ret < 0 ? -caller->ret % 64 : 0]++;
+	wrong = wrong_call(caller);
+	if (*wrong)
+		log_wrong(caller, wrong);
+}
+
+static void start_target(uint64_t *seed)
+{
+	run.target = fork();
+	if (!run.target)
 		be_target(next_random(seed));
 	next_random(seed);
-	chaos->target = pid;
-}
-
-static int open_proc_path(const char *format, pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), format, pid, pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 /* Another file for the callers, or a negative number. */
-static int another_file(const struct chaos *chaos, uint64_t *seed)
+static int another_file(uint64_t *seed)
 {
-	const int fd = chaos->fds[rand_below(NR_FILES, seed)];
+	char path[64];
 
 	switch (rand_below(16, seed)) {
 	case 0:
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	case 1:
-		return open_proc_path("/proc/%d/maps", 2);
+		return open_maps(2);
 	case 2:
-		return open_proc_path("/proc/%d/maps", getpid());
+		return open_maps(getpid());
 	case 3:
 	case 4:
-		return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return fcntl(run.fds[rand_below(NR_FILES, seed)], F_DUPFD_CLOEXEC, 0);
 	case 5:
-		return open_proc_path("/proc/%d/task/%d/maps", chaos->target);
+		sprintf(path, "/proc/%d/task/%d/maps", run.target, run.target);
+		return open(path, O_RDONLY | O_CLOEXEC);
 	default:
-		return open_proc_path("/proc/%d/maps", chaos->target);
+		return open_maps(run.target);
 	}
 }
 
-static void *close_files(void *arg)
+/* Open and close files, and interrupt callers. */
+static void change_files(void)
 {
-	struct chaos *const chaos = arg;
-	uint64_t seed = soak_seed(&chaos->soak, NR_CALLERS);
+	uint64_t seed = soak_seed(&run.soak, NR_CALLERS);
 	int fd;
 
-	start_target(chaos, &seed);
-	while (!chaos->stop) {
-		fd = another_file(chaos, &seed);
+	start_target(&seed);
+	while (!run.stop) {
+		fd = another_file(&seed);
 		if (fd >= 0)
-			close(atomic_exchange(&chaos->fds[rand_below(NR_FILES, &seed)],
-					      fd));
-		if (waitpid(chaos->target, NULL, WNOHANG) == chaos->target)
-			start_target(chaos, &seed);
+			close(atomic_exchange(&run.fds[rand_below(NR_FILES, &seed)], fd));
+		if (waitpid(run.target, NULL, WNOHANG) == run.target)
+			start_target(&seed);
 		if (!rand_below(16, &seed))
-			pthread_kill(chaos->callers[rand_below(NR_CALLERS,
-							       &seed)].thread,
+			pthread_kill(run.callers[rand_below(NR_CALLERS, &seed)].thread,
 				     SIGUSR1);
 		usleep(rand_below(1000, &seed));
 	}
-	kill(chaos->target, SIGKILL);
-	waitpid(chaos->target, NULL, 0);
-	return NULL;
-}
-
-/* Signals that this thread has got. */
-__thread unsigned int interrupts;
-
-static void count_interrupt(int signal)
-{
-	(void)signal;
-	__atomic_add_fetch(&interrupts, 1, __ATOMIC_RELAXED);
+	kill(run.target, SIGKILL);
+	waitpid(run.target, NULL, 0);
 }
 
 static void *call_at_random(void *arg)
 {
 	struct caller *const caller = arg;
-	struct chaos *const chaos = caller->chaos;
 
-	while (!chaos->stop) {
-		chaos->call(caller);
-		if (*caller->wrong || soak_is_over(&chaos->soak, ++chaos->calls))
-			chaos->stop = true;
+	while (!run.stop) {
+		call_once(caller);
+		if (*caller->wrong || soak_is_over(&run.soak, ++run.calls))
+			run.stop = true;
 	}
 	return NULL;
 }
 
-static bool start_callers(struct chaos *chaos)
+FIXTURE(calls)
 {
-	unsigned int i, j;
+};
 
-	for (i = 0; i < NR_CALLERS; i++) {
-		struct caller *const caller = &chaos->callers[i];
-
-		caller->chaos = chaos;
-		caller->seed = soak_seed(&chaos->soak, i);
-		caller->maps = open_maps(0);
-		for (j = 0; j < ARRAY_SIZE(caller->zones); j++)
-			if (!make_zone(&caller->zones[j]))
-				return false;
-		if (pthread_create(&caller->thread, NULL, call_at_random, caller))
-			return false;
-	}
-	return true;
-}
-
-/* Wait for the end, and report outcomes. */
-static const char *join_callers(struct chaos *chaos)
+FIXTURE_VARIANT(calls)
 {
-	unsigned long counts[NR_OUTCOMES] = {}, in_area = 0;
-	const char *wrong = "";
-	unsigned int i, j;
+	unsigned long request;
+};
 
-	for (i = 0; i < NR_CALLERS; i++) {
-		const struct caller *const caller = &chaos->callers[i];
+FIXTURE_VARIANT_ADD(calls, query) { PROCMAP_QUERY };
+FIXTURE_VARIANT_ADD(calls, scan) { PROCMAP_SCAN };
 
-		if (pthread_join(caller->thread, NULL))
-			return "a caller that cannot be joined";
-		if (*caller->wrong)
-			wrong = caller->wrong;
-		for (j = 0; j < NR_OUTCOMES; j++)
-			counts[j] += caller->counts[j];
-		in_area += caller->in_area;
-	}
-	printf("# %lu calls", (unsigned long)chaos->calls);
-	for (j = 0; j < NR_OUTCOMES; j++)
-		if (counts[j])
-			printf(", %lu %s", counts[j], outcomes[j].name);
-	printf("; %lu mappings of the target\n", in_area);
-	return *wrong || in_area ? wrong : "no mapping of the target";
-}
-
-const char *run_chaos(struct chaos *chaos, void (*call)(struct caller *caller))
+FIXTURE_SETUP(calls)
 {
 	const struct sigaction action = { .sa_handler = count_interrupt };
-	unsigned int i;
+	unsigned int i, j;
 
-	chaos->soak = begin_soak();
-	chaos->call = call;
+	if (variant->request == PROCMAP_SCAN)
+		SKIP_WITHOUT_SCAN();
+	run.soak = begin_soak();
+	run.request = variant->request;
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
 	for (i = 0; i < NR_FILES; i++)
-		chaos->fds[i] = open_maps(0);
-	/* The callers have to be there before they can be interrupted. */
-	if (sigaction(SIGUSR1, &action, NULL) || !start_callers(chaos) ||
-	    pthread_create(&chaos->closer, NULL, close_files, chaos) ||
-	    pthread_join(chaos->closer, NULL))
-		return "a run that cannot be started";
-	return join_callers(chaos);
+		run.fds[i] = open_maps(0);
+	for (i = 0; i < NR_CALLERS; i++) {
+		run.callers[i].seed = soak_seed(&run.soak, i);
+		run.callers[i].maps = open_maps(0);
+		for (j = 0; j < NR_BUFFERS; j++)
+			ASSERT_TRUE(make_buffer(&run.callers[i].buffers[j]));
+	}
 }
+
+FIXTURE_TEARDOWN(calls)
+{
+}
+
+TEST_F_TIMEOUT(calls, with_random_arguments, SOAK_TIMEOUT)
+{
+	unsigned long counts[64] = {}, in_area = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < NR_CALLERS; i++)
+		ASSERT_EQ(0, pthread_create(&run.callers[i].thread, NULL, call_at_random,
+					    &run.callers[i]));
+	change_files();
+	for (i = 0; i < NR_CALLERS; i++) {
+		ASSERT_EQ(0, pthread_join(run.callers[i].thread, NULL));
+		EXPECT_STREQ("", run.callers[i].wrong);
+		for (j = 0; j < ARRAY_SIZE(counts); j++)
+			counts[j] += run.callers[i].counts[j];
+		in_area += run.callers[i].in_area;
+	}
+	TH_LOG("%lu calls, %lu mappings of the target", run.calls, in_area);
+	for (j = 0; j < ARRAY_SIZE(counts); j++)
+		if (counts[j])
+			TH_LOG("%lu: %s", counts[j], strerror(j));
+	EXPECT_LT(0u, in_area);
+}
+
+TEST_HARNESS_MAIN
