@@ -9,7 +9,6 @@
 #include <glob.h>
 
 #include "kselftest_harness.h"
-#include "elf_image.h"
 #include "stress_util.h"
 
 /*
@@ -19,14 +18,152 @@
 #define PAGES_READ	32
 #define NOTES_READ	1024
 
+/* The largest file that a test makes, and pages that the kernel may have. */
+#define IMAGE_MAX	(64 * page_size())
+
 /* The beginning of a real file, which is all that is changed and mapped. */
 #define REAL_SIZE	8192
 
-#define BASES_MAX	8
-#define MADE_BASES	2	/* the first ones */
-
 /* One of so many files on a disk is looked at when it is not resident. */
 #define EVICTED_OF	16
+
+/* A field of a header, in either class. */
+enum field_name {
+	E_TYPE, E_MACHINE, E_VERSION, E_ENTRY, E_PHOFF, E_SHOFF, E_FLAGS,
+	E_EHSIZE, E_PHENTSIZE, E_PHNUM, E_SHENTSIZE, E_SHNUM, E_SHSTRNDX,
+	P_TYPE, P_FLAGS, P_OFFSET, P_VADDR, P_PADDR, P_FILESZ, P_MEMSZ,
+	P_ALIGN,
+	N_NAMESZ, N_DESCSZ, N_TYPE,
+};
+
+/* Where it is in the header, and how many bytes it has. */
+struct field {
+	size_t offset;
+	size_t size;
+};
+
+/* As the specification has it, not as the headers that the kernel shares. */
+static const struct layout {
+	struct field in_64, in_32;
+} layouts[] = {
+	[E_TYPE]	= { { 16, 2 }, { 16, 2 } },
+	[E_MACHINE]	= { { 18, 2 }, { 18, 2 } },
+	[E_VERSION]	= { { 20, 4 }, { 20, 4 } },
+	[E_ENTRY]	= { { 24, 8 }, { 24, 4 } },
+	[E_PHOFF]	= { { 32, 8 }, { 28, 4 } },
+	[E_SHOFF]	= { { 40, 8 }, { 32, 4 } },
+	[E_FLAGS]	= { { 48, 4 }, { 36, 4 } },
+	[E_EHSIZE]	= { { 52, 2 }, { 40, 2 } },
+	[E_PHENTSIZE]	= { { 54, 2 }, { 42, 2 } },
+	[E_PHNUM]	= { { 56, 2 }, { 44, 2 } },
+	[E_SHENTSIZE]	= { { 58, 2 }, { 46, 2 } },
+	[E_SHNUM]	= { { 60, 2 }, { 48, 2 } },
+	[E_SHSTRNDX]	= { { 62, 2 }, { 50, 2 } },
+	[P_TYPE]	= { { 0, 4 }, { 0, 4 } },
+	[P_FLAGS]	= { { 4, 4 }, { 24, 4 } },
+	[P_OFFSET]	= { { 8, 8 }, { 4, 4 } },
+	[P_VADDR]	= { { 16, 8 }, { 8, 4 } },
+	[P_PADDR]	= { { 24, 8 }, { 12, 4 } },
+	[P_FILESZ]	= { { 32, 8 }, { 16, 4 } },
+	[P_MEMSZ]	= { { 40, 8 }, { 20, 4 } },
+	[P_ALIGN]	= { { 48, 8 }, { 28, 4 } },
+	[N_NAMESZ]	= { { 0, 4 }, { 0, 4 } },
+	[N_DESCSZ]	= { { 4, 4 }, { 4, 4 } },
+	[N_TYPE]	= { { 8, 4 }, { 8, 4 } },
+};
+
+#define NHDR_SIZE	12
+
+/* A field of one of the headers of a file. */
+struct file_field {
+	struct field field;
+	size_t header;
+};
+
+/* A well-formed file: its first bytes are the image. */
+struct base {
+	const char *name;
+	uint8_t *bytes;
+	size_t size;
+	size_t notes[8];	/* where each of them is */
+	size_t nr_notes;
+	struct file_field fields[256];
+	size_t nr_fields;
+};
+
+static struct base bases[8];
+static size_t nr_bases;
+
+/* The first ones are made here. */
+#define MADE_BASES	2
+
+/* An ELF file, byte for byte, and the one that it was made from. */
+struct image {
+	uint8_t *bytes;
+	size_t size;
+	const struct base *base;
+};
+
+static uint64_t align_to(uint64_t size, uint64_t align)
+{
+	return (size + align - 1) / align * align;
+}
+
+static bool is_32(const uint8_t *bytes)
+{
+	return bytes[EI_CLASS] == ELFCLASS32;
+}
+
+static size_t ehdr_size(const uint8_t *bytes)
+{
+	return is_32(bytes) ? 52 : 64;
+}
+
+static size_t phdr_size(const uint8_t *bytes)
+{
+	return is_32(bytes) ? 32 : 56;
+}
+
+static struct field elf_field(const uint8_t *bytes, enum field_name name)
+{
+	return is_32(bytes) ? layouts[name].in_32 : layouts[name].in_64;
+}
+
+static uint8_t host_order(void)
+{
+	const uint16_t one = 1;
+
+	return *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB;
+}
+
+/* The low bytes of a value that a field holds, in this machine's byte order. */
+static uint8_t *bytes_of_value(uint64_t *value, struct field field)
+{
+	return (uint8_t *)value + (host_order() == ELFDATA2LSB ? 0 : sizeof(*value) - field.size);
+}
+
+static void put_field(uint8_t *header, struct field field, uint64_t value)
+{
+	memcpy(header + field.offset, bytes_of_value(&value, field), field.size);
+}
+
+static uint64_t get_field(const uint8_t *header, struct field field)
+{
+	uint64_t value = 0;
+
+	memcpy(bytes_of_value(&value, field), header + field.offset, field.size);
+	return value;
+}
+
+static void elf_put(uint8_t *bytes, size_t header, enum field_name name, uint64_t value)
+{
+	put_field(bytes + header, elf_field(bytes, name), value);
+}
+
+static uint64_t elf_get(const uint8_t *bytes, size_t header, enum field_name name)
+{
+	return get_field(bytes + header, elf_field(bytes, name));
+}
 
 /*
  * The model.
@@ -111,9 +248,9 @@ static bool model_note(struct model *model, uint64_t pos, const GElf_Nhdr *note,
 static void model_cut_note(struct model *model, uint64_t pos, uint64_t left,
 			   uint64_t align)
 {
-	const uint64_t desc = align_to(NHDR_SIZE + elf_get(model->image, pos, N_NAMESZ),
+	const uint64_t desc = align_to(NHDR_SIZE + elf_get(model->image->bytes, pos, N_NAMESZ),
 				       align);
-	const uint64_t next = align_to(desc + elf_get(model->image, pos, N_DESCSZ),
+	const uint64_t next = align_to(desc + elf_get(model->image->bytes, pos, N_DESCSZ),
 				       align);
 
 	if (next < left && left - next >= NHDR_SIZE)
@@ -147,8 +284,8 @@ static void model_notes(struct model *model, const GElf_Phdr *phdr)
 
 static void model_phdrs(struct model *model)
 {
-	const uint64_t phoff = elf_get(model->image, 0, E_PHOFF);
-	const size_t size = phdr_size(model->image);
+	const uint64_t phoff = elf_get(model->image->bytes, 0, E_PHOFF);
+	const size_t size = phdr_size(model->image->bytes);
 	GElf_Phdr phdr;
 	size_t nr, i;
 
@@ -166,29 +303,28 @@ static void model_phdrs(struct model *model)
 /* Give libelf the file. Returns NULL if it is none that can have a build ID. */
 static Elf *model_open_elf(const struct image *image)
 {
-	struct image header = { .bytes = shifted };
 	uint64_t phoff, nr;
 	GElf_Ehdr ehdr;
 	Elf *elf;
 
 	if (image->size < EI_NIDENT ||
 	    image->bytes[EI_DATA] != host_order() ||
-	    image->size < ehdr_size(image))
+	    image->size < ehdr_size(image->bytes))
 		return NULL;
-	phoff = elf_get(image, 0, E_PHOFF);
+	phoff = elf_get(image->bytes, 0, E_PHOFF);
 	if (phoff > image->size)
 		return NULL;
-	nr = (image->size - phoff) / phdr_size(image);
-	memcpy(shifted, image->bytes, ehdr_size(image));
+	nr = (image->size - phoff) / phdr_size(image->bytes);
+	memcpy(shifted, image->bytes, ehdr_size(image->bytes));
 	memcpy(shifted + SHIFT, image->bytes, image->size);
 	shifted[EI_VERSION] = EV_CURRENT;
-	elf_put(&header, 0, E_PHENTSIZE, phdr_size(image));
-	elf_put(&header, 0, E_PHOFF, phoff + SHIFT);
-	if (elf_get(image, 0, E_PHNUM) > nr)
-		elf_put(&header, 0, E_PHNUM, nr);
-	elf_put(&header, 0, E_SHOFF, 0);
-	elf_put(&header, 0, E_SHNUM, 0);
-	elf_put(&header, 0, E_SHSTRNDX, 0);
+	elf_put(shifted, 0, E_PHENTSIZE, phdr_size(image->bytes));
+	elf_put(shifted, 0, E_PHOFF, phoff + SHIFT);
+	if (elf_get(image->bytes, 0, E_PHNUM) > nr)
+		elf_put(shifted, 0, E_PHNUM, nr);
+	elf_put(shifted, 0, E_SHOFF, 0);
+	elf_put(shifted, 0, E_SHNUM, 0);
+	elf_put(shifted, 0, E_SHSTRNDX, 0);
 
 	elf = elf_memory((char *)shifted, SHIFT + image->size + PADDING);
 	if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
@@ -205,7 +341,7 @@ static struct model model_of(const struct image *image)
 	model.elf = model_open_elf(image);
 	if (!model.elf)
 		return model;
-	if (model_look_at(&model, 0, ehdr_size(image)))
+	if (model_look_at(&model, 0, ehdr_size(image->bytes)))
 		model_phdrs(&model);
 	elf_end(model.elf);
 	return model;
@@ -215,139 +351,128 @@ static struct model model_of(const struct image *image)
  * The files: each follows from the seed and its number.
  */
 
-/* Each field of the headers of a file. */
-struct corpus_field {
-	struct field field;
-	size_t header;
-};
-
-struct corpus {
-	struct corpus_field fields[256];
-	size_t nr;
-};
-
-static void add_field(struct corpus *corpus, size_t header, struct field field)
+static void add_field(struct base *base, size_t header, struct field field)
 {
-	const struct corpus_field new = { field, header };
+	const struct file_field new = { field, header };
 
-	if (corpus->nr < ARRAY_SIZE(corpus->fields))
-		corpus->fields[corpus->nr++] = new;
+	if (base->nr_fields < ARRAY_SIZE(base->fields))
+		base->fields[base->nr_fields++] = new;
 }
 
-static void add_fields(struct corpus *corpus, const struct image *image,
-		       size_t header, enum field_name first,
+static void add_fields(struct base *base, size_t header, enum field_name first,
 		       enum field_name last)
 {
 	enum field_name name;
 
 	for (name = first; name <= last; name++)
-		add_field(corpus, header, elf_field(image, name));
+		add_field(base, header, elf_field(base->bytes, name));
 }
 
-static void add_all_fields(struct corpus *corpus, const struct image *image)
+/* Find the notes of a segment. */
+static void add_notes_of(struct base *base, size_t phdr)
 {
-	struct field byte = { 0, 1 };
-	size_t i;
+	const size_t align = elf_get(base->bytes, phdr, P_ALIGN) == 8 ? 8 : 4;
+	size_t pos = elf_get(base->bytes, phdr, P_OFFSET);
+	const size_t end = pos + elf_get(base->bytes, phdr, P_FILESZ);
 
-	for (; byte.offset < EI_NIDENT; byte.offset++)
-		add_field(corpus, 0, byte);
-	add_fields(corpus, image, 0, E_TYPE, E_SHSTRNDX);
-	for (i = 0; i < elf_get(image, 0, E_PHNUM); i++)
-		add_fields(corpus, image,
-			   elf_get(image, 0, E_PHOFF) + i * phdr_size(image),
-			   P_TYPE, P_ALIGN);
-	for (i = 0; i < image->nr_notes; i++)
-		add_fields(corpus, image, image->notes[i], N_NAMESZ, N_TYPE);
-}
-
-#define VALUES	18
-
-/* Values for a field: its edges, and those that make an unchecked sum wrap. */
-static uint64_t hostile_value(const struct image *image, uint64_t now, size_t i)
-{
-	const uint64_t values[VALUES] = {
-		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
-		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
-		-12, -16, image->size, image->size - 1, image->size + 1,
-		page_size(),
-	};
-
-	return values[i];
-}
-
-struct base {
-	const char *name;
-	struct image image;
-	struct corpus corpus;
-};
-
-static struct base bases[BASES_MAX];
-static size_t nr_bases;
-
-/* Note where the notes of a well-formed file are. */
-static void find_notes(struct image *image)
-{
-	size_t i;
-
-	for (i = 0; i < elf_get(image, 0, E_PHNUM); i++) {
-		const size_t phdr = elf_get(image, 0, E_PHOFF) +
-				    i * phdr_size(image);
-		const size_t align = elf_get(image, phdr, P_ALIGN) == 8 ? 8 : 4;
-		size_t pos = elf_get(image, phdr, P_OFFSET);
-		const size_t end = pos + elf_get(image, phdr, P_FILESZ);
-
-		if (elf_get(image, phdr, P_TYPE) != PT_NOTE || end > image->size)
-			continue;
-		while (pos + NHDR_SIZE <= end && image->nr_notes < NOTES_MAX) {
-			image->notes[image->nr_notes++] = pos;
-			pos += align_to(NHDR_SIZE + elf_get(image, pos, N_NAMESZ),
-					align);
-			pos += align_to(elf_get(image, pos, N_DESCSZ), align);
-		}
+	if (elf_get(base->bytes, phdr, P_TYPE) != PT_NOTE || end > base->size)
+		return;
+	while (pos + NHDR_SIZE <= end && base->nr_notes < ARRAY_SIZE(base->notes)) {
+		base->notes[base->nr_notes++] = pos;
+		add_fields(base, pos, N_NAMESZ, N_TYPE);
+		pos += align_to(NHDR_SIZE + elf_get(base->bytes, pos, N_NAMESZ), align);
+		pos += align_to(elf_get(base->bytes, pos, N_DESCSZ), align);
 	}
 }
 
-static void add_base(const char *name, const struct image *image)
+/* Add the well-formed file in @bytes, if it has notes. */
+static void add_base(const char *name, uint8_t *bytes, size_t size)
 {
-	struct base *const base = &bases[nr_bases++];
+	struct base *const base = &bases[nr_bases];
+	const uint64_t phoff = elf_get(bytes, 0, E_PHOFF);
+	struct field byte = { 0, 1 };
+	size_t i;
 
-	base->name = name;
-	base->image = *image;
-	add_all_fields(&base->corpus, image);
+	*base = (struct base) { .name = name, .bytes = bytes, .size = size };
+	for (; byte.offset < EI_NIDENT; byte.offset++)
+		add_field(base, 0, byte);
+	add_fields(base, 0, E_TYPE, E_SHSTRNDX);
+	for (i = 0; i < elf_get(bytes, 0, E_PHNUM); i++)
+		add_fields(base, phoff + i * phdr_size(bytes), P_TYPE, P_ALIGN);
+	for (i = 0; i < elf_get(bytes, 0, E_PHNUM); i++)
+		add_notes_of(base, phoff + i * phdr_size(bytes));
+	nr_bases += base->nr_notes > 0;
 }
 
 static void add_real_base(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct image image = { .bytes = calloc(1, IMAGE_MAX) };
-	const ssize_t size = read(fd, image.bytes, REAL_SIZE);
+	uint8_t *const bytes = malloc(REAL_SIZE);
 
+	if (nr_bases < ARRAY_SIZE(bases) && read(fd, bytes, REAL_SIZE) == REAL_SIZE)
+		add_base(strdup(path), bytes, REAL_SIZE);
 	close(fd);
-	if (size != REAL_SIZE || nr_bases == BASES_MAX)
-		return;
-	image.size = size;
-	find_notes(&image);
-	if (image.nr_notes)
-		add_base(strdup(path), &image);
 }
 
-static void add_made_base(const char *name, bool with_32, uint64_t align)
+/* Returns the size of the note, before padding. Its descriptor begins with @seed. */
+static size_t put_note(uint8_t *bytes, size_t pos, size_t align, const char *owner,
+		       uint32_t type, size_t size, uint8_t seed)
 {
-	const struct elf elf = {
-		.is_32 = with_32,
-		.type = ET_DYN,
-		.segments = {
-			{ .type = PT_LOAD },
-			{ .type = PT_NOTE, .align = align,
-			  .notes = { ABI_TAG, ODD_STRANGER } },
-			{ .type = PT_NOTE, .align = align,
-			  .notes = { STRANGER, BUILD_ID(1, 20), ABI_TAG } },
-		},
-	};
-	struct image image = {};
+	const size_t desc = align_to(NHDR_SIZE + strlen(owner) + 1, align);
+	size_t i;
 
-	make_image(&image, &elf);
-	add_base(name, &image);
+	elf_put(bytes, pos, N_NAMESZ, strlen(owner) + 1);
+	elf_put(bytes, pos, N_DESCSZ, size);
+	elf_put(bytes, pos, N_TYPE, type);
+	strcpy((char *)bytes + pos + NHDR_SIZE, owner);
+	for (i = 0; i < size; i++)
+		bytes[pos + desc + i] = seed + 7 * i;
+	return desc + size;
+}
+
+/* Two segments of notes; those before the build ID have another type, size or owner. */
+static void add_made_base(const char *name, uint8_t class, size_t align)
+{
+	static const struct {
+		const char *owner;
+		uint32_t type;
+		size_t size;
+	} notes[] = {
+		{ "GNU", NT_GNU_ABI_TAG, 16 },
+		{ "stranger", NT_GNU_BUILD_ID, 13 },
+		{ "GNX", NT_GNU_BUILD_ID, BUILD_ID_SIZE },
+		{ "GNU", NT_GNU_BUILD_ID, BUILD_ID_SIZE },
+		{ "GNU", NT_GNU_ABI_TAG, 16 },
+	};
+	const uint8_t ident[EI_NIDENT] = {
+		ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class, host_order(), EV_CURRENT,
+	};
+	uint8_t *const bytes = calloc(1, REAL_SIZE);
+	size_t phdr, pos, size = 0, i;
+
+	memcpy(bytes, ident, sizeof(ident));
+	phdr = ehdr_size(bytes);
+	elf_put(bytes, 0, E_TYPE, ET_DYN);
+	elf_put(bytes, 0, E_VERSION, EV_CURRENT);
+	elf_put(bytes, 0, E_PHOFF, phdr);
+	elf_put(bytes, 0, E_EHSIZE, phdr);
+	elf_put(bytes, 0, E_PHENTSIZE, phdr_size(bytes));
+	elf_put(bytes, 0, E_PHNUM, 3);
+	elf_put(bytes, phdr, P_TYPE, PT_LOAD);
+	pos = align_to(phdr + 3 * phdr_size(bytes), align);
+	for (i = 0; i < ARRAY_SIZE(notes); i++, pos = align_to(pos + size, align)) {
+		if (i == 0 || i == 2) {
+			phdr += phdr_size(bytes);
+			elf_put(bytes, phdr, P_TYPE, PT_NOTE);
+			elf_put(bytes, phdr, P_OFFSET, pos);
+			elf_put(bytes, phdr, P_ALIGN, align);
+		}
+		size = put_note(bytes, pos, align, notes[i].owner, notes[i].type,
+				notes[i].size, i);
+		elf_put(bytes, phdr, P_FILESZ,
+			pos + size - elf_get(bytes, phdr, P_OFFSET));
+	}
+	add_base(name, bytes, pos);
 }
 
 /* This program and its libraries, those of the other class, and made ones. */
@@ -359,8 +484,8 @@ static void add_bases(void)
 	};
 	size_t i;
 
-	add_made_base("made, 64 bits", false, 8);
-	add_made_base("made, 32 bits", true, 4);
+	add_made_base("made, 64 bits", ELFCLASS64, 8);
+	add_made_base("made, 32 bits", ELFCLASS32, 4);
 	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
 		glob_t found;
 
@@ -370,155 +495,156 @@ static void add_bases(void)
 	}
 }
 
-/* The position of a random PT_NOTE header, or 0. */
-static size_t note_phdr(const struct image *image, uint64_t *seed)
-{
-	const uint64_t phoff = elf_get(image, 0, E_PHOFF);
-	const uint64_t nr = elf_get(image, 0, E_PHNUM);
-	size_t tries, phdr;
+#define VALUES	18
 
-	for (tries = 0; tries < 32 && nr && phoff < REAL_SIZE; tries++) {
-		phdr = phoff + rand_below(nr, seed) * phdr_size(image);
-		if (phdr + phdr_size(image) <= REAL_SIZE &&
-		    elf_get(image, phdr, P_TYPE) == PT_NOTE)
-			return phdr;
-	}
-	return 0;
+/* Set a field to a value at its edges, or to one that makes an unchecked sum wrap. */
+static void set_field(struct image *image, size_t number)
+{
+	const struct file_field *const at = &image->base->fields[number / VALUES];
+	uint8_t *const header = image->bytes + at->header;
+	const uint64_t now = get_field(header, at->field);
+	const uint64_t values[VALUES] = {
+		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
+		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
+		-12, -16, image->size, image->size - 1, image->size + 1,
+		page_size(),
+	};
+
+	put_field(header, at->field, values[number % VALUES]);
 }
 
-static void set_field(struct image *image, const struct corpus_field *field,
-		      size_t value)
+static void set_some_field(struct image *image, uint64_t *seed)
 {
-	const uint64_t now = elf_get_field(image, field->header, field->field);
-
-	elf_put_field(image, field->header, field->field,
-		      hostile_value(image, now, value));
+	set_field(image, rand_below(image->base->nr_fields * VALUES, seed));
 }
 
-static void set_some_field(struct image *image, const struct base *base,
-			   uint64_t *seed)
-{
-	const struct corpus *const corpus = &base->corpus;
-
-	set_field(image, &corpus->fields[rand_below(corpus->nr, seed)],
-		  rand_below(VALUES, seed));
-}
-
-static void flip_bits(struct image *image, const struct base *base,
-		      uint64_t *seed)
+static void flip_bits(struct image *image, uint64_t *seed)
 {
 	size_t nr = 1 + rand_below(16, seed);
 
-	(void)base;
 	while (nr--)
 		image->bytes[rand_below(1024, seed)] ^= 1 << rand_below(8, seed);
 }
 
-static void cut_file_off(struct image *image, const struct base *base,
-			 uint64_t *seed)
+static size_t some_note(const struct image *image, uint64_t *seed)
 {
-	const struct image *const whole = &base->image;
-	const size_t note = whole->notes[rand_below(whole->nr_notes, seed)];
+	return image->base->notes[rand_below(image->base->nr_notes, seed)];
+}
+
+static void cut_file_off(struct image *image, uint64_t *seed)
+{
+	const size_t note = some_note(image, seed);
 
 	image->size = rand_below(2, seed) ? rand_below(image->size + 1, seed) :
 				       note + rand_below(64, seed);
 }
 
-static void move_phdrs(struct image *image, const struct base *base,
-		       uint64_t *seed)
+static void grow_image(struct image *image, size_t size)
 {
-	const uint64_t from = elf_get(image, 0, E_PHOFF);
-	const size_t size = elf_get(image, 0, E_PHNUM) * phdr_size(image);
+	if (image->size < size)
+		image->size = size;
+}
+
+/* The position of a random PT_NOTE header, or 0. */
+static size_t note_phdr(const struct image *image, uint64_t *seed)
+{
+	const uint64_t phoff = elf_get(image->bytes, 0, E_PHOFF);
+	const uint64_t nr = elf_get(image->bytes, 0, E_PHNUM);
+	size_t tries, phdr;
+
+	for (tries = 0; tries < 32 && nr && phoff < REAL_SIZE; tries++) {
+		phdr = phoff + rand_below(nr, seed) * phdr_size(image->bytes);
+		if (phdr + phdr_size(image->bytes) <= REAL_SIZE &&
+		    elf_get(image->bytes, phdr, P_TYPE) == PT_NOTE)
+			return phdr;
+	}
+	return 0;
+}
+
+static void move_phdrs(struct image *image, uint64_t *seed)
+{
+	const uint64_t from = elf_get(image->bytes, 0, E_PHOFF);
+	const size_t size = elf_get(image->bytes, 0, E_PHNUM) * phdr_size(image->bytes);
 	const size_t to = (1 + rand_below(4, seed)) * page_size() -
 			  rand_below(512, seed);
 
-	(void)base;
 	if (from > REAL_SIZE || size > REAL_SIZE)
 		return;
 	memmove(image->bytes + to, image->bytes + from, size);
-	elf_put(image, 0, E_PHOFF, to);
+	elf_put(image->bytes, 0, E_PHOFF, to);
 	grow_image(image, to + size);
 }
 
-static void move_notes(struct image *image, const struct base *base,
-		       uint64_t *seed)
+static void move_notes(struct image *image, uint64_t *seed)
 {
 	const size_t phdr = note_phdr(image, seed);
 	const size_t align = rand_below(8, seed) ? 4 : 1;
 	uint64_t from, size;
 	size_t to;
 
-	(void)base;
 	if (!phdr)
 		return;
-	from = elf_get(image, phdr, P_OFFSET);
-	size = elf_get(image, phdr, P_FILESZ);
+	from = elf_get(image->bytes, phdr, P_OFFSET);
+	size = elf_get(image->bytes, phdr, P_FILESZ);
 	if (from > REAL_SIZE || size > REAL_SIZE || size > page_size())
 		return;
 	to = (1 + rand_below(8, seed)) * page_size() -
 	     rand_below(size / align + 1, seed) * align;
 	memmove(image->bytes + to, image->bytes + from, size);
-	elf_put(image, phdr, P_OFFSET, to);
+	elf_put(image->bytes, phdr, P_OFFSET, to);
 	grow_image(image, to + size);
 }
 
 /* Sizes and alignments of a segment, and of the notes in it, at its end. */
-static void set_edges(struct image *image, const struct base *base,
-		      uint64_t *seed)
+static void set_edges(struct image *image, uint64_t *seed)
 {
 	static const uint16_t aligns[] = { 0, 1, 2, 4, 8, 16, 4096 };
 	const size_t phdr = note_phdr(image, seed);
-	const struct image *const whole = &base->image;
-	const size_t note = whole->notes[rand_below(whole->nr_notes, seed)];
+	const size_t note = some_note(image, seed);
 	uint64_t end;
 
 	if (!phdr)
 		return;
-	end = elf_get(image, phdr, P_OFFSET) + elf_get(image, phdr, P_FILESZ);
+	end = elf_get(image->bytes, phdr, P_OFFSET) + elf_get(image->bytes, phdr, P_FILESZ);
 	switch (rand_below(4, seed)) {
 	case 0:
-		elf_put(image, phdr, P_ALIGN,
+		elf_put(image->bytes, phdr, P_ALIGN,
 			aligns[rand_below(ARRAY_SIZE(aligns), seed)]);
 		break;
 	case 1:
-		elf_put(image, phdr, P_FILESZ, elf_get(image, phdr, P_FILESZ) - 12 +
+		elf_put(image->bytes, phdr, P_FILESZ, elf_get(image->bytes, phdr, P_FILESZ) - 12 +
 					   rand_below(25, seed));
 		break;
 	case 2:
-		elf_put(image, note, N_NAMESZ, end - note - 24 + rand_below(25, seed));
+		elf_put(image->bytes, note, N_NAMESZ, end - note - 24 + rand_below(25, seed));
 		break;
 	default:
-		elf_put(image, note, N_DESCSZ, end - note - 24 + rand_below(25, seed));
+		elf_put(image->bytes, note, N_DESCSZ, end - note - 24 + rand_below(25, seed));
 		break;
 	}
 }
 
 /* Program headers around the last that the kernel looks at, notes in the end. */
-static void add_phdrs(struct image *image, const struct base *base,
-		      uint64_t *seed)
+static void add_phdrs(struct image *image, uint64_t *seed)
 {
-	const size_t size = phdr_size(image);
+	const size_t size = phdr_size(image->bytes);
 	const size_t to = rand_below(2, seed) ? page_size() : REAL_SIZE - 8;
 	const size_t few = (PAGES_READ - 3) * page_size() / size;
 	const size_t nr = few + rand_below(4 * page_size() / size, seed);
 	const size_t from = note_phdr(image, seed);
 
-	(void)base;
 	if (!from)
 		return;
 	memmove(image->bytes + to + (nr - 1) * size, image->bytes + from, size);
 	memset(image->bytes + to, 0, (nr - 1) * size);
-	elf_put(image, 0, E_PHOFF, to);
-	elf_put(image, 0, E_PHNUM, rand_below(8, seed) ? nr : 0xffff);
+	elf_put(image->bytes, 0, E_PHOFF, to);
+	elf_put(image->bytes, 0, E_PHNUM, rand_below(8, seed) ? nr : 0xffff);
 	grow_image(image, to + nr * size);
 }
 
 /* Notes around the last that the kernel looks at, small or of a page each. */
-static void add_notes(struct image *image, const struct base *base,
-		      uint64_t *seed)
+static void add_notes(struct image *image, uint64_t *seed)
 {
-	const struct note id = BUILD_ID(rand_below(256, seed),
-					1 + rand_below(22, seed));
 	const bool small = rand_below(2, seed);
 	const size_t desc = small ? 0 : page_size() - 32 + rand_below(64, seed) / 4 * 4;
 	const size_t start = align_to(image->size, 8);
@@ -527,59 +653,51 @@ static void add_notes(struct image *image, const struct base *base,
 	const size_t phdr = note_phdr(image, seed);
 	size_t pos = start;
 
-	(void)base;
 	if (!phdr || start > REAL_SIZE)
 		return;
 	memset(image->bytes + start, 0, nr * (NHDR_SIZE + desc));
 	for (; nr; nr--, pos += NHDR_SIZE + desc)
-		elf_put(image, pos, N_DESCSZ, desc);
-	image->nr_notes = 0;
-	pos = put_note(image, pos, 4, &id);
-	elf_put(image, phdr, P_OFFSET, start);
-	elf_put(image, phdr, P_FILESZ, pos - start);
-	elf_put(image, phdr, P_ALIGN, 4);
+		elf_put(image->bytes, pos, N_DESCSZ, desc);
+	pos += put_note(image->bytes, pos, 4, "GNU", NT_GNU_BUILD_ID,
+			1 + rand_below(22, seed), rand_below(256, seed));
+	grow_image(image, pos);
+	elf_put(image->bytes, phdr, P_OFFSET, start);
+	elf_put(image->bytes, phdr, P_FILESZ, pos - start);
+	elf_put(image->bytes, phdr, P_ALIGN, 4);
 }
 
-static void (*const mutations[])(struct image *image, const struct base *base,
-				 uint64_t *seed) = {
+static void (*const mutations[])(struct image *image, uint64_t *seed) = {
 	set_some_field, flip_bits, cut_file_off, move_phdrs, move_notes, set_edges,
 	add_phdrs, add_notes,
 };
 
 /* Everything behind the copy becomes zero again. */
-static void copy_image(struct image *image, const struct image *from)
+static void copy_base(struct image *image, const struct base *base)
 {
-	uint8_t *const bytes = image->bytes ?:
-			       mmap(NULL, IMAGE_MAX, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	madvise(bytes, IMAGE_MAX, MADV_DONTNEED);
-	memcpy(bytes, from->bytes, from->size);
-	*image = *from;
-	image->bytes = bytes;
+	madvise(image->bytes, IMAGE_MAX, MADV_DONTNEED);
+	memcpy(image->bytes, base->bytes, base->size);
+	image->size = base->size;
+	image->base = base;
 }
 
-/* Change one field of one base, as the number says. Returns the base. */
-static const struct base *make_with_field(struct image *image, size_t number)
+/* Change one field of one base, as the number says. */
+static void make_with_field(struct image *image, size_t number)
 {
 	const struct base *base = bases;
 
-	for (; number >= base->corpus.nr * VALUES; base++)
-		number -= base->corpus.nr * VALUES;
-	copy_image(image, &base->image);
-	set_field(image, &base->corpus.fields[number / VALUES], number % VALUES);
-	return base;
+	for (; number >= base->nr_fields * VALUES; base++)
+		number -= base->nr_fields * VALUES;
+	copy_base(image, base);
+	set_field(image, number);
 }
 
-static const struct base *make_at_random(struct image *image, uint64_t *seed)
+static void make_at_random(struct image *image, uint64_t *seed)
 {
-	const struct base *const base = &bases[rand_below(nr_bases, seed)];
-	size_t nr = 1 + rand_below(4, seed);
+	size_t nr;
 
-	copy_image(image, &base->image);
-	while (nr--)
-		mutations[rand_below(ARRAY_SIZE(mutations), seed)](image, base, seed);
-	return base;
+	copy_base(image, &bases[rand_below(nr_bases, seed)]);
+	for (nr = 1 + rand_below(4, seed); nr; nr--)
+		mutations[rand_below(ARRAY_SIZE(mutations), seed)](image, seed);
 }
 
 static size_t nr_fields(size_t nr)
@@ -587,7 +705,7 @@ static size_t nr_fields(size_t nr)
 	size_t i, fields = 0;
 
 	for (i = 0; i < nr; i++)
-		fields += bases[i].corpus.nr * VALUES;
+		fields += bases[i].nr_fields * VALUES;
 	return fields;
 }
 
@@ -595,18 +713,18 @@ static size_t nr_fields(size_t nr)
  * The first @made files have one field at one of its edges, all those of the made
  * bases, and then every second file has any; 7919 is a prime.
  */
-static const struct base *make_nth(struct image *image, const struct soak *soak,
-				   size_t made, unsigned long n)
+static void make_nth(struct image *image, const struct soak *soak, size_t made,
+		     unsigned long n)
 {
 	const size_t fields = nr_fields(nr_bases);
 	uint64_t seed = soak_seed(soak, n);
 
 	if (n < made)
-		return make_with_field(image, n);
-	if (n % 2 == 0 && n / 2 < fields)
-		return make_with_field(image, (soak->seed % fields +
-					       n / 2 * 7919) % fields);
-	return make_at_random(image, &seed);
+		make_with_field(image, n);
+	else if (n % 2 == 0 && n / 2 < fields)
+		make_with_field(image, (soak->seed % fields + n / 2 * 7919) % fields);
+	else
+		make_at_random(image, &seed);
 }
 
 /* By either ioctl: the size of the build ID, 0 if there is none, or -errno. */
@@ -682,15 +800,16 @@ TEST_F_TIMEOUT(file, has_the_build_id_that_libelf_finds, SOAK_TIMEOUT)
 	const size_t made = variant->on_ext4 ? 0 : nr_fields(MADE_BASES);
 	const struct soak soak = begin_soak();
 	unsigned long n, found = 0;
-	struct image image = {};
+	struct image image = { .bytes = map_pages(IMAGE_MAX) };
 
 	for (n = 0; n < made || !soak_is_over(&soak, n); n++) {
-		const struct base *const base = make_nth(&image, &soak, made, n);
-		const struct model model = model_of(&image);
 		uint8_t id[BUILD_ID_SIZE];
 		bool evicted = false;
+		struct model model;
 		int expected, size;
 
+		make_nth(&image, &soak, made, n);
+		model = model_of(&image);
 		ASSERT_TRUE(write_all(self->fd, image.bytes, image.size));
 		if (variant->on_ext4 && n % EVICTED_OF == 0)
 			evicted = evict_file(self->fd) && image.size;
@@ -698,12 +817,12 @@ TEST_F_TIMEOUT(file, has_the_build_id_that_libelf_finds, SOAK_TIMEOUT)
 		size = id_by_scan(self->maps, self->addr, id);
 		ASSERT_TRUE(is_id(&model, expected, size, id)) {
 			TH_LOG("scan: file %lu, from %s: %d instead of %d bytes", n,
-			       base->name, size, expected);
+			       image.base->name, size, expected);
 		}
 		size = id_by_query(self->maps, self->addr, id);
 		ASSERT_TRUE(is_id(&model, model.size, size, id)) {
 			TH_LOG("query: file %lu, from %s: %d instead of %zu bytes", n,
-			       base->name, size, model.size);
+			       image.base->name, size, model.size);
 		}
 		found += size > 0;
 	}
