@@ -380,8 +380,8 @@ static void add_notes_of(struct base *base, size_t phdr)
 	while (pos + NHDR_SIZE <= end && base->nr_notes < ARRAY_SIZE(base->notes)) {
 		base->notes[base->nr_notes++] = pos;
 		add_fields(base, pos, N_NAMESZ, N_TYPE);
-		pos += align_to(NHDR_SIZE + elf_get(base->bytes, pos, N_NAMESZ), align);
-		pos += align_to(elf_get(base->bytes, pos, N_DESCSZ), align);
+		pos += align_to(NHDR_SIZE + elf_get(base->bytes, pos, N_NAMESZ), align) +
+		       align_to(elf_get(base->bytes, pos, N_DESCSZ), align);
 	}
 }
 

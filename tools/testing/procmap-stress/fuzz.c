@@ -806,7 +806,7 @@ static void log_wrong(struct caller *caller, const char *wrong)
 }
 
 /* Signals that this thread has got. */
-static __thread volatile sig_atomic_t interrupts;
+static __thread atomic_uint interrupts;
 
 static void count_interrupt(int signal)
 {
@@ -817,7 +817,7 @@ static void count_interrupt(int signal)
 static void call_once(struct caller *caller)
 {
 	const struct buffer *const buffer = &caller->buffers[ARGUMENT];
-	const sig_atomic_t before = interrupts;
+	const unsigned int before = interrupts;
 	const char *wrong;
 	int fd;
 
