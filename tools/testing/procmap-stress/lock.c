@@ -14,53 +14,6 @@
 /* The device of the module in hold/, which holds that lock. */
 #define HOLD_DEVICE	"/dev/procmap_hold"
 
-/* The mappings to look for. Code of this program is in the target, too. */
-enum search {
-	FIRST_MAPPING,		/* no kernel can find that without the lock of all */
-	OWN_CODE,
-	NO_MAPPING,		/* all of the target's mappings are passed over */
-	ALL_MAPPINGS,
-};
-
-static int search_by_query(int fd, enum search search)
-{
-	uint64_t addr = 0, flags = QUERY_NEXT;
-	struct procmap_query query;
-	int err;
-
-	if (search == OWN_CODE)
-		addr = (uintptr_t)search_by_query;
-	if (search == NO_MAPPING)
-		flags |= PROCMAP_QUERY_VMA_WRITABLE | PROCMAP_QUERY_VMA_EXECUTABLE;
-	err = query_fields(fd, addr, flags, &query);
-	return err == -ENOENT ? 0 : err ?: 1;
-}
-
-static int search_by_scan(int fd, enum search search)
-{
-	static struct scan_buffers buffers;
-	struct procmap_scan_arg arg;
-
-	if (!buffers.vec)
-		buffers = make_scan_buffers(nr_many() + 1000, 0);
-	arg = scan_arg(&buffers, 0, NO_END, 0);
-	if (search == OWN_CODE) {
-		arg.start = (uintptr_t)search_by_scan & -page_size();
-		arg.end = arg.start + page_size();
-	}
-	/* A scan that has found something looks at signals after that. */
-	if (search == FIRST_MAPPING)
-		arg.vec_len = 1;
-	return procmap_scan(fd, &arg);
-}
-
-/* Returns the number of mappings found, or -errno. */
-static int search_by(unsigned long request, int fd, enum search search)
-{
-	return request == PROCMAP_QUERY ? search_by_query(fd, search) :
-					  search_by_scan(fd, search);
-}
-
 /* The wait of the reader must be killable. */
 static void expect_death(struct __test_metadata *const _metadata, struct child *reader)
 {
@@ -80,7 +33,7 @@ struct report {
 FIXTURE(held)
 {
 	unsigned long request;
-	enum search what;
+	uint64_t start;		/* where the reader looks for a mapping */
 	struct child target;
 	struct child reader;
 	int fd;			/* the target's maps file */
@@ -133,6 +86,21 @@ static void count_signal(int signal)
 	nr_signals++;
 }
 
+/* Find the first mapping from an address on. Returns 1, or -errno. */
+static int find_first(const struct _test_data_held *self)
+{
+	struct procmap_query query;
+	struct procmap_vma vma;
+	const struct scan_buffers buffers = { .vec = &vma, .vec_len = 1 };
+	struct procmap_scan_arg arg = scan_arg(&buffers, self->start, NO_END, 0);
+
+	if (self->start)
+		arg.end = self->start + page_size();
+	if (self->request == PROCMAP_SCAN)
+		return procmap_scan(self->fd, &arg);
+	return query_fields(self->fd, self->start, QUERY_NEXT, &query) ?: 1;
+}
+
 static int be_reader(int control, void *arg)
 {
 	const struct sigaction action = { .sa_handler = count_signal };
@@ -142,7 +110,7 @@ static int be_reader(int control, void *arg)
 	if (sigaction(SIGUSR1, &action, NULL) || !notify(control) ||
 	    !await(control))
 		return 1;
-	report.result = search_by(self->request, self->fd, self->what);
+	report.result = find_first(self);
 	report.signals = nr_signals;
 	if (write(control, &report, sizeof(report)) != sizeof(report))
 		return 1;
@@ -164,11 +132,11 @@ static bool is_blocked(const struct _test_data_held *self)
 
 /* Hold the target's lock, and let the reader begin. */
 static void start_reader(struct __test_metadata *const _metadata,
-			 struct _test_data_held *self, enum search what)
+			 struct _test_data_held *self, uint64_t start)
 {
 	char pid[16];
 
-	self->what = what;
+	self->start = start;
 	ASSERT_TRUE(start_child(&self->reader, be_reader, self));
 	ASSERT_TRUE(await(self->reader.control));
 	/* Only now: a child would have the file, and the lock with it. */
@@ -179,10 +147,11 @@ static void start_reader(struct __test_metadata *const _metadata,
 	ASSERT_TRUE(notify(self->reader.control));
 }
 
+/* No kernel can find the first mapping of all without the lock of all. */
 static void start_waiting(struct __test_metadata *const _metadata,
 			  struct _test_data_held *self)
 {
-	start_reader(_metadata, self, FIRST_MAPPING);
+	start_reader(_metadata, self, 0);
 	while (!is_blocked(self) && !is_late())
 		sched_yield();
 	ASSERT_TRUE(is_blocked(self)) {
@@ -221,7 +190,8 @@ TEST_F_TIMEOUT(held, reader_does_not_wait_for_a_writer_elsewhere, LONG_TIMEOUT)
 {
 	struct pollfd control = { .events = POLLIN };
 
-	start_reader(_metadata, self, OWN_CODE);
+	/* Code of this program is in the target, too. */
+	start_reader(_metadata, self, (uintptr_t)be_reader & -page_size());
 	control.fd = self->reader.control;
 	while (!poll(&control, 1, 0) && !is_late())
 		if (is_blocked(self))
@@ -310,20 +280,38 @@ FIXTURE(large)
 {
 	struct child target;
 	struct child reader;
-	unsigned long request;
-	enum search what;
+	bool (*look_at_all)(int fd);
 	int fd;			/* the target's maps file */
 	struct locks locks;
 };
 
 FIXTURE_VARIANT(large)
 {
-	unsigned long request;
-	enum search what;
+	bool (*look_at_all)(int fd);
 };
 
-FIXTURE_VARIANT_ADD(large, query) { PROCMAP_QUERY, NO_MAPPING };
-FIXTURE_VARIANT_ADD(large, scan) { PROCMAP_SCAN, ALL_MAPPINGS };
+/* No mapping passes the filters. */
+static bool query_for_none(int fd)
+{
+	struct procmap_query query;
+
+	return query_fields(fd, 0, QUERY_NEXT | PROCMAP_QUERY_VMA_WRITABLE |
+			    PROCMAP_QUERY_VMA_EXECUTABLE, &query) == -ENOENT;
+}
+
+static bool scan_all(int fd)
+{
+	static struct scan_buffers buffers;
+	struct procmap_scan_arg arg;
+
+	if (!buffers.vec)
+		buffers = make_scan_buffers(nr_many() + 1000, 0);
+	arg = scan_arg(&buffers, 0, NO_END, 0);
+	return procmap_scan(fd, &arg) >= (int)nr_many();
+}
+
+FIXTURE_VARIANT_ADD(large, query) { query_for_none };
+FIXTURE_VARIANT_ADD(large, scan) { scan_all };
 
 static int be_large(int control, void *arg)
 {
@@ -341,23 +329,16 @@ static int be_large(int control, void *arg)
 	return 0;
 }
 
-static bool is_searched(const struct _test_data_large *self)
-{
-	const int nr = search_by(self->request, self->fd, self->what);
-
-	return self->what == NO_MAPPING ? !nr : nr >= (int)nr_many();
-}
-
 /* Take its own lock; then search once, and on and on once it is to. */
 static int be_busy_reader(int control, void *arg)
 {
 	const struct _test_data_large *const self = arg;
 
 	if (!await(control) || munmap(page_at(0), page_size()) ||
-	    !notify(control) || !await(control) || !is_searched(self) ||
+	    !notify(control) || !await(control) || !self->look_at_all(self->fd) ||
 	    !notify(control) || !await(control))
 		return 1;
-	while (is_searched(self))
+	while (self->look_at_all(self->fd))
 		;
 	return 1;
 }
@@ -372,8 +353,7 @@ FIXTURE_SETUP(large)
 	const char *missing;
 
 	SKIP_WITHOUT_SCAN();
-	self->request = variant->request;
-	self->what = variant->what;
+	self->look_at_all = variant->look_at_all;
 	ASSERT_TRUE(start_child(&self->target, be_large, NULL));
 	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
