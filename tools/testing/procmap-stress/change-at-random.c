@@ -30,6 +30,8 @@
 #define NR_WALKERS	2
 
 /* One walk over the mappings from an address on: 0 or -errno. */
+typedef int walk_fn(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
+
 static int walk_by_query(int fd, uint64_t pos, uint64_t end, unsigned int n,
 			 struct maps *found)
 {
@@ -78,24 +80,10 @@ static int walk_by_text(int fd, uint64_t pos, uint64_t end, unsigned int n,
 	return err ?: found->nr ? 0 : -ESRCH;
 }
 
-FIXTURE(area)
-{
-	struct child changer;
-	int fd;
-	struct shared {
-		atomic_uint changes;
-		int file;
-	} *shared;
+struct shared {
+	atomic_uint changes;
+	int file;
 };
-
-FIXTURE_VARIANT(area)
-{
-	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
-};
-
-FIXTURE_VARIANT_ADD(area, query) { walk_by_query };
-FIXTURE_VARIANT_ADD(area, text) { walk_by_text };
-FIXTURE_VARIANT_ADD(area, scan) { walk_by_scan };
 
 /* A page is the same page of the file wherever it is mapped: so neighbours can merge. */
 static bool map_area(unsigned int page, unsigned int nr, int prot, int file)
@@ -160,20 +148,28 @@ static int keep_changing(int control, void *arg)
 	return 1;
 }
 
-FIXTURE_SETUP(area)
+FIXTURE(walk)
+{
+	struct child child;
+};
+
+FIXTURE_VARIANT(walk)
+{
+	walk_fn *by;
+};
+
+FIXTURE_VARIANT_ADD(walk, query) { walk_by_query };
+FIXTURE_VARIANT_ADD(walk, text) { walk_by_text };
+FIXTURE_VARIANT_ADD(walk, scan) { walk_by_scan };
+
+FIXTURE_SETUP(walk)
 {
 	SKIP_WITHOUT_SCAN();
-	self->shared = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED |
-			    MAP_ANONYMOUS, -1, 0);
-	self->shared->file = make_elf("file", scene_id);
-	ASSERT_TRUE(start_child(&self->changer, keep_changing, self->shared));
-	ASSERT_TRUE(await(self->changer.control));
-	self->fd = open_maps(self->changer.pid);
 }
 
-FIXTURE_TEARDOWN(area)
+FIXTURE_TEARDOWN(walk)
 {
-	stop_child(&self->changer);
+	stop_child(&self->child);
 }
 
 /* Returns a fault of the mappings of one walk, or "". Counts those that straddle. */
@@ -199,19 +195,26 @@ static const char *wrong_walk_of_area(const struct maps *found, unsigned int *st
 }
 
 /* In the text, mappings straddle only where it is too long for one read. */
-TEST_F_TIMEOUT(area, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
+TEST_F_TIMEOUT(walk, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 {
-	const bool is_text = variant->walk == walk_by_text;
+	struct shared *const shared = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+					   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const bool is_text = variant->by == walk_by_text;
 	unsigned int n, straddling = 0;
 	struct maps found;
+	int fd;
 
-	for (n = 0; n < WALKS || self->shared->changes < CHANGES ||
+	shared->file = make_elf("file", scene_id);
+	ASSERT_TRUE(start_child(&self->child, keep_changing, shared));
+	ASSERT_TRUE(await(self->child.control));
+	fd = open_maps(self->child.pid);
+	for (n = 0; n < WALKS || shared->changes < CHANGES ||
 	     (!is_text && straddling < STRADDLING); n++) {
-		ASSERT_EQ(0, variant->walk(self->fd, AREA, addr_of(END_PAGE), n, &found));
+		ASSERT_EQ(0, variant->by(fd, AREA, addr_of(END_PAGE), n, &found));
 		ASSERT_STREQ("", wrong_walk_of_area(&found, &straddling));
 		free_maps(&found);
 		ASSERT_FALSE(is_late()) {
-			TH_LOG("%u changes, %u straddling", self->shared->changes, straddling);
+			TH_LOG("%u changes, %u straddling", shared->changes, straddling);
 		}
 	}
 }
@@ -226,7 +229,7 @@ static bool may_be_emptied(void)
 	unsigned int minor;
 	struct utsname name;
 
-	return has_scan() && !uname(&name) &&
+	return !uname(&name) &&
 	       sscanf(name.release, "6.%u.", &minor) == 1 && minor < 17;
 }
 
@@ -245,7 +248,7 @@ static int unmap_everything(int control, void *arg)
 }
 
 struct walker {
-	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
+	walk_fn *walk;
 	int fd;
 	pthread_t thread;
 	atomic_bool *stop;
@@ -268,65 +271,43 @@ static void *walk_on(void *arg)
 	return NULL;
 }
 
-FIXTURE(walkers)
-{
-	struct walker walkers[NR_WALKERS];
-};
-
-FIXTURE_VARIANT(walkers)
-{
-	int (*walk)(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
-};
-
-FIXTURE_VARIANT_ADD(walkers, query) { walk_by_query };
-FIXTURE_VARIANT_ADD(walkers, text) { walk_by_text };
-FIXTURE_VARIANT_ADD(walkers, scan) { walk_by_scan };
-
-FIXTURE_SETUP(walkers)
-{
-	if (!may_be_emptied())
-		SKIP_SETUP("this kernel may crash of an empty address space");
-}
-
-FIXTURE_TEARDOWN(walkers)
-{
-}
-
-TEST_F_TIMEOUT(walkers, get_esrch_of_a_process_that_unmaps_everything, SOAK_TIMEOUT)
+TEST_F_TIMEOUT(walk, gets_esrch_of_a_process_that_unmaps_everything, SOAK_TIMEOUT)
 {
 	const struct soak soak = begin_soak();
+	struct walker walkers[NR_WALKERS] = {};
 	unsigned int i, empty = 0;
 	atomic_bool stop;
-	struct child child;
 	unsigned long n;
 
+	if (!may_be_emptied())
+		SKIP(return, "this kernel may crash of an empty address space");
 	for (n = 0; !soak_is_over(&soak, n); n++) {
 		stop = false;
-		ASSERT_TRUE(start_child(&child, unmap_everything, NULL));
-		ASSERT_TRUE(await(child.control));
+		ASSERT_TRUE(start_child(&self->child, unmap_everything, NULL));
+		ASSERT_TRUE(await(self->child.control));
 		for (i = 0; i < NR_WALKERS; i++) {
-			struct walker *const walker = &self->walkers[i];
+			struct walker *const walker = &walkers[i];
 
-			walker->walk = variant->walk;
-			walker->fd = open_maps(child.pid);
+			walker->walk = variant->by;
+			walker->fd = open_maps(self->child.pid);
 			walker->stop = &stop;
 			ASSERT_EQ(0, pthread_create(&walker->thread, NULL, walk_on, walker));
 		}
-		ASSERT_TRUE(notify(child.control));
+		ASSERT_TRUE(notify(self->child.control));
 		/* By a signal. */
-		EXPECT_EQ(-1, end_of_child(&child));
+		EXPECT_EQ(-1, end_of_child(&self->child));
 		stop = true;
 		for (i = 0; i < NR_WALKERS; i++) {
-			ASSERT_EQ(0, pthread_join(self->walkers[i].thread, NULL));
-			ASSERT_EQ(-ESRCH, self->walkers[i].err);
-			close(self->walkers[i].fd);
+			ASSERT_EQ(0, pthread_join(walkers[i].thread, NULL));
+			ASSERT_EQ(-ESRCH, walkers[i].err);
+			close(walkers[i].fd);
 		}
 	}
 	for (i = 0; i < NR_WALKERS; i++)
-		empty += self->walkers[i].empty;
+		empty += walkers[i].empty;
 	TH_LOG("%lu processes, %u empty walks", n, empty);
 	/* The text does not tell an empty address space from none. */
-	if (variant->walk != walk_by_text)
+	if (variant->by != walk_by_text)
 		EXPECT_LT(0u, empty);
 }
 
