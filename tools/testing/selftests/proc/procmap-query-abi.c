@@ -503,54 +503,9 @@ TEST_F(scene, query_of_another_file_is_enotty)
  * not as long as nothing is written to it. EINTR and ENOMEM cannot be made here.
  */
 
-/* New values of fields of the structure, and what follows it. */
-struct poke {
-	size_t offset;
-	size_t size;
-	uint64_t value;
-};
-
 #define POKE32(field, to)	{ offsetof(struct procmap_query, field), 4, to }
 #define POKE64(field, to)	{ offsetof(struct procmap_query, field), 8, to }
 
-struct fault {
-	const char *name;
-	int err;
-	unsigned int nr;	/* added to the number of the command */
-	enum place place;
-	bool exited;		/* the process is gone */
-	struct poke pokes[2];
-};
-
-/* All that a call has. */
-struct attempt {
-	_Alignas(8) uint8_t bytes[128];
-	int fd;
-	unsigned int command;
-	enum place place;
-};
-
-static void add_fault(struct attempt *attempt, const struct fault *fault, int fd_of_exited)
-{
-	const struct poke *poke;
-	uint8_t *at;
-
-	attempt->command += fault->nr;
-	attempt->place = fault->place ?: attempt->place;
-	if (fault->exited)
-		attempt->fd = fd_of_exited;
-	for (poke = fault->pokes; poke < fault->pokes + 2; poke++) {
-		at = attempt->bytes + poke->offset;
-		if (poke->size == sizeof(uint64_t))
-			*(uint64_t *)at = poke->value;
-		else if (poke->size == sizeof(uint32_t))
-			*(uint32_t *)at = poke->value;
-		else if (poke->size)
-			*at = poke->value;
-	}
-}
-
-/* The earlier one of two is made last: where both set the same field, it counts. */
 TEST_F(scene, query_with_two_faults_reports_the_earlier_one)
 {
 	static const struct fault faults[] = {
@@ -560,7 +515,7 @@ TEST_F(scene, query_with_two_faults_reports_the_earlier_one)
 		{ "size too small", -EINVAL, .pokes = { POKE64(size, SIZE_MIN - 1) } },
 		{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
 		{ "byte past the structure", -E2BIG,
-		  .pokes = { POKE64(size, 112), { SIZE, 1, 1 } } },
+		  .pokes = { POKE64(size, 112), { SIZE, 4, 1 } } },
 		{ "unknown flag", -EINVAL, .pokes = { POKE64(query_flags, 0x80) } },
 		{ "name without size", -EINVAL,
 		  .pokes = { POKE64(vma_name_addr, 8), POKE32(vma_name_size, 0) } },
@@ -582,20 +537,13 @@ TEST_F(scene, query_with_two_faults_reports_the_earlier_one)
 	};
 	const struct procmap_query query = query_for_all(self, start_of(FILE_R));
 	struct attempt good = { .fd = self->fd, .command = PROCMAP_QUERY };
-	const int fd_of_exited = open_maps_of_exited();
 	size_t i, j;
 
-	ASSERT_LE(0, fd_of_exited);
 	memcpy(good.bytes, &query, SIZE);
 	for (i = 0; i < ARRAY_SIZE(faults); i++) {
 		for (j = i; j < ARRAY_SIZE(faults); j++) {
-			struct attempt bad = good;
-
-			add_fault(&bad, &faults[j], fd_of_exited);
-			add_fault(&bad, &faults[i], fd_of_exited);
 			EXPECT_EQ(faults[i].err,
-				  ioctl_at(bad.place, bad.fd, bad.command, bad.bytes,
-					   sizeof(bad.bytes))) {
+				  attempt_with_faults(good, &faults[i], &faults[j])) {
 				TH_LOG("%s, with %s", faults[i].name, faults[j].name);
 			}
 		}

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test the build IDs that PROCMAP_QUERY returns: of ELF files of every shape, sound and
- * hostile, resident or not, on each kind of file system.
+ * hostile, resident or not.
  */
 #include <asm/posix_types.h>
 #include <glob.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/fanotify.h>
-#include <sys/swap.h>
 
 #include <linux/userfaultfd.h>
 
@@ -373,23 +371,6 @@ static void expect_none_in(struct __test_metadata *const _metadata, int fd)
 	EXPECT_TRUE(has_id(maps, addr, 0));
 }
 
-/* A block device has a page cache of its own. */
-TEST(block_device_has_none)
-{
-	const char *const missing = mount_scratch();
-	char path[32];
-	int image, loop;
-
-	if (missing)
-		SKIP(return, "%s", missing);
-	image = open(SCRATCH_IMAGE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	ASSERT_EQ(0, ftruncate(image, 1 << 20));
-	loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
-	if (loop < 0)
-		SKIP(return, "no loop device to be had, CONFIG_BLK_DEV_LOOP");
-	expect_none_in(_metadata, loop);
-}
-
 /* It is never touched: a read may have effects on the device. */
 TEST(pseudo_file_has_none)
 {
@@ -515,75 +496,6 @@ TEST(reading_makes_no_fanotify_permission_event)
 	EXPECT_EQ(0, end_of_child(&child));
 }
 
-FIXTURE(swap)
-{
-	char device[32];	/* or "" */
-};
-
-FIXTURE_SETUP(swap)
-{
-}
-
-FIXTURE_TEARDOWN(swap)
-{
-	if (*self->device)
-		EXPECT_EQ(0, swapoff(self->device));
-}
-
-/* Swap to a loop device. Returns NULL, or why that cannot be. */
-static const char *add_swap(char *device, size_t size)
-{
-	int loop;
-
-	if (system("PATH=$PATH:/usr/sbin:/sbin; truncate -s 1M " SCRATCH_IMAGE
-		   " && mkswap " SCRATCH_IMAGE " >/dev/null 2>&1"))
-		return "mkswap cannot be run";
-	loop = open_loop(SCRATCH_IMAGE, device, size);
-	if (loop < 0 || swapon(device, 0)) {
-		*device = '\0';
-		return "no swap, CONFIG_SWAP and CONFIG_BLK_DEV_LOOP";
-	}
-	close(loop);
-	return NULL;
-}
-
-static bool has_swapped_pages(void)
-{
-	char text[2048] = "";
-	const char *line;
-
-	read_file("/proc/self/smaps_rollup", text, sizeof(text));
-	line = strstr(text, "\nSwap:");
-	return line && atoi(line + strlen("\nSwap:"));
-}
-
-/* A page of a CPU's own list of new pages can only be swapped out there. */
-static bool stay_on_this_cpu(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(sched_getcpu(), &set);
-	return !sched_setaffinity(0, sizeof(set), &set);
-}
-
-TEST_F(swap, is_read)
-{
-	const int fd = make_elf("swapped", scene_id), maps = open_maps(0);
-	const char *const missing = mount_scratch() ?:
-				    add_swap(self->device, sizeof(self->device));
-	void *const addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
-
-	if (missing)
-		SKIP(return, "%s", missing);
-	ASSERT_TRUE(stay_on_this_cpu());
-	ASSERT_TRUE(write_elf(fd, scene_id));
-	ASSERT_EQ(ELFMAG0, atomic_load((_Atomic uint8_t *)addr));
-	ASSERT_EQ(0, madvise(addr, page_size(), MADV_PAGEOUT));
-	ASSERT_TRUE(has_swapped_pages());
-	EXPECT_TRUE(has_id(maps, addr, 20));
-}
-
 /* Only hugetlbfs itself knows its pages. */
 TEST(huge_page_is_read)
 {
@@ -602,145 +514,6 @@ TEST(huge_page_is_read)
 		SKIP(return, "no huge page is available");
 	memcpy(addr, &elf, sizeof(elf));
 	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
-}
-
-/*
- * A file on each kind of file system. Its table and its note cross the ends of pages.
- */
-
-#define OVERLAY		SCRATCH "/overlay"
-#define TREE		SCRATCH "/tree"
-
-FIXTURE(file_system)
-{
-	int fd;
-	void *addr;
-};
-
-FIXTURE_VARIANT(file_system)
-{
-	const char *type;
-	const char *make;	/* the command that makes it in SCRATCH_IMAGE */
-	bool is_full;		/* it is made with the file in TREE */
-	bool is_below_overlay;
-};
-
-FIXTURE_VARIANT_ADD(file_system, overlay) {
-	.type = "ext4",
-	.make = "mkfs.ext4 -q -O ^has_journal " SCRATCH_IMAGE " 2M",
-	.is_below_overlay = true,
-};
-
-FIXTURE_VARIANT_ADD(file_system, xfs) {
-	.type = "xfs",
-	.make = "truncate -s 300M " SCRATCH_IMAGE " && mkfs.xfs -q " SCRATCH_IMAGE,
-};
-
-FIXTURE_VARIANT_ADD(file_system, btrfs) {
-	.type = "btrfs",
-	.make = "truncate -s 128M " SCRATCH_IMAGE " && mkfs.btrfs -q " SCRATCH_IMAGE,
-};
-
-FIXTURE_VARIANT_ADD(file_system, vfat) {
-	.type = "vfat",
-	.make = "mkfs.vfat -C " SCRATCH_IMAGE " 4096",
-};
-
-FIXTURE_VARIANT_ADD(file_system, squashfs) {
-	.type = "squashfs",
-	.make = "mksquashfs " TREE " " SCRATCH_IMAGE " -no-progress",
-	.is_full = true,
-};
-
-static bool make_file_in(const char *directory)
-{
-	const size_t table = page_size() - 8, note = 2 * page_size() - 8;
-	struct elf_file elf = elf_with_id(scene_id);
-	char *const bytes = calloc(3, page_size());
-	char path[64];
-	bool made;
-	int fd;
-
-	elf.ehdr.e_phoff = table;
-	elf.phdrs[1].p_offset = note;
-	memcpy(bytes, &elf, sizeof(elf));
-	memcpy(bytes + table, elf.phdrs, sizeof(elf.phdrs));
-	memcpy(bytes + note, &elf.notes[1], sizeof(elf.notes[1]));
-	snprintf(path, sizeof(path), "%s/elf", directory);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	made = write_all(fd, bytes, note + sizeof(elf.notes[1]));
-	close(fd);
-	return made;
-}
-
-/* Make a file system with the file. Returns NULL, or why there cannot be one. */
-static const char *make_disk(const struct _fixture_variant_file_system *variant)
-{
-	const char *missing = mount_scratch();
-
-	if (missing)
-		return missing;
-	if (mkdir(OVERLAY, 0700) || mkdir(TREE, 0700) || !make_file_in(TREE))
-		return "cannot make a file in a tmpfs";
-	missing = make_scratch_disk(variant->type, variant->make);
-	if (missing)
-		return missing;
-	if (!variant->is_full && !make_file_in(SCRATCH_DISK))
-		return "cannot make a file on its file system";
-	return umount2(SCRATCH_DISK, 0) ? "its file system is in use" :
-	       mount_scratch_disk(variant->type, MS_RDONLY);
-}
-
-FIXTURE_SETUP(file_system)
-{
-	const char *missing = make_disk(variant);
-
-	if (!missing && variant->is_below_overlay &&
-	    mount("overlay", OVERLAY, "overlay", MS_RDONLY, "lowerdir=" SCRATCH_DISK ":" TREE))
-		missing = "no overlay, CONFIG_OVERLAY_FS";
-	if (missing)
-		SKIP_SETUP(missing);
-	self->fd = open(variant->is_below_overlay ? OVERLAY "/elf" : SCRATCH_DISK "/elf",
-			O_RDONLY | O_CLOEXEC);
-	self->addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, self->fd, 0);
-	ASSERT_NE(MAP_FAILED, self->addr);
-}
-
-FIXTURE_TEARDOWN(file_system)
-{
-}
-
-TEST_F(file_system, is_read_where_it_is_not_resident)
-{
-	ASSERT_EQ(0, resident_pages(self->fd));
-	EXPECT_TRUE(has_id(open_maps(0), self->addr, 20));
-}
-
-/* QEMU can serve files of the host by 9p: this program is one. */
-TEST(pages_of_9p_are_read)
-{
-	uint8_t id[BUILD_ID_SIZE], expected[BUILD_ID_SIZE];
-	const int maps = open_maps(0);
-	const int size = get_id(maps, get_id, expected);
-	char path[PATH_MAX] = SCRATCH_DISK;
-	const char *missing;
-	void *addr;
-	int fd;
-
-	ASSERT_LT(0, readlink("/proc/self/exe", path + strlen(SCRATCH_DISK),
-			      sizeof(path) - sizeof(SCRATCH_DISK)));
-	missing = mount_scratch();
-	if (!missing && (mkdir(SCRATCH_DISK, 0700) ||
-			 mount("procmap", SCRATCH_DISK, "9p", MS_RDONLY,
-			       "trans=virtio,version=9p2000.L,cache=loose")))
-		missing = "no 9p with the tag procmap";
-	if (missing || !size)
-		SKIP(return, "%s", missing ?: "this program has no build ID");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	addr = mmap(NULL, page_size(), PROT_READ, MAP_PRIVATE, fd, 0);
-	ASSERT_EQ(0, resident_pages(fd));
-	ASSERT_EQ(size, get_id(maps, addr, id));
-	EXPECT_EQ(0, memcmp(expected, id, size));
 }
 
 TEST_HARNESS_MAIN

@@ -1,235 +1,151 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that PROCMAP_QUERY finds all mappings that stay, and nothing that never was, while
- * mappings change, and while the process forks, exits or executes another program.
+ * Test that each answer of PROCMAP_QUERY is of a state that was, while mappings change, and
+ * while the process exits.
  */
 #include "../kselftest_harness.h"
-#include "procmap_race.h"
+#include "procmap_util.h"
 
-/* Walks, and such that must have met a change. */
-#define WALKS		200
-#define DISTURBED	30
+/* The pages from AREA on where mappings change, and behind them one that stays. */
+#define RACE_PAGES	10
+#define FENCE_PAGE	11
 
-/* Targets that exit or execute another program, and forks of one. */
+#define NR_STATES	4
+
+/* At the least; and answers that are others than before the last change. */
+#define QUERIES		40000
+#define CHANGES		150
 #define EXITS		60
-#define FORKS		300
 
-/* Query all that a mapping has. Returns 0 or -errno; -EBADMSG for a wrong build ID. */
-static int query_line(int fd, uint64_t addr, uint64_t flags, struct maps_line *line)
+/*
+ * One system call leads from each state to the next, and from the last to the first, so
+ * nothing else is ever to be seen.
+ */
+static bool change_state(unsigned int n, int file)
 {
-	static char name[PATH_MAX];
-	uint8_t id[BUILD_ID_SIZE];
-	struct procmap_query query = QUERY(.query_addr = addr, .query_flags = flags,
-		.vma_name_addr = (uintptr_t)name, .vma_name_size = sizeof(name),
-		.build_id_addr = (uintptr_t)id, .build_id_size = sizeof(id));
-	int err;
+	const size_t size = page_size();
 
-	*name = '\0';
-	err = procmap_query(fd, &query);
-	*line = (struct maps_line) {
-		.start = query.vma_start, .end = query.vma_end, .flags = query.vma_flags,
-		.offset = query.vma_offset, .inode = query.inode, .name = name,
-		.dev_major = query.dev_major, .dev_minor = query.dev_minor,
-	};
-	/* The file at AREA has an ID. */
-	if (!err && line->start >= AREA && line->end <= addr_of(FENCE_PAGE) && line->inode &&
-	    (query.build_id_size != sizeof(id) || memcmp(id, scene_id, sizeof(id))))
-		return -EBADMSG;
-	return err;
+	switch (n % NR_STATES) {
+	case 0:
+		return mmap(page_at(0), 4 * size, PROT_READ, MAP_FIXED | MAP_PRIVATE, file,
+			    0) == page_at(0);
+	case 1:
+		return !mprotect(page_at(0), 2 * size, PROT_READ | PROT_EXEC);
+	case 2:
+		return mremap(page_at(2), 2 * size, 2 * size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			      page_at(6)) == page_at(6);
+	default:
+		return !munmap(page_at(0), RACE_PAGES * size);
+	}
 }
 
-/* Put the mappings from an address on to @found, or until an error. */
-static int walk(int fd, uint64_t addr, uint64_t end, uint64_t flags, struct maps *found)
+/* Go through all states, one for each byte heard; then without pause. */
+static int keep_changing(int control, void *arg)
 {
-	struct maps_line line;
-	int err;
+	const int file = make_elf("race", scene_id);
+	unsigned int n;
 
-	*found = (struct maps) {};
-	while (!(err = query_line(fd, addr, flags | QUERY_NEXT, &line)) && line.start < end) {
-		found->lines = reallocarray(found->lines, found->nr + 1, sizeof(line));
-		line.name = strdup(line.name);
-		found->lines[found->nr++] = line;
-		if (line.end <= addr)
-			return -EBADMSG;
-		addr = line.end;
-	}
-	return err == -ENOENT ? 0 : err;
+	(void)arg;
+	if (mmap(page_at(FENCE_PAGE), page_size(), PROT_READ, MAP_FIXED | MAP_PRIVATE |
+		 MAP_ANONYMOUS, -1, 0) != page_at(FENCE_PAGE))
+		return 1;
+	for (n = 0; change_state(n, file); n++)
+		if (n < NR_STATES && !(notify(control) && await(control)))
+			return 1;
+	return 1;
 }
 
 FIXTURE(race)
 {
-	struct race race;
+	struct child child;
+	int fd;			/* its maps file */
+	struct maps states[NR_STATES];
 };
-
-FIXTURE_VARIANT(race)
-{
-	enum race_kind kind;
-};
-
-FIXTURE_VARIANT_ADD(race, mmap_and_munmap) { MMAP };
-FIXTURE_VARIANT_ADD(race, mprotect_splits) { MPROTECT };
-FIXTURE_VARIANT_ADD(race, mremap_moves) { MREMAP };
-FIXTURE_VARIANT_ADD(race, stack_grows) { STACK };
-FIXTURE_VARIANT_ADD(race, file_is_renamed) { RENAME };
 
 FIXTURE_SETUP(race)
 {
-	ASSERT_TRUE(start_race(&self->race, variant->kind));
+	unsigned int i;
+
+	ASSERT_TRUE(start_child(&self->child, keep_changing, NULL));
+	self->fd = open_maps(self->child.pid);
+	for (i = 0; i < NR_STATES; i++) {
+		ASSERT_TRUE(await(self->child.control));
+		ASSERT_EQ(0, read_maps(self->fd, &self->states[i]));
+		ASSERT_TRUE(notify(self->child.control));
+	}
 }
 
 FIXTURE_TEARDOWN(race)
 {
-	EXPECT_TRUE(end_race(&self->race));
-}
-
-/* The answer is that of a state. Counts those that only one state has. */
-static bool is_of_a_state(const struct race *race, uint64_t addr, uint64_t flags,
-			  unsigned int seen[MAX_STATES])
-{
-	const struct maps_line *expected;
-	unsigned int i, state = 0, nr = 0;
-	struct maps_line line;
-	int err;
-
-	err = query_line(race->fd, addr, flags, &line);
-	for (i = 0; i < race->nr_states; i++) {
-		expected = expected_line(&race->states[i], addr, flags);
-		if (expected ? !err && same_line(expected, &line) : err == -ENOENT) {
-			state = i;
-			nr++;
-		}
-	}
-	if (nr == 1)
-		seen[state]++;
-	return nr;
-}
-
-TEST_F_TIMEOUT(race, each_answer_is_of_a_state_and_each_state_is_seen, LONG_TIMEOUT)
-{
-	static const uint64_t flags[] = { 0, PROCMAP_QUERY_VMA_EXECUTABLE, QUERY_NEXT };
-	unsigned int seen[MAX_STATES] = {}, n, i, nr_seen = 0;
-
-	for (n = 0; n < WALKS || nr_seen < self->race.nr_states ||
-	     !race_is_over(&self->race); n++) {
-		for (i = 0; i < RACE_PAGES * ARRAY_SIZE(flags); i++)
-			ASSERT_TRUE(is_of_a_state(&self->race, addr_of(i % RACE_PAGES) + i,
-						  flags[i / RACE_PAGES], seen)) {
-				TH_LOG("page %u, flags %#jx", i % RACE_PAGES,
-				       (uintmax_t)flags[i / RACE_PAGES]);
-			}
-		for (i = nr_seen = 0; i < self->race.nr_states; i++)
-			nr_seen += seen[i] > 0;
-		ASSERT_FALSE(is_late());
-	}
-}
-
-TEST_F_TIMEOUT(race, each_walk_finds_known_mappings_and_the_one_that_stays, LONG_TIMEOUT)
-{
-	unsigned int n, before, disturbed = 0;
-	struct maps found;
-
-	for (n = 0; n < WALKS || disturbed < DISTURBED || !race_is_over(&self->race); n++) {
-		before = self->race.shared->changes;
-		ASSERT_EQ(0, walk(self->race.fd, AREA, addr_of(RACE_END),
-				  n % 2 ? PROCMAP_QUERY_VMA_READABLE : 0, &found));
-		disturbed += self->race.shared->changes != before;
-		ASSERT_STREQ("", wrong_in_race(&self->race, &found, false));
-		free_maps(&found);
-		ASSERT_FALSE(is_late());
-	}
-}
-
-/* A process whose mappings do not change, until it hears. */
-FIXTURE(target)
-{
-	struct child child;
-	int fd;
-	struct maps text;
-};
-
-FIXTURE_SETUP(target)
-{
-}
-
-FIXTURE_TEARDOWN(target)
-{
 	stop_child(&self->child);
 }
 
-static void start_target(struct __test_metadata *const _metadata,
-			 struct _test_data_target *self,
-			 int (*run)(int control, void *arg), void *arg)
+/* Query all that a mapping has: only the file has a name and a build ID. */
+static bool is_of_a_state(const struct _test_data_race *self, uint64_t addr, uint64_t flags,
+			  uint64_t *start)
 {
-	ASSERT_TRUE(start_child(&self->child, run, arg));
-	ASSERT_TRUE(await(self->child.control));
-	self->fd = open_maps(self->child.pid);
-	ASSERT_EQ(0, read_maps(self->fd, &self->text));
-	ASSERT_TRUE(notify(self->child.control));
-}
-
-/* Walk until the first ESRCH: all is right before. Returns the walks, or -1. */
-static int walks_until_gone(int fd, const struct maps *text)
-{
-	struct maps found;
-	bool is_right;
-	int err, n;
-
-	for (n = 0; !is_late(); n++) {
-		err = walk(fd, 0, ~0ull, 0, &found);
-		is_right = err == -ESRCH || (!err && same_maps(text, &found));
-		free_maps(&found);
-		if (!is_right)
-			return -1;
-		if (err)
-			return n;
-	}
-	return -1;
-}
-
-/* Debug kernels take long to execute a program. */
-TEST_F_TIMEOUT(target, that_exits_or_executes_a_program_is_whole_and_then_gone, LONG_TIMEOUT)
-{
+	char name[64] = "";
+	uint8_t id[BUILD_ID_SIZE];
+	struct procmap_query query = QUERY(.query_addr = addr, .query_flags = flags,
+		.vma_name_addr = (uintptr_t)name, .vma_name_size = sizeof(name),
+		.build_id_addr = (uintptr_t)id, .build_id_size = sizeof(id));
+	const int err = procmap_query(self->fd, &query);
+	const struct maps_line *line;
 	unsigned int i;
-	int n, walks = 0;
+
+	*start = query.vma_start;
+	for (i = 0; i < NR_STATES; i++) {
+		line = expected_line(&self->states[i], addr, flags);
+		if (!line && err == -ENOENT)
+			return true;
+		if (line && !err && same_fields(line, &query) && is_name(line, name) &&
+		    query.build_id_size == (line->inode ? BUILD_ID_SIZE : 0) &&
+		    !memcmp(id, scene_id, query.build_id_size))
+			return true;
+	}
+	return false;
+}
+
+TEST_F_TIMEOUT(race, each_answer_is_of_a_state, LONG_TIMEOUT)
+{
+	static const uint64_t flags[] = {
+		0, PROCMAP_QUERY_VMA_EXECUTABLE, QUERY_NEXT,
+		QUERY_NEXT | PROCMAP_QUERY_VMA_READABLE,
+	};
+	uint64_t start, last[RACE_PAGES * ARRAY_SIZE(flags)] = {};
+	unsigned int n, i, changes = 0;
+
+	for (n = 0; n < QUERIES || changes < CHANGES; n++) {
+		i = n % ARRAY_SIZE(last);
+		ASSERT_TRUE(is_of_a_state(self, addr_of(i % RACE_PAGES) + i,
+					  flags[i / RACE_PAGES], &start)) {
+			TH_LOG("page %u, flags %#jx", i % RACE_PAGES,
+			       (uintmax_t)flags[i / RACE_PAGES]);
+		}
+		changes += last[i] != start;
+		last[i] = start;
+		ASSERT_FALSE(is_late());
+	}
+}
+
+TEST_F_TIMEOUT(race, process_that_exits_has_all_mappings_until_esrch, LONG_TIMEOUT)
+{
+	struct procmap_query query;
+	unsigned int i, n;
+	struct child child;
+	int fd, err;
 
 	for (i = 0; i < EXITS; i++) {
-		start_target(_metadata, self,
-			     i % 4 ? exit_when_it_hears : execute_when_it_hears, NULL);
-		n = walks_until_gone(self->fd, &self->text);
-		ASSERT_LE(0, n);
-		ASSERT_EQ(0, walks_until_gone(self->fd, &self->text));
-		walks += n;
-		if (i % 4) {
-			ASSERT_EQ(0, end_of_child(&self->child));
-		} else {
-			/* The new program sends this back. */
-			ASSERT_TRUE(notify(self->child.control));
-			ASSERT_TRUE(await(self->child.control));
-		}
-		stop_child(&self->child);
-		close(self->fd);
-		free_maps(&self->text);
-	}
-	EXPECT_LT(0, walks);
-}
-
-/* A child has the mappings of its parent, as long as it is there. */
-TEST_F_TIMEOUT(target, that_forks_has_children_that_are_whole_and_then_gone, LONG_TIMEOUT)
-{
-	struct forks *const forks = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
-					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int fd, n, walks = 0;
-
-	start_target(_metadata, self, fork_when_it_hears, forks);
-	while (forks->nr < FORKS || !walks) {
-		fd = open_maps(forks->newborn ?: INT_MAX);
-		if (fd < 0)
-			continue;
-		n = walks_until_gone(fd, &self->text);
-		ASSERT_LE(0, n);
-		walks += n;
+		ASSERT_TRUE(start_child(&child, keep_scene, NULL));
+		ASSERT_TRUE(await(child.control));
+		fd = open_maps(child.pid);
+		ASSERT_TRUE(notify(child.control));
+		for (n = 0; !(err = query_fields(fd, start_of(n % NR_MAPPINGS), 0, &query)); n++)
+			ASSERT_EQ(start_of(n % NR_MAPPINGS), query.vma_start);
+		ASSERT_EQ(-ESRCH, err);
+		ASSERT_EQ(-ESRCH, query_fields(fd, 0, QUERY_NEXT, &query));
+		ASSERT_EQ(0, end_of_child(&child));
 		close(fd);
-		ASSERT_FALSE(is_late());
 	}
 }
 

@@ -104,11 +104,6 @@ TEST_F_TIMEOUT(process, of_any_kind_has_the_mappings_of_its_text, LONG_TIMEOUT)
 	EXPECT_LE(3u, processes);
 }
 
-static int keep_scene_and_execute(int control, void *arg)
-{
-	return keep_scene(control, arg) ?: execute_echo(control);
-}
-
 TEST_F(process, that_has_exited_is_esrch_from_any_address)
 {
 	struct procmap_scan_arg arg = scan_arg(&self->buffers, 0, NO_END, 0);

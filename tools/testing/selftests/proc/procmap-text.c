@@ -10,14 +10,11 @@
 #include <sys/socket.h>
 
 #include "../kselftest_harness.h"
-#include "procmap_race.h"
+#include "procmap_util.h"
 
 #define MAPS		"/proc/self/maps"
 #define TEXT_SIZE	1048576
 
-/* Walks, and such that must have met a change. */
-#define WALKS		200
-#define DISTURBED	30
 #define EXITS		60
 
 static char text[TEXT_SIZE], expected[TEXT_SIZE];
@@ -202,8 +199,8 @@ TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 	int fds[2], execs;
 
 	for (execs = 0; execs < 2; execs++) {
-		ASSERT_TRUE(start_child(&child, execs ? execute_when_it_hears :
-						exit_when_it_hears, NULL));
+		ASSERT_TRUE(start_child(&child, execs ? keep_scene_and_execute :
+						keep_scene, NULL));
 		ASSERT_TRUE(await(child.control));
 		fds[0] = open_of(child.pid, "maps");
 		fds[1] = open_of(child.pid, "smaps");
@@ -340,53 +337,6 @@ TEST(line_behind_a_change_begins_where_the_last_one_ended)
 	}
 }
 
-/* Changes at any time. */
-
-FIXTURE(race)
-{
-	struct race race;
-};
-
-FIXTURE_VARIANT(race)
-{
-	enum race_kind kind;
-};
-
-FIXTURE_VARIANT_ADD(race, mmap_and_munmap) { MMAP };
-FIXTURE_VARIANT_ADD(race, mprotect_splits) { MPROTECT };
-FIXTURE_VARIANT_ADD(race, mremap_moves) { MREMAP };
-FIXTURE_VARIANT_ADD(race, stack_grows) { STACK };
-FIXTURE_VARIANT_ADD(race, file_is_renamed) { RENAME };
-
-FIXTURE_SETUP(race)
-{
-	if (!text_has_positions(MAPS))
-		SKIP_SETUP("the text is made under mmap_lock");
-	ASSERT_TRUE(start_race(&self->race, variant->kind));
-}
-
-FIXTURE_TEARDOWN(race)
-{
-	EXPECT_TRUE(end_race(&self->race));
-}
-
-TEST_F_TIMEOUT(race, each_text_has_known_mappings_and_the_one_that_stays, LONG_TIMEOUT)
-{
-	unsigned int n, before, disturbed = 0;
-	struct maps all, lines;
-
-	for (n = 0; n < WALKS || disturbed < DISTURBED || !race_is_over(&self->race); n++) {
-		before = self->race.shared->changes;
-		ASSERT_EQ(0, read_maps_in_pieces(self->race.fd,
-						 pieces[n % ARRAY_SIZE(pieces)], &all));
-		disturbed += self->race.shared->changes != before;
-		lines = lines_behind(&all, AREA);
-		ASSERT_STREQ("", wrong_in_race(&self->race, &lines, true));
-		free_maps(&all);
-		ASSERT_FALSE(is_late());
-	}
-}
-
 /* A text can end early if the process exits, and is empty until that is reaped. */
 TEST_F_TIMEOUT(text, of_a_process_that_exits_is_whole_and_then_empty, LONG_TIMEOUT)
 {
@@ -396,7 +346,7 @@ TEST_F_TIMEOUT(text, of_a_process_that_exits_is_whole_and_then_empty, LONG_TIMEO
 	int fd;
 
 	for (i = 0; i < EXITS; i++) {
-		ASSERT_TRUE(start_child(&child, exit_when_it_hears, NULL));
+		ASSERT_TRUE(start_child(&child, keep_names, NULL));
 		ASSERT_TRUE(await(child.control));
 		fd = open_maps(child.pid);
 		ASSERT_EQ(0, read_maps(fd, &whole));

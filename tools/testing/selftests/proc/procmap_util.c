@@ -2,7 +2,6 @@
 /*
  * Helpers for the tests of /proc/<pid>/maps and its ioctls.
  */
-#include <linux/loop.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sched.h>
@@ -391,7 +390,8 @@ bool is_filled(const void *bytes, size_t size, uint8_t with)
 	return !size;
 }
 
-int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, size_t size)
+/* Call an ioctl with a copy of its structure there. Returns its value or -errno. */
+static int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, size_t size)
 {
 	uint8_t *copy = NULL;
 	int ret;
@@ -409,6 +409,35 @@ int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, s
 	if (copy)
 		munmap(copy + size - page_size(), 2 * page_size());
 	return ret;
+}
+
+static void add_fault(struct attempt *attempt, const struct fault *fault)
+{
+	const struct poke *poke;
+
+	attempt->command += fault->nr;
+	attempt->place = fault->place ?: attempt->place;
+	if (fault->exited)
+		attempt->fd = open_maps_of_exited();
+	for (poke = fault->pokes; poke < fault->pokes + ARRAY_SIZE(fault->pokes); poke++) {
+		uint64_t *const at64 = (void *)(attempt->bytes + poke->offset);
+		uint32_t *const at32 = (void *)at64;
+
+		if (poke->size == sizeof(*at64))
+			*at64 = poke->value;
+		else if (poke->size == sizeof(*at32))
+			*at32 = poke->value;
+	}
+}
+
+/* The earlier one is made last: where both set the same field, it counts. */
+int attempt_with_faults(struct attempt attempt, const struct fault *earlier,
+			const struct fault *later)
+{
+	add_fault(&attempt, later);
+	add_fault(&attempt, earlier);
+	return ioctl_at(attempt.place, attempt.fd, attempt.command, attempt.bytes,
+			sizeof(attempt.bytes));
 }
 
 bool read_file(const char *path, char *value, size_t size)
@@ -515,29 +544,6 @@ bool evict_file(int fd)
 	       !resident_pages(fd);
 }
 
-int open_loop(const char *image, char *path, size_t size)
-{
-	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR };
-	const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	int tries, loop = -1;
-
-	config.fd = open(image, O_RDWR | O_CLOEXEC);
-	/* Somebody else may take the free one first. */
-	for (tries = 0; tries < 100; tries++) {
-		snprintf(path, size, "/dev/loop%d", ioctl(control, LOOP_CTL_GET_FREE));
-		loop = open(path, O_RDWR | O_CLOEXEC);
-		if (loop < 0 || !ioctl(loop, LOOP_CONFIGURE, &config))
-			break;
-		close(loop);
-		loop = -1;
-		if (errno != EBUSY)
-			break;
-	}
-	close(config.fd);
-	close(control);
-	return loop;
-}
-
 const char *mount_scratch(void)
 {
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -547,28 +553,24 @@ const char *mount_scratch(void)
 	return NULL;
 }
 
-const char *mount_scratch_disk(const char *type, unsigned long flags)
+bool run_in_shell(const char *command)
 {
-	char path[32];
-	const int loop = open_loop(SCRATCH_IMAGE, path, sizeof(path));
-	int err;
+	char line[512];
 
-	if (loop < 0)
-		return "no loop device to be had, CONFIG_BLK_DEV_LOOP";
-	err = mount(path, SCRATCH_DISK, type, flags, NULL);
-	close(loop);
-	return err ? "cannot mount its file system" : NULL;
+	snprintf(line, sizeof(line), "PATH=$PATH:/usr/sbin:/sbin; (%s) >/dev/null 2>&1",
+		 command);
+	return !system(line);
 }
 
 const char *make_scratch_disk(const char *type, const char *make)
 {
 	char command[256];
 
-	snprintf(command, sizeof(command),
-		 "PATH=$PATH:/usr/sbin:/sbin; (%s) >/dev/null 2>&1", make);
-	if (mkdir(SCRATCH_DISK, 0700) || system(command))
+	if (mkdir(SCRATCH_DISK, 0700) || !run_in_shell(make))
 		return "mkfs cannot be run";
-	return mount_scratch_disk(type, 0);
+	snprintf(command, sizeof(command), "mount -t %s -o loop %s %s", type, SCRATCH_IMAGE,
+		 SCRATCH_DISK);
+	return run_in_shell(command) ? NULL : "cannot mount its file system";
 }
 
 const char *mount_scratch_ext4(void)
@@ -638,50 +640,6 @@ bool await(int control)
 	return read(control, &byte, 1) == 1;
 }
 
-union fd_message {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(sizeof(int))];
-};
-
-bool send_fd(int control, int fd)
-{
-	union fd_message ancillary = {
-		.header.cmsg_len = CMSG_LEN(sizeof(int)),
-		.header.cmsg_level = SOL_SOCKET,
-		.header.cmsg_type = SCM_RIGHTS,
-	};
-	struct iovec iov = { .iov_base = "", .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &ancillary,
-		.msg_controllen = sizeof(ancillary),
-	};
-
-	memcpy(CMSG_DATA(&ancillary.header), &fd, sizeof(fd));
-	return sendmsg(control, &message, MSG_NOSIGNAL) == 1;
-}
-
-/* Returns the fd that was sent, or -1. */
-int recv_fd(int control)
-{
-	union fd_message ancillary = {};
-	char byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &ancillary,
-		.msg_controllen = sizeof(ancillary),
-	};
-	int fd = -1;
-
-	if (recvmsg(control, &message, MSG_CMSG_CLOEXEC) == 1 &&
-	    message.msg_controllen >= CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(&ancillary.header), sizeof(fd));
-	return fd;
-}
-
 int keep_still(int control, void *arg)
 {
 	(void)arg;
@@ -695,18 +653,13 @@ int keep_scene(int control, void *arg)
 }
 
 /* Only the new program echoes, so an echo shows that it has replaced the address space. */
-int execute_echo(int control)
+int keep_scene_and_execute(int control, void *arg)
 {
-	if (dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0)
+	if (keep_scene(control, arg) || dup2(control, STDIN_FILENO) < 0 ||
+	    dup2(control, STDOUT_FILENO) < 0)
 		return 1;
 	execlp("cat", "cat", NULL);
 	return 1;
-}
-
-static int send_maps(int control, void *arg)
-{
-	(void)arg;
-	return !send_fd(control, open_maps(0));
 }
 
 int open_maps_of_exited(void)
@@ -714,25 +667,18 @@ int open_maps_of_exited(void)
 	struct child child;
 	int fd;
 
-	if (!start_child(&child, send_maps, NULL))
+	if (!start_child(&child, keep_still, NULL))
 		return -1;
-	fd = recv_fd(child.control);
-	return end_of_child(&child) ? -1 : fd;
-}
-
-static long seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
+	fd = open_maps(child.pid);
+	stop_child(&child);
+	return fd;
 }
 
 /* It counts from the first call in a test, which is a process. */
 bool is_late(void)
 {
 	static atomic_long first;
-	const long now = seconds_now();
+	const long now = time(NULL);
 	long unset = 0;
 
 	atomic_compare_exchange_strong(&first, &unset, now);

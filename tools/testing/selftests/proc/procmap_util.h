@@ -180,8 +180,31 @@ bool is_filled(const void *bytes, size_t size, uint8_t with);
 /* Memory for the structure of a call. */
 enum place { WRITABLE, READ_ONLY, ONLY_SIZE_READABLE, NOWHERE };
 
-/* Call an ioctl with a copy of its structure there. Returns its value or -errno. */
-int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, size_t size);
+/* A call of an ioctl, with its structure and what follows it. */
+struct attempt {
+	_Alignas(8) uint8_t bytes[128];
+	int fd;
+	unsigned int command;
+	enum place place;
+};
+
+/* What is wrong with a call: among others, new values of fields. */
+struct fault {
+	const char *name;
+	int err;
+	unsigned int nr;	/* added to the number of the command */
+	enum place place;
+	bool exited;		/* the process is gone */
+	struct poke {
+		size_t offset;
+		size_t size;
+		uint64_t value;
+	} pokes[2];
+};
+
+/* Make it with one fault, or with two of them. Returns its value or -errno. */
+int attempt_with_faults(struct attempt attempt, const struct fault *earlier,
+			const struct fault *later);
 
 bool read_file(const char *path, char *value, size_t size);
 bool write_file(const char *path, const char *value);
@@ -214,16 +237,15 @@ int resident_pages(int fd);
 #define SCRATCH_IMAGE	SCRATCH "/image"
 #define SCRATCH_DISK	SCRATCH "/disk"
 
+/* Run a command without its output. Returns true if it succeeds. */
+bool run_in_shell(const char *command);
 /*
  * Mount a tmpfs in a mount namespace of this process alone, and in it the file system that
  * a command makes in SCRATCH_IMAGE. All return NULL, or why it cannot be mounted.
  */
 const char *mount_scratch(void);
 const char *make_scratch_disk(const char *type, const char *make);
-const char *mount_scratch_disk(const char *type, unsigned long flags);
 const char *mount_scratch_ext4(void);
-/* Attach a file to a loop device that goes when it is closed: its fd, or -1. */
-int open_loop(const char *image, char *path, size_t size);
 
 /*
  * Other processes.
@@ -245,13 +267,11 @@ bool ends_in_time(const struct child *child);
 /* Let the other end of a socket go on; wait for that. */
 bool notify(int control);
 bool await(int control);
-bool send_fd(int control, int fd);
-int recv_fd(int control);
 /* For start_child(): wait to be stopped. With the scene: map that first, and notify. */
 int keep_still(int control, void *arg);
 int keep_scene(int control, void *arg);
-/* Become a program that echoes its input. */
-int execute_echo(int control);
+/* Then become a program that echoes its input. */
+int keep_scene_and_execute(int control, void *arg);
 /* Open the maps file of a process that has exited since. */
 int open_maps_of_exited(void);
 
