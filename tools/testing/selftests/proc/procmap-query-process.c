@@ -12,24 +12,6 @@
 #define NOBODY		65534
 #define STACK_SIZE	(64u << 10)
 
-/* The argument by which an executed program knows itself. */
-#define BE_EXECUTED	"procmap-executed"
-
-/*
- * A target may execute this program itself. It writes its user to its standard output, and
- * exits when its standard input ends. This runs before main().
- */
-static void __attribute__((constructor)) be_executed(int argc, char **argv)
-{
-	const uid_t uid = geteuid();
-
-	if (argc != 2 || strcmp(argv[1], BE_EXECUTED))
-		return;
-	if (write(STDOUT_FILENO, &uid, sizeof(uid)) == sizeof(uid))
-		await(STDIN_FILENO);
-	_exit(0);
-}
-
 /* Be another user from now on. */
 static bool become_user(uid_t uid)
 {
@@ -153,39 +135,35 @@ TEST_F(target, that_is_a_kernel_thread_is_esrch)
 	EXPECT_TRUE(mm_is_gone(self->fd));
 }
 
-/* Become another user, and execute a program as soon as it hears. */
-static int be_nobody_that_executes(int control, void *path)
+/* After a change of user, even that user could not open its maps. */
+static int be_nobody_that_executes(int control, void *arg)
 {
-	/* After a change of user, even that user could not open its maps. */
-	if (!become_user(NOBODY) || prctl(PR_SET_DUMPABLE, 1) || keep_scene(control, NULL) ||
-	    dup2(control, STDIN_FILENO) < 0 || dup2(control, STDOUT_FILENO) < 0)
-		return 1;
-	execl(path, "procmap", BE_EXECUTED, NULL);
-	return 1;
+	return !become_user(NOBODY) || prctl(PR_SET_DUMPABLE, 1) ? 1 :
+	       keep_scene_and_execute(control, arg);
 }
 
 /* A reader who could open the target before must not see the new program. */
 TEST_F(target, that_has_executed_a_setuid_program_is_esrch)
 {
 	const char *const missing = mount_scratch();
-	char path[] = SCRATCH "/program", command[128];
-	uid_t uid;
+	struct stat program;
+	char path[64];
 
 	if (missing)
 		SKIP(return, "%s", missing);
-	snprintf(command, sizeof(command), "cp /proc/%d/exe %s && chmod 4755 %s", getpid(),
-		 path, path);
-	ASSERT_EQ(0, system(command));
-	ASSERT_TRUE(start_child(&self->child, be_nobody_that_executes, path));
+	ASSERT_TRUE(run_in_shell("cp $(command -v cat) " SCRATCH "/cat && chmod 4755 "
+				 SCRATCH "/cat") && !setenv("PATH", SCRATCH, true));
+	ASSERT_TRUE(start_child(&self->child, be_nobody_that_executes, NULL));
 	ASSERT_TRUE(await(self->child.control));
 	ASSERT_TRUE(act_as_user(NOBODY));
 	self->fd = open_maps(self->child.pid);
 	ASSERT_EQ(0, find_scene(self->fd));
 
-	ASSERT_TRUE(notify(self->child.control));
-	ASSERT_EQ((ssize_t)sizeof(uid), read(self->child.control, &uid, sizeof(uid)));
+	ASSERT_TRUE(notify(self->child.control) && notify(self->child.control) &&
+		    await(self->child.control));
 	EXPECT_TRUE(mm_is_gone(self->fd));
-	if (uid)
+	snprintf(path, sizeof(path), "/proc/%d", self->child.pid);
+	if (stat(path, &program) || program.st_uid)
 		SKIP(return, "no setuid programs, with no_new_privs");
 	EXPECT_EQ(-EACCES, open_and_find(self->child.pid));
 	ASSERT_TRUE(act_as_user(0));

@@ -159,35 +159,16 @@ FIXTURE_VARIANT_ADD(path, of_path_max) { .length = PATH_MAX - 1 };
 FIXTURE_VARIANT_ADD(path, over_path_max) { .length = PATH_MAX };
 FIXTURE_VARIANT_ADD(path, far_over_path_max) { .length = 3 * PATH_MAX };
 
-/* Make it in directories with long names, where the process moves down. */
-static int make_long_path(size_t length)
-{
-	char name[NAME_MAX + 1];
-	size_t left, part;
-
-	if (!getcwd(name, sizeof(name)))
-		return -1;
-	for (left = length - strlen(name); left > NAME_MAX + 1; left -= part + 1) {
-		part = left - 3 < NAME_MAX ? left - 3 : NAME_MAX;
-		memset(name, 'n', part);
-		name[part] = '\0';
-		if (mkdir(name, 0700) || chdir(name))
-			return -1;
-	}
-	memset(name, 'f', left - 1);
-	name[left - 1] = '\0';
-	return open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-}
-
 FIXTURE_SETUP(path)
 {
 	const size_t size = 3 * page_size();
+	char path[3 * PATH_MAX + 1];
 	int file;
 
 	SKIP_WITHOUT_SCAN();
-	strcpy(self->directory, "/tmp/procmap-scan.XXXXXX");
-	ASSERT_TRUE(mkdtemp(self->directory) && !chdir(self->directory));
-	file = make_long_path(variant->length);
+	ASSERT_TRUE(make_directory(self->directory));
+	strcpy(path, self->directory);
+	file = make_long_path(path, variant->length);
 	ASSERT_TRUE(write_elf(file, scene_id));
 	self->pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			   -1, 0);
@@ -202,11 +183,7 @@ FIXTURE_SETUP(path)
 
 FIXTURE_TEARDOWN(path)
 {
-	char command[80];
-
-	snprintf(command, sizeof(command), "rm -r %s", self->directory);
-	EXPECT_TRUE(!chdir("/") && !system(command));
-	close(self->fd);
+	EXPECT_TRUE(remove_directory(self->directory));
 }
 
 /* A path that is too long needs no data, but a build ID does. */

@@ -68,19 +68,13 @@ static ssize_t read_expected(pid_t pid)
 /* Map a file whose path is longer than a page: the kernel needs a larger buffer. */
 static bool map_long_path(void)
 {
-	char name[251] = "";
-	bool ok = !chdir("/tmp");
-	int file, i;
+	char directory[64], path[5001];
+	bool ok = make_directory(directory);
 
-	memset(name, '\n', sizeof(name) - 1);
-	for (i = 0; i < 5; i++)
-		ok = ok && !mkdir(name, 0700) && !chdir(name);
-	file = open("file", O_RDWR | O_CREAT, 0600);
-	ok = ok && mmap(NULL, 1, PROT_READ, MAP_PRIVATE, file, 0) != MAP_FAILED &&
-	     !unlink("file");
-	while (i--)
-		ok = ok && !chdir("..") && !rmdir(name);
-	return ok;
+	strcpy(path, directory);
+	ok = ok && mmap(NULL, 1, PROT_READ, MAP_PRIVATE, make_long_path(path, 5000), 0) !=
+		   MAP_FAILED;
+	return remove_directory(directory) && ok;
 }
 
 /* Map what has names of all kinds, and hundreds of lines more. */

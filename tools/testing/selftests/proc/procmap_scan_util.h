@@ -61,8 +61,5 @@ const char *wrong_scan(const struct procmap_scan_arg *arg, int nr, const struct 
 /* Scan the whole range, from walk_end each time, with as much data as is needed. */
 const char *wrong_walk(int fd, const struct scan_buffers *buffers,
 		       struct procmap_scan_arg arg, const struct maps *maps);
-/* Collect the records of a whole range; those of a line have no page size. */
-int scan_to_maps(int fd, const struct scan_buffers *buffers, struct procmap_scan_arg arg,
-		 struct maps *found);
 
 #endif /* PROCMAP_SCAN_UTIL_H */

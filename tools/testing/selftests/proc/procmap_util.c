@@ -3,7 +3,6 @@
  * Helpers for the tests of /proc/<pid>/maps and its ioctls.
  */
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -13,9 +12,6 @@
 
 /* Seconds until loops that wait for something give up. */
 #define PATIENCE	600
-
-/* Seconds until a killed process must be gone. */
-#define DEATH_PATIENCE	60
 
 size_t page_size(void)
 {
@@ -96,22 +92,26 @@ int read_lines(FILE *file, struct maps *maps)
 	return ferror(file) ? -errno : 0;
 }
 
-int read_maps_in_pieces(int fd, size_t piece, struct maps *maps)
+static int read_pieces(int fd, size_t piece, struct maps *maps)
 {
 	char *const buffer = malloc(piece);
-	const int copy = dup(fd);
-	FILE *const file = fdopen(copy, "r");
+	FILE *const file = fdopen(fd, "r");
 	int err = -EBADF;
 
 	*maps = (struct maps) {};
 	if (file && !setvbuf(file, buffer, _IOFBF, piece))
-		err = lseek(copy, 0, SEEK_SET) ? -errno : read_lines(file, maps);
+		err = lseek(fd, 0, SEEK_SET) ? -errno : read_lines(file, maps);
 	if (file)
 		fclose(file);
 	free(buffer);
 	if (err)
 		free_maps(maps);
 	return err;
+}
+
+int read_maps_in_pieces(int fd, size_t piece, struct maps *maps)
+{
+	return read_pieces(dup(fd), piece, maps);
 }
 
 int read_maps(int fd, struct maps *maps)
@@ -122,19 +122,9 @@ int read_maps(int fd, struct maps *maps)
 int read_smaps(pid_t pid, struct maps *maps)
 {
 	char path[64];
-	FILE *file;
-	int err;
 
-	*maps = (struct maps) {};
 	snprintf(path, sizeof(path), "/proc/%d/smaps", pid ?: getpid());
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	err = read_lines(file, maps);
-	fclose(file);
-	if (err)
-		free_maps(maps);
-	return err;
+	return read_pieces(open(path, O_RDONLY | O_CLOEXEC), BUFSIZ, maps);
 }
 
 void free_maps(struct maps *maps)
@@ -460,6 +450,45 @@ bool write_file(const char *path, const char *value)
 	return written;
 }
 
+/* Also if /tmp is a link. */
+bool make_directory(char path[64])
+{
+	char name[] = "/tmp/procmap.XXXXXX";
+
+	return mkdtemp(name) && !chdir(name) && getcwd(path, 64);
+}
+
+bool remove_directory(const char *path)
+{
+	char command[80];
+
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	return !chdir("/") && !system(command);
+}
+
+/* The process moves down with the path, which may become longer than what open(2) takes. */
+int make_long_path(char *path, size_t length)
+{
+	size_t left, part;
+	char *name;
+
+	for (;;) {
+		left = length - strlen(path);
+		part = left - 1;
+		/* Leave room for a slash and a byte. */
+		if (left > NAME_MAX + 1)
+			part = left - 3 < NAME_MAX ? left - 3 : NAME_MAX;
+		name = path + strlen(path) + 1;
+		name[-1] = '/';
+		memset(name, 'n', part);
+		name[part] = '\0';
+		if (left <= NAME_MAX + 1)
+			return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+		if (mkdir(name, 0700) || chdir(name))
+			return -1;
+	}
+}
+
 struct elf_file elf_with_id(const uint8_t id[BUILD_ID_SIZE])
 {
 	const uint16_t one = 1;
@@ -614,18 +643,6 @@ void stop_child(struct child *child)
 		return;
 	kill(child->pid, SIGKILL);
 	end_of_child(child);
-}
-
-bool ends_in_time(const struct child *child)
-{
-	struct pollfd end = {
-		.fd = syscall(SYS_pidfd_open, child->pid, 0),
-		.events = POLLIN,
-	};
-	const bool ended = end.fd >= 0 && poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
-
-	close(end.fd);
-	return ended;
 }
 
 bool notify(int control)

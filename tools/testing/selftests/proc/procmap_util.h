@@ -209,6 +209,12 @@ int attempt_with_faults(struct attempt attempt, const struct fault *earlier,
 bool read_file(const char *path, char *value, size_t size);
 bool write_file(const char *path, const char *value);
 
+/* Make a directory, and work there. Its path is as the kernel shows it. */
+bool make_directory(char path[64]);
+bool remove_directory(const char *path);
+/* Append to it so that it has so many bytes, and create that file: its fd, or -1. */
+int make_long_path(char *path, size_t length);
+
 /* An ELF file of this machine's byte order with two PT_NOTE segments, one note in each. */
 struct elf_file {
 	Elf64_Ehdr ehdr;
@@ -262,8 +268,6 @@ bool start_child(struct child *child, int (*run)(int control, void *arg), void *
 /* Wait for it to end by itself. Returns its exit status, or -1. */
 int end_of_child(struct child *child);
 void stop_child(struct child *child);
-/* Wait for the child to end, so long and no longer. */
-bool ends_in_time(const struct child *child);
 /* Let the other end of a socket go on; wait for that. */
 bool notify(int control);
 bool await(int control);
