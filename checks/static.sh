@@ -112,7 +112,7 @@ query_compiles_on_mainline() {
 	mkdir "$tmp/documented"
 	documented_programs "$tmp/documented"
 	cd "$patched/tools/testing/selftests"
-	for source in "$tmp"/documented/procmap_query-*.c proc/procmap-*.c; do
+	for source in "$tmp"/documented/procmap_query-*.c proc/procmap-query-*.c; do
 		echo "$source"
 		gcc -D_GNU_SOURCE -w -I "$tmp/newer" -I proc -c -o /dev/null "$source"
 	done
