@@ -48,6 +48,7 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 		procmap_vma_unlock_other(vma);
 		return false;
 	}
+	/* Pairs with vma_end_write_all(): what that writer has changed is seen. */
 	if (likely(vma->vm_lock_seq != smp_load_acquire(&mm->mm_lock_seq.sequence)))
 		return true;
 	vma_end_read(vma);
