@@ -87,7 +87,7 @@ FIXTURE_TEARDOWN(file_system)
 }
 
 /* But an overlay of a tmpfs. */
-TEST_F(file_system, is_read_where_it_is_not_resident)
+TEST_F_TIMEOUT(file_system, is_read_where_it_is_not_resident, LONG_TIMEOUT)
 {
 	void *const addr = map_file(self->fd);
 
@@ -95,15 +95,28 @@ TEST_F(file_system, is_read_where_it_is_not_resident)
 	EXPECT_TRUE(has_id(addr));
 }
 
-/* It has a page cache of its own, and an ELF file in it. */
-TEST(block_device_has_none)
+FIXTURE(loop)
+{
+};
+
+FIXTURE_SETUP(loop)
 {
 	const char *const missing = mount_scratch();
+
+	if (missing)
+		SKIP_SETUP(missing);
+}
+
+FIXTURE_TEARDOWN(loop)
+{
+}
+
+/* It has a page cache of its own, and an ELF file in it. */
+TEST_F_TIMEOUT(loop, block_device_has_none, LONG_TIMEOUT)
+{
 	char path[32] = "";
 	void *addr;
 
-	if (missing)
-		SKIP(return, "%s", missing);
 	ASSERT_TRUE(make_file(SCRATCH_IMAGE));
 	if (!run_in_shell(LOOP))
 		SKIP(return, "no loop device to be had, CONFIG_BLK_DEV_LOOP");
@@ -126,15 +139,12 @@ static bool stay_on_this_cpu(void)
 	return !sched_setaffinity(0, sizeof(set), &set);
 }
 
-TEST(swapped_page_is_read)
+TEST_F_TIMEOUT(loop, swapped_page_is_read, LONG_TIMEOUT)
 {
 	const int fd = make_elf("swapped", scene_id);
-	const char *const missing = mount_scratch();
 	char *const addr = map_file(fd);
 	char text[2048] = "";
 
-	if (missing)
-		SKIP(return, "%s", missing);
 	if (!run_in_shell("truncate -s 1M " SCRATCH_IMAGE " && mkswap " SCRATCH_IMAGE " && "
 			  LOOP " && swapon $(cat " SCRATCH "/loop)"))
 		SKIP(return, "no swap, CONFIG_SWAP and CONFIG_BLK_DEV_LOOP");

@@ -513,7 +513,8 @@ static bool mount_image(const char *type, const char *size, const char *dir)
 {
 	char command[160];
 
-	snprintf(command, sizeof(command), "truncate -s %s image && mkfs.%s -q image >/dev/null && mkdir %s && mount -o loop image %s",
+	snprintf(command, sizeof(command), "set -e; truncate -s %s image; "
+		 "mkfs.%s -q image >/dev/null; mkdir %s; mount -o loop image %s",
 		 size, type, dir, dir);
 	return !system(command);
 }

@@ -461,8 +461,8 @@ static bool drain(struct procmap_table *table, const struct perf_event_attr *att
 		  struct perf_event_mmap_page *page)
 {
 	const char *const data = (char *)page + getpagesize();
-	const uint64_t head = *(volatile __u64 *)&page->data_head;
 	const struct perf_event_header *record;
+	const uint64_t head = page->data_head;
 	bool taken = true;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -695,7 +695,7 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 	struct procmap_table_options options = world_options(NULL);
 	struct procmap_table *table;
 	long known[4] = {}, more;
-	unsigned int seed;
+	unsigned int seed, fails;
 	size_t empty;
 	int i;
 
@@ -712,7 +712,8 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 			options.max_processes = i == 0 ? 2 + seed % 3 : 0;
 			options.max_mappings = i == 1 ? 4 + seed % 24 : 0;
 			options.max_bytes = i == 2 ? empty + 1500 + seed * 20 : 0;
-			more = ask_at_random(seed, &options, i == 3 || seed % 2 ? 1 + seed % 10 : 0);
+			fails = i == 3 || seed % 2 ? 1 + seed % 10 : 0;
+			more = ask_at_random(seed, &options, fails);
 			ASSERT_LE(0, more) TH_LOG("seed %u, limit %d", seed, i);
 			known[i] += more;
 		}
