@@ -1,0 +1,3 @@
+module procmap
+
+go 1.19

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
+
+//go:build linux && (386 || amd64 || arm64)
+
+// Package procmap looks up the mappings (VMAs) of a process: by the ioctls
+// PROCMAP_QUERY and PROCMAP_SCAN where the kernel has them, else from the text of
+// /proc/PID/maps, with the same results. It needs no cgo, and has the rules of
+// libprocmap: see procmap(7).
+package procmap
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// Method is an interface of the kernel.
+type Method string
+
+// The methods. Any is the fastest one for each operation.
+const (
+	Any   Method = ""
+	Query Method = "query" // PROCMAP_QUERY, in mainline since Linux 6.11
+	Text  Method = "text"  // the text of maps
+	Scan  Method = "scan"  // PROCMAP_SCAN for lists, PROCMAP_QUERY for single mappings
+)
+
+// Flags are the permissions of a mapping; filters; and fields to add.
+type Flags uint64
+
+// A mapping passes if it has all that is given of the first five.
+const (
+	Readable    Flags = 0x01
+	Writable    Flags = 0x02
+	Executable  Flags = 0x04
+	Shared      Flags = 0x08
+	FileBacked  Flags = 0x20    // only a filter
+	WantBuildID Flags = 0x10000 // set the build ID
+
+	coveringOrNext Flags = 0x10
+
+	permissions = Readable | Writable | Executable | Shared
+	filters     = permissions | FileBacked
+)
+
+// VMA has fields of a mapping in the order of the kernel's structures. Addresses, sizes and
+// offsets are in bytes.
+type VMA struct {
+	Start    uint64 // first address
+	End      uint64 // first address past it
+	Flags    Flags  // permissions
+	PageSize uint64 // 0: unknown, as always by Text
+	Offset   uint64 // of Start in the file
+	Inode    uint64 // of the file; 0: none
+	DevMajor uint32 // of the file's device
+	DevMinor uint32
+}
+
+// file identifies the file as maps does; the zero value is none.
+func (v *VMA) file() [3]uint64 {
+	return [3]uint64{v.Inode, uint64(v.DevMajor), uint64(v.DevMinor)}
+}
+
+func (v *VMA) hasFile() bool { return v.file() != [3]uint64{} }
+
+// Mapping is a mapping of a process.
+type Mapping struct {
+	VMA
+	Name        string   // as in the text: a newline is \012, and " (deleted)" may follow
+	BuildID     [20]byte // of an ELF file, by its program headers
+	BuildIDSize int      // 0: none
+	BuildIDErr  error    // why it is not known
+}
+
+// Errors, for errors.Is, which also finds the errno of libprocmap in them. Others are
+// those of system calls, such as syscall.EACCES, or that of a context.
+var (
+	ErrNoMapping = fmt.Errorf("procmap: no mapping at the address: %w", syscall.ENOENT)
+	ErrNoProcess = fmt.Errorf("procmap: no process, or it has no mappings: %w", syscall.ESRCH)
+	// ErrExecuted says that the process has executed another program: see Reopen.
+	ErrExecuted = fmt.Errorf("procmap: another program was executed: %w", syscall.ESTALE)
+	// ErrNoFile says that what is mapped is no regular file.
+	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
+	// ErrOtherFile says that what was found is not known to be the file that is mapped.
+	ErrOtherFile = fmt.Errorf("procmap: the mapped file was not found: %w", syscall.ESTALE)
+
+	errText     = fmt.Errorf("procmap: unexpected text of maps: %w", syscall.EBADMSG)
+	errAnswer   = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
+	errArgument = fmt.Errorf("procmap: bad argument: %w", syscall.EINVAL)
+)
+
+// Options are options of Open. The zero value is usual.
+type Options struct {
+	Method Method // Open fails if the kernel refuses it
+	Proc   string // where procfs is mounted; "": /proc
+}
+
+// Process is a handle on the mappings of one address space. One goroutine at a time may use
+// it.
+type Process struct {
+	options Options
+	method  Method
+	hasScan bool
+	pid     *os.File // the directory of the process in procfs, opened by O_PATH
+	thread  string   // the directory in task/, if the main thread has exited
+	maps    *os.File
+	fd      uintptr // of maps
+
+	start *io.SectionReader // maps, to read it from its start
+	text  *bufio.Reader     // what follows of it
+	query queryArg
+	scan  scanArg
+	vmas  []scanVMA
+	batch []scanVMA // the rest of those in vmas
+	data  []byte    // their names and build IDs
+	name  [4096]byte
+	id    [20]byte
+	last  string // the name that was returned last
+}
+
+const (
+	oPath     = 0x200000
+	openTries = 10 // more than any process executes programs in a row
+
+	procMagic    = 0x9fa0
+	sysfsMagic   = 0x62656572
+	overlayMagic = 0x794c7630
+)
+
+// Open opens the mappings of a process.
+func Open(pid int, options Options) (*Process, error) {
+	return open(strconv.Itoa(pid), options)
+}
+
+func open(name string, options Options) (*Process, error) {
+	if options.Proc == "" {
+		options.Proc = "/proc"
+	}
+	dir, err := os.OpenFile(options.Proc+"/"+name, oPath|syscall.O_DIRECTORY, 0)
+	if _, other := os.Stat(options.Proc + "/self"); errors.Is(err, fs.ErrNotExist) && other == nil {
+		return nil, ErrNoProcess
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{options: options, pid: dir}
+	err = ErrNoProcess
+	// Between the opening and the first call, the process may execute a program.
+	for try := 0; err == ErrNoProcess && try < openTries; try++ {
+		err = p.openMaps("")
+		if err == ErrNoProcess {
+			err = p.openThread()
+		}
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// path returns the path of a file in the directory of the process.
+func (p *Process) path(name string) string {
+	return fmt.Sprintf("%s/self/fd/%d/%s", p.options.Proc, p.pid.Fd(), name)
+}
+
+func (p *Process) openMaps(thread string) error {
+	maps, err := os.Open(p.path(thread + "maps"))
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
+		return ErrNoProcess
+	}
+	if err != nil {
+		return err
+	}
+	p.maps.Close()
+	p.maps, p.fd, p.thread = maps, maps.Fd(), thread
+	p.start = io.NewSectionReader(maps, 0, 1<<62)
+	p.text = bufio.NewReaderSize(p.start, maxLine)
+	return p.chooseMethod()
+}
+
+// openThread opens the maps file of a thread, since the main thread has exited: its
+// mappings are those of the process.
+func (p *Process) openThread() error {
+	tasks, _ := os.ReadDir(p.path("task"))
+	for _, task := range tasks {
+		if err := p.openMaps("task/" + task.Name() + "/"); err != ErrNoProcess {
+			return err
+		}
+	}
+	return ErrNoProcess
+}
+
+func (p *Process) chooseMethod() error {
+	p.method = p.options.Method
+	p.hasScan = p.method != Text && p.Refusal(Scan) == nil
+	if p.method == Any && p.hasScan {
+		p.method = Scan
+	} else if p.method == Any {
+		p.method = Query
+		switch p.Refusal(Query) {
+		case syscall.ENOTTY, syscall.EACCES, syscall.EPERM, syscall.ENOSYS:
+			p.method = Text
+		}
+	}
+	return p.Refusal(p.method)
+}
+
+// again opens another handle on the process.
+func (p *Process) again() (*Process, error) {
+	return open(fmt.Sprintf("self/fd/%d", p.pid.Fd()), p.options)
+}
+
+// Reopen goes on with the program that the process has executed.
+func (p *Process) Reopen() error {
+	now, err := p.again()
+	if err != nil {
+		return err
+	}
+	*p, *now = *now, *p
+	return now.Close()
+}
+
+// lookupError tells an exit from an execve(2), if the address space is gone.
+func (p *Process) lookupError(err error) error {
+	if err != ErrNoProcess {
+		return err
+	}
+	now, err := p.again()
+	if err == nil {
+		now.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return ErrExecuted
+	}
+	return err
+}
+
+// Close closes the handle.
+func (p *Process) Close() error {
+	p.fd = ^uintptr(0)
+	p.maps.Close()
+	return p.pid.Close()
+}
+
+// Method returns the method that is used.
+func (p *Process) Method() Method { return p.method }
+
+// Refusal asks the kernel for a method. It returns nil if that works, or why not:
+// syscall.ENOTTY if the kernel does not have it, or another error, as by seccomp.
+func (p *Process) Refusal(method Method) (err error) {
+	switch method {
+	case Query:
+		err = p.doQuery(queryArg{flags: uint64(coveringOrNext)})
+		if err == ErrNoMapping {
+			err = nil
+		}
+	case Scan:
+		// Of a size of 0, a kernel that has it says so before it does anything.
+		p.scan = scanArg{}
+		_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
+		if err == syscall.EINVAL {
+			err = nil
+		}
+	case Text:
+		err = p.isThere()
+	default:
+		err = errArgument
+	}
+	return err
+}
+
+// Find returns the mapping at an address, if it passes the filters in flags.
+func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
+	if flags&^(filters|WantBuildID) != 0 {
+		return m, errArgument
+	}
+	if err := p.find(addr, flags, &m); err != nil {
+		return m, p.lookupError(err)
+	}
+	p.addBuildID(flags, &m)
+	return m, nil
+}
+
+// find finds the mapping at addr; with coveringOrNext, or the next one that passes.
+func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
+	if p.method != Text {
+		err := p.findByQuery(addr, flags, m)
+		if err != syscall.ENAMETOOLONG {
+			return err
+		}
+	}
+	p.restart()
+	err := p.nextLine(addr, flags, m)
+	if err == nil && m.Start > addr && flags&coveringOrNext == 0 {
+		return ErrNoMapping
+	}
+	return err
+}
+
+// List appends the mappings that pass the filters in flags to list, in rising order. What
+// it returned, cut to [:0], can be passed again: then it allocates only for what is new.
+// Each address is in one mapping at most; one that has changed meanwhile may be cut. If
+// ctx ends, that is the error. With an error, list comes back as it was.
+func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
+	if flags&^(filters|WantBuildID) != 0 {
+		return list, errArgument
+	}
+	find := (*Process).find
+	if p.method == Scan {
+		find = (*Process).nextOfScan
+		p.batch, p.scan.walkEnd = nil, 0
+	} else if p.method == Text || p.options.Method == Any && flags&filters == 0 {
+		// A query for each mapping costs more than its line in the text.
+		find = (*Process).nextLine
+		p.restart()
+	}
+	before := len(list)
+	for cursor := uint64(0); ; cursor = list[len(list)-1].End {
+		if err := ctx.Err(); err != nil {
+			return list[:before], err
+		}
+		if len(list) == cap(list) {
+			list = append(list, Mapping{})[:len(list)]
+		}
+		m := &list[:len(list)+1][len(list)]
+		err := find(p, cursor, flags|coveringOrNext, m)
+		if err == ErrNoMapping {
+			return list, nil
+		}
+		if err != nil {
+			return list[:before], p.lookupError(err)
+		}
+		p.addBuildID(flags, m)
+		if m.Start < cursor {
+			if m.hasFile() {
+				m.Offset += cursor - m.Start
+			}
+			m.Start = cursor
+		}
+		list = list[:len(list)+1]
+	}
+}
+
+// nameOf returns a name, which is not copied again if the last mapping had it, or the one
+// that is in its place in a list.
+func (p *Process) nameOf(was string, name []byte) string {
+	if string(name) == p.last {
+		return p.last
+	}
+	p.last = was
+	if string(name) != was {
+		p.last = string(name)
+	}
+	return p.last
+}
