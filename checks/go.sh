@@ -1,0 +1,36 @@
+#!/bin/bash
+# go: the package in Go, on this machine and on Debian's kernel with the live module.
+# shellcheck source=checks/tap.sh
+. "$(dirname "$0")/tap.sh"
+at_idle_priority
+
+cd "$ROOT/tools/lib/procmap/go"
+export GOFLAGS=-count=1
+
+vet() {
+	local arch
+	gofmt -l . | diff /dev/null -
+	for arch in amd64 386 arm64; do
+		GOARCH=$arch go vet .
+	done
+	if command -v staticcheck; then
+		staticcheck .
+	fi
+}
+
+# The package needs no cgo, and the guest may have another libc.
+test_on_live_module() {
+	local release
+	release=$(newest_release)
+	"$ROOT/scripts/live" "$release"
+	"$ROOT/scripts/stock" "$release"
+	CGO_ENABLED=0 go test -c -o "$BUILD/go.test" .
+	vm -t 1800 -k "stock:$release" -M "$(module_with_scan "$release")" -- \
+		"$BUILD/go.test" -test.v
+}
+
+check "go vet" vet
+check "go test" go test -v .
+check "go test -race" go test -v -race .
+check "the tests on the live module" test_on_live_module
+done_testing
