@@ -85,9 +85,8 @@ func start(t testing.TB, name string, args ...string) (int, io.Writer) {
 	return command.Process.Pid, stdin
 }
 
-// openAll opens a process by each method that the kernel has.
-func openAll(t testing.TB, pid int) map[Method]*Process {
-	t.Helper()
+// openBy opens a process by each method that the kernel has.
+func openBy(t testing.TB, pid int) (map[Method]*Process, error) {
 	all := make(map[Method]*Process)
 	for _, method := range []Method{Any, Query, Text, Scan} {
 		p, err := Open(pid, Options{Method: method})
@@ -95,12 +94,53 @@ func openAll(t testing.TB, pid int) map[Method]*Process {
 			continue
 		}
 		if err != nil {
-			t.Fatalf("%q: %v", method, err)
+			return nil, err
 		}
 		t.Cleanup(func() { p.Close() })
 		all[method] = p
 	}
+	return all, nil
+}
+
+func openAll(t testing.TB, pid int) map[Method]*Process {
+	t.Helper()
+	all, err := openBy(t, pid)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return all
+}
+
+// eachProcess calls compare until it finds no difference, since a process may change
+// meanwhile.
+func eachProcess(t *testing.T, compare func(pid int, p *Process, method Method) string) {
+	directories, _ := filepath.Glob("/proc/[1-9]*")
+	compared := 0
+	for _, directory := range directories {
+		pid, _ := strconv.Atoi(filepath.Base(directory))
+		all, err := openBy(t, pid)
+		if errors.Is(err, ErrNoProcess) || errors.Is(err, os.ErrPermission) || pid == os.Getpid() {
+			continue
+		}
+		if err != nil {
+			t.Errorf("process %d: %v", pid, err)
+		}
+		for method, p := range all {
+			problem := "?"
+			for try := 0; try < 8 && problem != ""; try++ {
+				time.Sleep(time.Duration(try) * 5 * time.Millisecond)
+				problem = compare(pid, p, method)
+			}
+			_, err := Open(pid, Options{})
+			if problem != "" && !errors.Is(err, ErrNoProcess) {
+				t.Errorf("process %d by %q: %s", pid, method, problem)
+			}
+			compared++
+		}
+	}
+	if compared == 0 {
+		t.Error("no process was compared")
+	}
 }
 
 // format makes a line as in maps, without the padding of the name.
@@ -157,73 +197,29 @@ func min(a, b int) int {
 	return b
 }
 
-func allPIDs(t *testing.T) (pids []int) {
-	names, err := filepath.Glob("/proc/[1-9]*")
-	if err != nil {
-		t.Fatal(err)
+func compareWithText(pid int, p *Process) string {
+	mappings, lines, err := list(p, 0)
+	if problem := differ(lines, readText(pid)); err != nil || problem != "" {
+		return fmt.Sprint(err, " ", problem)
 	}
-	for _, name := range names {
-		pid, _ := strconv.Atoi(filepath.Base(name))
-		if pid != os.Getpid() {
-			pids = append(pids, pid)
+	for i := 0; i < len(mappings); i += 1 + len(mappings)/50 {
+		m := &mappings[i]
+		found, err := p.Find(m.End-1, 0)
+		if err != nil || format(&found) != format(m) {
+			return fmt.Sprintf("%v: found %q instead of %q", err, format(&found), format(m))
 		}
 	}
-	return pids
-}
-
-// eventually repeats a comparison with a process that changes meanwhile.
-func eventually(t *testing.T, pid int, compare func() string) {
-	t.Helper()
-	problem := ""
-	for try := 0; try < 8; try++ {
-		if problem = compare(); problem == "" {
-			return
-		}
-		time.Sleep(time.Duration(try) * 5 * time.Millisecond)
-	}
-	if _, err := Open(pid, Options{}); !errors.Is(err, ErrNoProcess) {
-		t.Errorf("process %d: %s", pid, problem)
-	}
-}
-
-func compareWithText(t *testing.T, pid int, wanted int) {
-	t.Helper()
-	for method, p := range openAll(t, pid) {
-		eventually(t, pid, func() string {
-			mappings, lines, err := list(p, 0)
-			if problem := differ(lines, readText(pid)); err != nil || problem != "" {
-				return fmt.Sprintf("%q: %v %s", method, err, problem)
-			}
-			if len(mappings) < wanted {
-				return fmt.Sprintf("%q: only %d mappings", method, len(mappings))
-			}
-			for i := 0; i < len(mappings); i += 1 + len(mappings)/50 {
-				m := &mappings[i]
-				found, err := p.Find(m.End-1, 0)
-				if err != nil || format(&found) != format(m) {
-					return fmt.Sprintf("%q: %v: found %q instead of %q", method, err,
-						format(&found), format(m))
-				}
-			}
-			return ""
-		})
-	}
+	return ""
 }
 
 func TestEveryProcessIsAsInItsText(t *testing.T) {
-	for _, pid := range allPIDs(t) {
-		p, err := Open(pid, Options{})
-		if errors.Is(err, ErrNoProcess) || errors.Is(err, os.ErrPermission) {
-			continue
-		}
-		p.Close()
-		compareWithText(t, pid, 1)
-	}
+	eachProcess(t, func(pid int, p *Process, method Method) string {
+		return compareWithText(pid, p)
+	})
 }
 
 // byLibrary lists with procfs_query, which uses libprocmap.
-func byLibrary(t *testing.T, tool string, pid int, method Method) []string {
-	t.Helper()
+func byLibrary(tool string, pid int, method Method) []string {
 	args := []string{"-p", strconv.Itoa(pid), "--list", "-B", "--json"}
 	if method != Any {
 		args = append(args, "--"+string(method))
@@ -253,27 +249,17 @@ func TestEveryProcessIsAsByTheLibrary(t *testing.T) {
 	if tool == "" {
 		t.Skip("TOOL is not set to the path of procfs_query")
 	}
-	for _, pid := range allPIDs(t) {
-		p, err := Open(pid, Options{})
-		if errors.Is(err, ErrNoProcess) || errors.Is(err, os.ErrPermission) {
-			continue
+	eachProcess(t, func(pid int, p *Process, method Method) string {
+		mappings, _, err := list(p, WantBuildID)
+		var lines []string
+		for i := range mappings {
+			lines = append(lines, asByLibrary(&mappings[i]))
 		}
-		p.Close()
-		for method, p := range openAll(t, pid) {
-			eventually(t, pid, func() string {
-				mappings, _, err := list(p, WantBuildID)
-				var lines []string
-				for i := range mappings {
-					lines = append(lines, asByLibrary(&mappings[i]))
-				}
-				theirs := byLibrary(t, tool, pid, method)
-				if problem := differ(lines, theirs); err != nil || problem != "" {
-					return fmt.Sprintf("%q: %v %s", method, err, problem)
-				}
-				return ""
-			})
+		if problem := differ(lines, byLibrary(tool, pid, method)); err != nil || problem != "" {
+			return fmt.Sprint(err, " ", problem)
 		}
-	}
+		return ""
+	})
 }
 
 func asByLibrary(m *Mapping) string {
@@ -288,8 +274,10 @@ func asByLibrary(m *Mapping) string {
 
 func TestManyMappings(t *testing.T) {
 	pid, _ := start(t, "map 65000", os.Args[0])
-	compareWithText(t, pid, 65000)
 	for method, p := range openAll(t, pid) {
+		if problem := compareWithText(pid, p); problem != "" {
+			t.Errorf("%q: %s", method, problem)
+		}
 		mappings, _, err := list(p, Executable)
 		if err != nil || len(mappings) < 6500 || len(mappings) > 6600 {
 			t.Errorf("%q: %d executable mappings, %v", method, len(mappings), err)
