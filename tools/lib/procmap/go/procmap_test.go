@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -268,8 +269,18 @@ func asByLibrary(m *Mapping) string {
 	if m.hasFile() {
 		offset, inode = fmt.Sprintf("%#x", m.Offset), fmt.Sprint(m.Inode)
 	}
+	// In its JSON, a byte that is not UTF-8 is the character of this number.
+	name := []rune(m.Name)
+	for i, at := 0, 0; i < len(name); i++ {
+		if name[i] == utf8.RuneError && m.Name[at] != 0xef {
+			name[i] = rune(m.Name[at])
+			at++
+		} else {
+			at += utf8.RuneLen(name[i])
+		}
+	}
 	return fmt.Sprintf("%#x-%#x %s %s %d:%d %s %x %q", m.Start, m.End, fields[1], offset, m.DevMajor,
-		m.DevMinor, inode, m.BuildID[:m.BuildIDSize], m.Name)
+		m.DevMinor, inode, m.BuildID[:m.BuildIDSize], string(name))
 }
 
 func TestManyMappings(t *testing.T) {
