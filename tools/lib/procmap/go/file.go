@@ -79,7 +79,8 @@ func buildIDOf(file *os.File) ([]byte, error) {
 // mapped, not the one that has its name now: the file is taken from map_files (for which the
 // caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), or by its name below the root of
 // the process, and compared with the mapping. The error is ErrNoFile; ErrOtherFile, also if
-// they cannot be compared; or that of opening it.
+// they cannot be compared, as on overlayfs since Linux 6.7 without a build ID of the kernel;
+// or that of opening it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	if !m.hasFile() || !strings.HasPrefix(m.Name, "/") {
 		return nil, ErrNoFile
