@@ -263,7 +263,11 @@ func (p *Process) Refusal(method Method) (err error) {
 			err = nil
 		}
 	case Scan:
-		// Of a size of 0, a kernel that has it says so before it does anything.
+		// The query finds a process gone. A kernel that has the scan refuses a size
+		// of 0 before it does anything.
+		if err = p.Refusal(Query); err != nil {
+			return err
+		}
 		p.scan = scanArg{}
 		_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
 		if err == syscall.EINVAL {
