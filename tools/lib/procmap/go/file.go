@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -82,6 +83,7 @@ func buildIDOf(file *os.File) ([]byte, error) {
 // they cannot be compared, as on overlayfs since Linux 6.7 without a build ID of the kernel;
 // or that of opening it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
+	defer runtime.KeepAlive(p)
 	if !m.hasFile() || !strings.HasPrefix(m.Name, "/") {
 		return nil, ErrNoFile
 	}

@@ -16,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -166,7 +167,9 @@ func open(name string, options Options) (*Process, error) {
 	return p, nil
 }
 
-// path returns the path of a file in the directory of the process.
+// path returns the path of a file in the directory of the process. It has the number of a
+// descriptor, which the finalizer of a Process that is not used any more would close: so all
+// that is exported keeps it alive.
 func (p *Process) path(name string) string {
 	return fmt.Sprintf("%s/self/fd/%d/%s", p.options.Proc, p.pid.Fd(), name)
 }
@@ -220,6 +223,7 @@ func (p *Process) again() (*Process, error) {
 
 // Reopen goes on with the program that the process has executed.
 func (p *Process) Reopen() error {
+	defer runtime.KeepAlive(p)
 	now, err := p.again()
 	if err != nil {
 		return err
@@ -283,6 +287,7 @@ func (p *Process) Refusal(method Method) (err error) {
 
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
+	defer runtime.KeepAlive(p)
 	if flags&^(filters|WantBuildID) != 0 {
 		return m, errArgument
 	}
@@ -314,6 +319,7 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 // Each address is in one mapping at most; one that has changed meanwhile may be cut. If
 // ctx ends, that is the error. With an error, list comes back as it was.
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
+	defer runtime.KeepAlive(p)
 	if flags&^(filters|WantBuildID) != 0 {
 		return list, errArgument
 	}
