@@ -52,7 +52,10 @@ class BuildIdsTest(ToolTest):
             self.assertEqual(paths, sorted(paths))
 
             *rows, others = self.run_json_lines("--build-ids", method, of=(*pids, other))
-            self.assertEqual(others, {"without_build_id": 0, "unreadable": 0})
+            self.assertEqual(others["without_build_id"], 0)
+            # On overlayfs, the text cannot tell the file of pages that were all written to.
+            if method != "-T":
+                self.assertEqual(others["unreadable"], 0)
             row, = (row for row in rows if row["build_id"] == ids[0])
             self.assertEqual(row["pids"], pids)
             self.assertEqual(row["processes"], 3)
