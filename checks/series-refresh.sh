@@ -94,7 +94,8 @@ changes_come_back() {
 	git_here diff --cached -U0 -- series | grep -E '^[-+](/|Adds|\+)' | tee "$tmp/lines"
 	grep -x "+Adds: $new" "$tmp/lines"
 	grep -x -- "-Adds: $old" "$tmp/lines"
-	[ "$(grep -c planted.c "$tmp/lines")" -eq 1 ]
+	grep -x "+Adds: $selftests/planted.c" "$tmp/lines"
+	[ "$(grep -c planted.c "$tmp/lines")" -eq 2 ]
 	start uprobes
 	plant arch/x86/kernel/uprobes.c
 	comes_back
