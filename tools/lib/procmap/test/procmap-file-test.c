@@ -401,16 +401,19 @@ static int look_at_hidden_file(const char *dir, enum procmap_method method, bool
 	void *const map = map_file(dir, "hidden", NULL);
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
+	int result = 255;
 
 	if (map_file(dir, "plain", NULL) == MAP_FAILED || chmod(dir, 0755) ||
 	    chmod(in(dir, "plain"), 0644) ||
 	    unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, "") ||
 	    mount(in(dir, "plain"), in(dir, "hidden"), "", MS_BIND, "") ||
-	    (as_nobody && !become_nobody()) || procmap_open_self(BY(method), &procmap) ||
-	    procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED,
-			 &found))
-		return 255;
-	return (found->flags & PROCMAP_DELETED ? 128 : 0) + abs(found->build_id_size);
+	    (as_nobody && !become_nobody()) || procmap_open_self(BY(method), &procmap))
+		return result;
+	if (!procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED,
+			  &found))
+		result = (found->flags & PROCMAP_DELETED ? 128 : 0) + abs(found->build_id_size);
+	procmap_close(procmap);
+	return result;
 }
 
 TEST_F(files, that_are_hidden)
