@@ -118,6 +118,17 @@ use_suite() {
 	export APT_CONFIG=$BUILD/apt/$suite/apt.conf
 }
 
+# Have apt look at one of Debian's suites in which a command prints something: that of a newer
+# or an older release. Status 1: there is none.
+use_suite_where() {
+	local suite
+	for suite in trixie trixie-backports bullseye; do
+		use_suite "$suite"
+		[ -z "$("$@")" ] || return 0
+	done
+	return 1
+}
+
 # Unpack packages that apt knows into the directory $1.
 unpack() {
 	local to=$1 packages
