@@ -134,9 +134,8 @@ static bool __init live_names_match(struct file *file)
 	struct vm_area_struct *vma;
 	bool alike = buffer;
 
-	VMA_ITERATOR(vmi, current->mm, 0);
 	mmap_read_lock(current->mm);
-	for_each_vma(vmi, vma)
+	for (vma = find_vma(current->mm, 0); vma; vma = find_vma(current->mm, vma->vm_end))
 		alike = alike && live_name_matches(file, vma, buffer);
 	mmap_read_unlock(current->mm);
 	kfree(buffer);
@@ -209,7 +208,7 @@ static int __init live_init(void)
 	if (err) {
 		pr_err("cannot trace %ps: %d; it takes sysctl kernel.ftrace_enabled=1\n",
 		       live_operations.open, err);
-		ftrace_free_filter(&live_ops);
+		ftrace_set_filter(&live_ops, NULL, 0, 1);
 	}
 	return err;
 }
@@ -228,7 +227,7 @@ static void __exit live_exit(void)
 			schedule();
 		}
 	}
-	ftrace_free_filter(&live_ops);
+	ftrace_set_filter(&live_ops, NULL, 0, 1);
 }
 
 module_init(live_init);

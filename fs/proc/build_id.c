@@ -111,6 +111,15 @@ static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
 	return file->f_op->read_iter(kiocb, iter);
 }
 
+/* Shared memory has an entry for a page that is in swap. To read a hole may allocate it. */
+static bool build_id_is_hole(const struct build_id_reader *reader)
+{
+	struct address_space *mapping = reader->file->f_mapping;
+
+	return shmem_mapping(mapping) &&
+	       !xa_load(&mapping->i_pages, reader->start >> PAGE_SHIFT);
+}
+
 /*
  * Read a page, or the part of it that is in the file, into the reader's buffer; return
  * the bytes read. This is kernel_read() without its calls of LSMs and fanotify, which
@@ -129,6 +138,10 @@ static size_t build_id_read(struct build_id_reader *reader)
 		reader->buffer = kmalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
 	if (!reader->buffer)
 		return 0;
+	if (build_id_is_hole(reader)) {
+		memset(reader->buffer, 0, reader->valid);
+		return reader->valid;
+	}
 
 	init_sync_kiocb(&kiocb, reader->file);
 	/* Read through the page cache, also if the target opened the file with O_DIRECT. */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Names that the engine uses, and older kernels lack. Each file of the module includes this
+ * first. A macro of the headers, or one of Kbuild, tells that a name is missing: a
+ * distribution's 5.14 may have the memory management of 6.5.
+ */
+#ifndef _LIVE_COMPAT_H
+#define _LIVE_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/ftrace.h>
+#include <linux/highmem.h>
+#include <linux/lockdep.h>
+#include <linux/magic.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/procmap_query.h>
+#include <linux/sched.h>
+#include <linux/shmem_fs.h>
+#include <linux/uio.h>
+
+#ifndef VMA_ITERATOR	/* before 6.1: an rbtree and a list */
+struct vma_iterator {
+	struct mm_struct *mm;
+	struct vm_area_struct *vma;
+	unsigned long addr;
+};
+
+static inline void vma_iter_init(struct vma_iterator *vmi, struct mm_struct *mm,
+				 unsigned long addr)
+{
+	vmi->mm = mm;
+	vmi->vma = NULL;
+	vmi->addr = addr;
+}
+
+/* Not called again once it has returned NULL. */
+static inline struct vm_area_struct *vma_next(struct vma_iterator *vmi)
+{
+	vmi->vma = vmi->vma ? vmi->vma->vm_next : find_vma(vmi->mm, vmi->addr);
+	return vmi->vma;
+}
+
+static inline struct vm_area_struct *live_vma_lookup(struct mm_struct *mm, unsigned long addr)
+{
+	struct vm_area_struct *vma = find_vma(mm, addr);
+
+	return vma && vma->vm_start <= addr ? vma : NULL;
+}
+#define vma_lookup(mm, addr)	live_vma_lookup(mm, addr)
+#endif
+
+#ifdef AOP_FLAG_NOFS	/* before 5.19 */
+#define read_folio		readpage
+/* It is not exported. */
+#define shmem_mapping(mapping)	((mapping)->host->i_sb->s_magic == TMPFS_MAGIC)
+#endif
+
+/*
+ * Before 5.15 it must not be called: beside a hole that is punched it may leave a page in
+ * the cache that is no longer in the file. There is no way around the inode's lock.
+ */
+#if !LIVE_INVALIDATE_LOCK
+#define filemap_read(kiocb, iter, done) \
+	((kiocb)->ki_filp->f_op->read_iter(kiocb, iter))
+#endif
+
+#if !LIVE_FTRACE_REGS	/* before 5.11 */
+#define ftrace_regs		pt_regs
+#define ftrace_get_regs(regs)	(regs)
+#endif
+
+#if !LIVE_KMAP_LOCAL	/* before 5.11 */
+#define kmap_local_page(page)	kmap(page)
+#define kunmap_local(addr)	kunmap(kmap_to_page(addr))
+#endif
+
+#ifndef ITER_DEST	/* before 6.1 */
+#define ITER_DEST		READ
+#endif
+
+#ifndef TASK_FREEZABLE	/* before 6.1 */
+#define TASK_FREEZABLE		0
+#endif
+
+#ifndef __uninitialized	/* 2024, and stable releases */
+#define __uninitialized		__attribute__((__uninitialized__))
+#endif
+
+#ifndef lockdep_assert_not_held	/* before 5.13 */
+#define lockdep_assert_not_held(lock)	((void)(lock))
+#endif
+
+#endif /* _LIVE_COMPAT_H */
