@@ -528,8 +528,8 @@ bool write_all(int fd, const void *bytes, size_t size)
 
 	if (ftruncate(fd, 0) || pwrite(fd, bytes, size, 0) != (ssize_t)size)
 		return false;
-	addr = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	return !size || (!madvise(addr, size, MADV_POPULATE_READ) && !munmap(addr, size));
+	addr = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	return !size || (addr != MAP_FAILED && !munmap(addr, size));
 }
 
 bool write_elf(int fd, const uint8_t id[BUILD_ID_SIZE])
