@@ -147,13 +147,14 @@ use_arm64() {
 }
 
 # List the releases of Debian's kernels that apt knows, the newest last: those of
-# the packages linux-$1-* with version $2 and flavour $3. The pattern leaves out
-# the debug and unsigned variants; a package of two numbers only depends on the newest.
+# the packages linux-$1-* with version $2, such as 6.12 or 6.12+deb13, and flavour $3. The
+# pattern leaves out the debug and unsigned variants; a package of two numbers only depends
+# on the newest.
 debian_kernels() {
-	local version=${2//./\\.}
-	version=${version//+/\\+}
-	apt-cache pkgnames "linux-$1-$2" |
+	local version=${2%%+*} suffix='(\+[a-z0-9]+)?'
+	[[ $2 != *+* ]] || suffix="\\+${2#*+}"
+	apt-cache pkgnames "linux-$1-$version" |
 		sed -nE "/^linux-$1-[0-9]+\.[0-9]+-$3\$/d
-			s/^linux-$1-($version(\.[0-9]+)*(\+[a-z0-9]+)?(-[0-9]+)?-$3)\$/\1/p" |
+			s/^linux-$1-(${version//./\\.}(\.[0-9]+)*$suffix(-[0-9]+)?-$3)\$/\1/p" |
 		sort -V
 }
