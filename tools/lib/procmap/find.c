@@ -58,6 +58,21 @@ static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
 	       flags & ~PROCMAP_WANT_BUILD_ID : flags;
 }
 
+int procmap_check_method(const struct procmap *procmap, enum procmap_method method)
+{
+	const bool by_ioctl = method == PROCMAP_BY_QUERY || method == PROCMAP_BY_SCAN;
+	int err;
+
+	if (!procmap || !is_method(method))
+		return -EINVAL;
+	if (procmap->fd < 0)
+		return by_ioctl ? -ENODEV : 0;
+	if (!by_ioctl)
+		return text_is_there(procmap->fd);
+	err = query_probe(procmap->fd);
+	return err || method != PROCMAP_BY_SCAN ? err : scan_probe(procmap->fd);
+}
+
 int choose_method(struct procmap *procmap, enum procmap_method method)
 {
 	int err;

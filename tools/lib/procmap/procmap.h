@@ -64,6 +64,9 @@ void procmap_close(struct procmap *procmap);
 /* Return the method of procmap_find(). */
 int procmap_get_method(const struct procmap *procmap);
 
+/* Ask the kernel for a method; -ENOTTY: it does not have it. */
+int procmap_check_method(const struct procmap *procmap, enum procmap_method method);
+
 /* Filters of mappings, and fields to return of them: see procmap_find(3). */
 enum procmap_flags {
 	/* Filters, and permissions in the flags of a mapping. */
