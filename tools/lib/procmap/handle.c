@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -55,17 +56,17 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 }
 
 /*
- * Read the number behind @label, which begins a line of the status of a process. Returns
- * 0, -ENOENT if there is no such line, or another error of open(2).
+ * Read the number behind @label, which begins a line of a file. Returns 0, -ENODATA if
+ * there is no such line, or another error of open(2).
  */
-static int read_status(int dir, const char *label, int *number)
+static int read_number(int dir, const char *path, const char *label, int *number)
 {
 	char text[4096];
 	const char *line;
 	ssize_t len;
 	int fd;
 
-	fd = openat(dir, "status", O_RDONLY | O_CLOEXEC);
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	len = read(fd, text, sizeof(text) - 1);
@@ -75,9 +76,14 @@ static int read_status(int dir, const char *label, int *number)
 	text[len] = '\0';
 	line = strstr(text, label);
 	if (!line)
-		return -ENOENT;
+		return -ENODATA;
 	*number = atoi(line + strlen(label));
 	return 0;
+}
+
+static int read_status(int dir, const char *label, int *number)
+{
+	return read_number(dir, "status", label, number);
 }
 
 /*
@@ -232,6 +238,88 @@ int procmap_open_self(const struct procmap_options *options, struct procmap **pr
 	return open_named("self", options, procmap);
 }
 
+/* A maps file without the directory of its process. */
+static int open_maps_fd(int fd, enum procmap_method method, struct procmap **procmap)
+{
+	struct procmap *const new = new_handle();
+	int err;
+
+	if (!new) {
+		close(fd);
+		return -ENOMEM;
+	}
+	new->fd = fd;
+	new->maps.fd = fd;
+	err = choose_method(new, method);
+	if (err) {
+		procmap_close(new);
+		return err;
+	}
+	*procmap = new;
+	return 0;
+}
+
+int procmap_open_fd(int fd, const struct procmap_options *given, struct procmap **procmap)
+{
+	struct procmap_options options;
+	struct statfs fs;
+	struct stat stat;
+	int own;
+
+	if (!procmap || take_options(&options, given))
+		return -EINVAL;
+	if (fstatfs(fd, &fs) || fstat(fd, &stat))
+		return -errno;
+	if (fs.f_type != PROC_SUPER_MAGIC)
+		return -EINVAL;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return -errno;
+	return S_ISDIR(stat.st_mode) ? open_in(own, options.method, procmap) :
+				       open_maps_fd(own, options.method, procmap);
+}
+
+/* Set @pid to the ID that the process has in the PID namespace of @proc. */
+static int read_pidfd(const char *proc, int pidfd, int *pid)
+{
+	char path[PATH_MAX];
+	int err;
+
+	if (snprintf(path, sizeof(path), "%s/self/fdinfo/%d", proc, pidfd) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	err = read_number(AT_FDCWD, path, "\nPid:\t", pid);
+	if (err == -ENODATA || (err == -ENOENT && missing_process_error(proc) == -ESRCH))
+		return -EBADF;
+	if (err)
+		return err;
+	return *pid > 0 ? 0 : -ESRCH;
+}
+
+int procmap_open_pidfd(int pidfd, const struct procmap_options *given,
+		       struct procmap **procmap)
+{
+	struct procmap_options options;
+	struct procmap *new;
+	int pid, again, err;
+
+	if (!procmap || take_options(&options, given))
+		return -EINVAL;
+	err = read_pidfd(options.proc, pidfd, &pid);
+	if (!err)
+		err = procmap_open_pid(pid, &options, &new);
+	if (err)
+		return err;
+	/* Once it has been waited for, its ID may be that of another process. */
+	err = read_pidfd(options.proc, pidfd, &again);
+	if (err) {
+		procmap_close(new);
+		return err;
+	}
+	*procmap = new;
+	return 0;
+}
+
 int procmap_open_text(const char *text, size_t size,
 		      const struct procmap_options *given, struct procmap **procmap)
 {
@@ -267,7 +355,7 @@ int procmap_reopen(struct procmap *procmap)
 	struct procmap old;
 	int dir, err;
 
-	if (!procmap || procmap->fd < 0)
+	if (!procmap || procmap->dir < 0)
 		return -EINVAL;
 	dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
 		    F_DUPFD_CLOEXEC, 0);

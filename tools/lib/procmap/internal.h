@@ -110,7 +110,7 @@ struct scan {
  * @has_scan: the kernel has PROCMAP_SCAN: 1; it has not: -1; not tried yet: 0.
  * @fd: the maps file; -1 for a saved text.
  * @dir: the directory in procfs of the process, or of one of its threads if the
- *	main one has exited, opened with O_PATH; -1 if unknown.
+ *	main one has exited; -1 if unknown.
  * @process: the directory of the process if @dir is that of a thread; or -1.
  * @maps: the text of maps, of @fd.
  * @smaps: the text of smaps, opened on first use.

@@ -50,6 +50,14 @@ int procmap_open_pid(pid_t pid, const struct procmap_options *options,
 int procmap_open_self(const struct procmap_options *options,
 		      struct procmap **procmap);
 
+/* Open those of a process by its pidfd; -ESRCH: it has exited. */
+int procmap_open_pidfd(int pidfd, const struct procmap_options *options,
+		       struct procmap **procmap);
+
+/* Open those of an opened maps file, or of an opened directory of a process in procfs. */
+int procmap_open_fd(int fd, const struct procmap_options *options,
+		    struct procmap **procmap);
+
 /* Open a saved text of maps or smaps, which the caller keeps; -EBADMSG: it is neither. */
 int procmap_open_text(const char *text, size_t size,
 		      const struct procmap_options *options,
