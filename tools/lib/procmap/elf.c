@@ -252,9 +252,17 @@ int read_build_id(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 	return len ? len : reader.err;
 }
 
-int read_segments(int fd, struct segments *segments)
+bool is_elf(int fd, uint64_t begin)
 {
-	struct elf_reader reader = { .fd = fd, .pages_left = PAGES_MAX };
+	struct elf_reader reader = { .fd = fd, .begin = begin, .pages_left = PAGES_MAX };
+	Elf64_Ehdr ehdr;
+
+	return read_ehdr(&reader, &ehdr);
+}
+
+int read_segments(int fd, uint64_t begin, struct segments *segments)
+{
+	struct elf_reader reader = { .fd = fd, .begin = begin, .pages_left = PAGES_MAX };
 	unsigned int i;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;

@@ -15,6 +15,7 @@
 /**
  * struct procmap_file - see procmap.h
  * @fd: the file. Owned.
+ * @begin: where the ELF file begins in it, in bytes.
  * @has_segments: @segments and @err have been set.
  * @err: what reading the segments returned.
  * @segments: the segments.
@@ -24,6 +25,7 @@
  */
 struct procmap_file {
 	int fd;
+	uint64_t begin;
 	bool has_segments;
 	int err;
 	struct segments segments;
@@ -87,6 +89,17 @@ int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *map
 	return fd < 0 ? fd : new_file(fd, file);
 }
 
+int procmap_open_path(struct procmap *procmap, const char *path,
+		      struct procmap_file **file)
+{
+	int fd;
+
+	if (!procmap || !path || !file)
+		return -EINVAL;
+	fd = open_in_root(procmap, path);
+	return fd < 0 ? fd : new_file(fd, file);
+}
+
 int procmap_open_file_fd(int fd, struct procmap_file **file)
 {
 	int own;
@@ -102,11 +115,25 @@ int procmap_file_fd(const struct procmap_file *file)
 	return file ? file->fd : -EINVAL;
 }
 
+int procmap_file_set_begin(struct procmap_file *file, uint64_t begin)
+{
+	if (!file)
+		return -EINVAL;
+	if (!is_elf(file->fd, begin))
+		return -ENOEXEC;
+	file->begin = begin;
+	free(file->segments.all);
+	file->segments = (struct segments) { .nr = 0 };
+	file->has_segments = false;
+	file->has_build_id = false;
+	return 0;
+}
+
 /* Returns 0, or the error of read_segments(). */
 static int need_segments(struct procmap_file *file)
 {
 	if (!file->has_segments) {
-		file->err = read_segments(file->fd, &file->segments);
+		file->err = read_segments(file->fd, file->begin, &file->segments);
 		file->has_segments = file->err != -ENOMEM;
 	}
 	return file->err;
@@ -119,20 +146,29 @@ int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *a
 	if (!file || !address)
 		return -EINVAL;
 	err = need_segments(file);
-	return err ? err : address_in(&file->segments, offset, address);
+	if (!err && offset < file->begin)
+		err = -ENOENT;
+	return err ? err : address_in(&file->segments, offset - file->begin, address);
 }
 
 int procmap_file_mapped_address(struct procmap_file *file,
 				const struct procmap_mapping *mapping, uint64_t addr,
 				uint64_t *address)
 {
+	struct procmap_mapping in_image;
 	int err;
 
 	if (!file || !mapping || !address || addr < mapping->start ||
 	    addr >= mapping->end)
 		return -EINVAL;
 	err = need_segments(file);
-	return err ? err : mapped_address_in(&file->segments, mapping, addr, address);
+	if (!err && mapping->offset < file->begin)
+		err = -ENOENT;
+	if (err)
+		return err;
+	in_image = *mapping;
+	in_image.offset -= file->begin;
+	return mapped_address_in(&file->segments, &in_image, addr, address);
 }
 
 int procmap_file_build_id(struct procmap_file *file,
@@ -141,7 +177,7 @@ int procmap_file_build_id(struct procmap_file *file,
 	if (!file || !build_id)
 		return -EINVAL;
 	if (!file->has_build_id)
-		file->build_id_size = build_id_of(file->fd, file->build_id);
+		file->build_id_size = build_id_of(file->fd, file->begin, file->build_id);
 	file->has_build_id = true;
 	if (file->build_id_size > 0)
 		memcpy(build_id, file->build_id, file->build_id_size);

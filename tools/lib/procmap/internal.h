@@ -300,8 +300,11 @@ struct segments {
 	} *all;
 };
 
-/* Returns 0, -ENOEXEC or -ENOMEM. */
-hidden int read_segments(int fd, struct segments *segments);
+/* Return whether an ELF file of this byte order begins there. */
+hidden bool is_elf(int fd, uint64_t begin);
+
+/* Of the image at @begin. Returns 0, -ENOEXEC or -ENOMEM. */
+hidden int read_segments(int fd, uint64_t begin, struct segments *segments);
 
 /* The address of a byte of the file, in the first segment with it. Returns 0 or -ENOENT. */
 hidden int address_in(const struct segments *segments, uint64_t offset,
@@ -448,12 +451,18 @@ hidden int lookup_error(const struct procmap *procmap, int err);
  */
 hidden int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping);
 
-/* The same by its name below @root. @dir: the directory in procfs of any process. */
+/* Open a regular file by its path in the root of the process, also by links in it. */
+hidden int open_in_root(struct procmap *procmap, const char *path);
+
+/*
+ * The same as open_mapped() by its name below @root. @dir: the directory in procfs of any
+ * process.
+ */
 hidden int open_elsewhere(int dir, const struct procmap_mapping *mapping,
 			  const char *root);
 
 /* read_build_id(), but as in the kernel, files of procfs and sysfs have none. */
-hidden int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX]);
+hidden int build_id_of(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
 /*
  * Read the build ID of the file by the method of the handle, or that of the vdso

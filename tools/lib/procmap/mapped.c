@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -138,19 +140,19 @@ static int compare_own(int dir, uint64_t addr, const struct procmap_mapping *map
 	return err || same_file(&own, mapping) ? err : -ESTALE;
 }
 
-int build_id_of(int fd, uint8_t id[PROCMAP_BUILD_ID_MAX])
+int build_id_of(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
 {
 	struct statfs fs;
 
 	return fstatfs(fd, &fs) || fs.f_type == PROC_SUPER_MAGIC ||
-	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, 0, id);
+	       fs.f_type == SYSFS_MAGIC ? 0 : read_build_id(fd, begin, id);
 }
 
 static bool has_id_of(int fd, const struct procmap_mapping *mapping)
 {
 	uint8_t id[PROCMAP_BUILD_ID_MAX];
 
-	return build_id_of(fd, id) == mapping->build_id_size &&
+	return build_id_of(fd, 0, id) == mapping->build_id_size &&
 	       !memcmp(id, mapping->build_id, mapping->build_id_size);
 }
 
@@ -446,6 +448,27 @@ int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
 	return fd < 0 && fd != -ENODEV ? open_by_name(procmap, mapping, BY_NAME) : fd;
 }
 
+int open_in_root(struct procmap *procmap, const char *path)
+{
+	struct open_how how = {
+		.flags = ONLY_PATH,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int root, path_fd, fd;
+
+	if (procmap->dir < 0)
+		return -ENODEV;
+	root = openat(procmap->dir, "root", ONLY_PATH | O_DIRECTORY);
+	if (root < 0)
+		return -errno;
+	path_fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	fd = path_fd < 0 ? -errno : open_regular(procmap->dir, path_fd);
+	close(root);
+	if (path_fd >= 0)
+		close(path_fd);
+	return fd;
+}
+
 int open_elsewhere(int dir, const struct procmap_mapping *mapping, const char *root)
 {
 	return may_have_file(mapping) ?
@@ -461,7 +484,7 @@ static void read_build_id_of_file(struct procmap *procmap, struct procmap_mappin
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {
-		mapping->build_id_size = build_id_of(fd, mapping->build_id);
+		mapping->build_id_size = build_id_of(fd, 0, mapping->build_id);
 		close(fd);
 	}
 }

@@ -162,11 +162,21 @@ int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *map
 		      const struct procmap_file_options *options,
 		      struct procmap_file **file);
 
+/* Open a file, such as one with debug information, in the root of the process. */
+int procmap_open_path(struct procmap *procmap, const char *path,
+		      struct procmap_file **file);
+
 /* Duplicate a descriptor of an opened file. */
 int procmap_open_file_fd(int fd, struct procmap_file **file);
 
 /* Return the descriptor, which the file keeps. */
 int procmap_file_fd(const struct procmap_file *file);
+
+/*
+ * Take the ELF file that begins at an offset in the file, such as one that an archive
+ * stores; -ENOEXEC: none does.
+ */
+int procmap_file_set_begin(struct procmap_file *file, uint64_t begin);
 
 /*
  * Set the address that the symbols of an ELF file have for an address in a mapping of it;
