@@ -282,11 +282,23 @@ otel_works() {
 	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
 }
 
+# By the C functions alone, for who has no binding.
+rust_works() {
+	rustc --edition 2021 -D warnings -L "$programs/lib64" -l static=procmap \
+		-o "$tmp/list" "$lib/examples/list.rs"
+	start_scene
+	"$tmp/list" "$pid" | tee "$tmp/listed"
+	grep -E "^[0-9a-f]+-[0-9a-f]+ [0-9a-f]+ 0123456789 $tmp/scene$" "$tmp/listed"
+	expect 1 "$tmp/list" 2147483647
+}
+
 # The header of C++, in both compilers.
 cplusplus_header_works() {
 	local compiler
 	local -a flags=(-std=c++17 -g -Wall -Wextra -pedantic -Wshadow -Werror -I "$lib")
 	for compiler in g++ clang++; do
+		"$compiler" "${flags[@]}" -Wsign-conversion -fsyntax-only -x c++ \
+			- <<<'#include <procmap.hpp>'
 		"$compiler" "${flags[@]}" -fsanitize=address,undefined \
 			-fno-sanitize-recover=all -o "$tmp/handle" "$lib/test/handle.cc" \
 			"$programs/lib64/libprocmap.a"
@@ -341,6 +353,9 @@ check "the C++ header" cplusplus_header_works
 for example in backtrace otel watch whomaps; do
 	check "the example $example" "${example}_works"
 done
+if command -v rustc >/dev/null; then
+	check "the example list in Rust" rust_works
+fi
 check "the manuals are well-formed" manual_is_well_formed
 guests
 for test in "$programs"/lib64/procmap-*-test; do

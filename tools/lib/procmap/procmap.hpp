@@ -345,8 +345,10 @@ public:
 	{
 		std::vector<std::uint8_t> id(PROCMAP_BUILD_ID_MAX);
 
-		id.resize(check(procmap_file_build_id(get(), id.data()),
-				"procmap_file_build_id"));
+		const int size = check(procmap_file_build_id(get(), id.data()),
+				       "procmap_file_build_id");
+
+		id.resize(static_cast<std::size_t>(size));
 		return id;
 	}
 
