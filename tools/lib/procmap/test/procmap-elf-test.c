@@ -5,6 +5,7 @@
 #include <link.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 
 #include "kselftest_harness.h"
 #include "util.h"
@@ -523,6 +524,49 @@ TEST(opened_file_is_read_once)
 	EXPECT_EQ(-EINVAL, procmap_file_build_id(NULL, id));
 	procmap_close_file(file);
 	procmap_close_file(NULL);
+}
+
+/* A library that is stored in an archive, with a page in front of it. */
+TEST(elf_file_in_an_archive)
+{
+	struct procmap_mapping mapping = { .flags = PROCMAP_READABLE };
+	uint8_t id[PROCMAP_BUILD_ID_MAX], in_archive[PROCMAP_BUILD_ID_MAX];
+	struct procmap_file *alone, *archive;
+	const int bss = open_bss(ET_DYN);
+	const int fd = memfd_create("archive", MFD_CLOEXEC);
+	uint64_t address, expected;
+
+	ASSERT_EQ(0, procmap_open_file_fd(bss, &alone));
+	close(bss);
+	ASSERT_EQ(PAGE, lseek(fd, PAGE, SEEK_SET));
+	ASSERT_LT(0, sendfile(fd, procmap_file_fd(alone), &(off_t) { 0 }, 1 << 20));
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &archive));
+	close(fd);
+
+	EXPECT_EQ(0, procmap_file_build_id(archive, in_archive));
+	EXPECT_EQ(-ENOEXEC, procmap_file_address(archive, PAGE, &address));
+	EXPECT_EQ(-ENOEXEC, procmap_file_set_begin(archive, 0));
+	EXPECT_EQ(-ENOEXEC, procmap_file_set_begin(archive, PAGE + 8));
+	EXPECT_EQ(-ENOEXEC, procmap_file_set_begin(archive, UINT64_MAX));
+	EXPECT_EQ(-EINVAL, procmap_file_set_begin(NULL, 0));
+	EXPECT_EQ(0, procmap_file_set_begin(alone, 0));
+	ASSERT_EQ(0, procmap_file_set_begin(archive, PAGE));
+
+	EXPECT_EQ(procmap_file_build_id(alone, id), procmap_file_build_id(archive, in_archive));
+	ASSERT_EQ(0, procmap_file_address(alone, 0x1c00, &expected));
+	ASSERT_EQ(0, procmap_file_address(archive, PAGE + 0x1c00, &address));
+	EXPECT_EQ(expected, address);
+	EXPECT_EQ(-ENOENT, procmap_file_address(archive, 0x10, &address));
+	mapping.end = 0x2000;
+	mapping.offset = PAGE + 0x1000;
+	ASSERT_EQ(0, procmap_file_mapped_address(archive, &mapping, 0x10, &address));
+	mapping.offset = 0x1000;
+	ASSERT_EQ(0, procmap_file_mapped_address(alone, &mapping, 0x10, &expected));
+	EXPECT_EQ(expected, address);
+	mapping.offset = 0;
+	EXPECT_EQ(-ENOENT, procmap_file_mapped_address(archive, &mapping, 0x10, &address));
+	procmap_close_file(alone);
+	procmap_close_file(archive);
 }
 
 TEST_HARNESS_MAIN

@@ -829,4 +829,52 @@ TEST_F(files, that_are_a_socket)
 	close(receiver);
 }
 
+static int open_path(struct procmap *procmap, const char *path, const char *content)
+{
+	char there[16] = "";
+	struct procmap_file *file;
+	int err;
+
+	err = procmap_open_path(procmap, path, &file);
+	if (err)
+		return err;
+	if (pread(procmap_file_fd(file), there, sizeof(there) - 1, 0) < 0 ||
+	    strcmp(there, content))
+		err = -EIO;
+	procmap_close_file(file);
+	return err;
+}
+
+/* In a chroot, a link leads to another file than outside. */
+TEST_F(files, by_path_in_the_root_of_the_process)
+{
+	const int before = count_fds();
+	struct procmap *procmap;
+	struct child child;
+	int file;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	file = open(in(self->dir, "inside"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ASSERT_EQ(6, write(file, "inside", 6));
+	close(file);
+	ASSERT_EQ(0, symlink("/inside", in(self->dir, "absolute")));
+	ASSERT_EQ(0, symlink("../../../../inside", in(self->dir, "upwards")));
+	ASSERT_EQ(0, symlink("/proc/self/exe", in(self->dir, "magic")));
+	ASSERT_EQ(0, mkfifo(in(self->dir, "fifo"), 0600));
+	ASSERT_TRUE(start_child(&child, NULL, self->dir));
+	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
+	EXPECT_EQ(0, open_path(procmap, "/inside", "inside"));
+	EXPECT_EQ(0, open_path(procmap, "absolute", "inside"));
+	EXPECT_EQ(0, open_path(procmap, "/upwards", "inside"));
+	EXPECT_EQ(-ENOENT, open_path(procmap, "/etc/passwd", ""));
+	EXPECT_EQ(-ENOENT, open_path(procmap, "/magic", ""));
+	EXPECT_EQ(-ENODEV, open_path(procmap, "/fifo", ""));
+	EXPECT_EQ(-ENODEV, open_path(procmap, "/", ""));
+	EXPECT_EQ(-EINVAL, procmap_open_path(procmap, NULL, NULL));
+	stop_child(&child);
+	procmap_close(procmap);
+	EXPECT_EQ(before, count_fds());
+}
+
 TEST_HARNESS_MAIN

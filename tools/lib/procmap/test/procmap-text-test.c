@@ -84,6 +84,9 @@ TEST(refused_ioctl_means_the_text)
 		/* Each is tried once. */
 		EXPECT_EQ(1, calls.queries);
 		EXPECT_GE(1, calls.scans);
+		EXPECT_EQ(-refusals[i], procmap_check_method(procmap, PROCMAP_BY_QUERY));
+		EXPECT_EQ(-refusals[i], procmap_check_method(procmap, PROCMAP_BY_SCAN));
+		EXPECT_EQ(0, procmap_check_method(procmap, PROCMAP_BY_TEXT));
 		procmap_close(procmap);
 	}
 	calls.query_errno = ENOMEM;
