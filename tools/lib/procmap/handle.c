@@ -285,14 +285,14 @@ static int read_pidfd(const char *proc, int pidfd, int *pid)
 	char path[PATH_MAX];
 	int err;
 
-	if (snprintf(path, sizeof(path), "%s/self/fdinfo/%d", proc, pidfd) >=
+	if (fcntl(pidfd, F_GETFD) < 0)
+		return -errno;
+	if (snprintf(path, sizeof(path), "%s/thread-self/fdinfo/%d", proc, pidfd) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	err = read_number(AT_FDCWD, path, "\nPid:\t", pid);
-	if (err == -ENODATA || (err == -ENOENT && missing_process_error(proc) == -ESRCH))
-		return -EBADF;
 	if (err)
-		return err;
+		return err == -ENODATA ? -EBADF : err;
 	return *pid > 0 ? 0 : -ESRCH;
 }
 
@@ -307,7 +307,7 @@ int procmap_open_pidfd(int pidfd, const struct procmap_options *given,
 		return -EINVAL;
 	err = read_pidfd(options.proc, pidfd, &pid);
 	if (!err)
-		err = procmap_open_pid(pid, &options, &new);
+		err = procmap_open_pid(pid, given, &new);
 	if (err)
 		return err;
 	/* Once it has been waited for, its ID may be that of another process. */

@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <limits.h>
 #include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -798,6 +800,31 @@ TEST_F(scene, opened_by_its_pidfd)
 	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, NULL, &procmap));
 	EXPECT_EQ(before, count_fds() + 1);	/* that to control the child */
 	close(pidfd);
+}
+
+static void *open_by_own_pidfd(void *pid)
+{
+	struct procmap *procmap;
+	int pidfd, err;
+
+	if (unshare(CLONE_FILES))
+		return NULL;
+	pidfd = open_pidfd(*(pid_t *)pid);
+	err = procmap_open_pidfd(pidfd, NULL, &procmap);
+	close(pidfd);
+	if (!err)
+		procmap_close(procmap);
+	return err ? NULL : pid;
+}
+
+TEST_F(scene, opened_by_a_pidfd_that_only_one_thread_has)
+{
+	pthread_t thread;
+	void *result;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, open_by_own_pidfd, &self->scene.child.pid));
+	ASSERT_EQ(0, pthread_join(thread, &result));
+	EXPECT_EQ(&self->scene.child.pid, result);
 }
 
 /* All that a handle by ID can. */
