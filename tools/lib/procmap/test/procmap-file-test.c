@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "kselftest_harness.h"
@@ -855,6 +856,8 @@ TEST_F(files, by_path_in_the_root_of_the_process)
 
 	if (geteuid())
 		SKIP(return, "needs root");
+	if (syscall(SYS_openat2, -1, "", NULL, 0) && errno == ENOSYS)
+		SKIP(return, "no openat2");
 	file = open(in(self->dir, "inside"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	ASSERT_EQ(6, write(file, "inside", 6));
 	close(file);
