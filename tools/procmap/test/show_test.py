@@ -92,12 +92,6 @@ class ShowTest(ToolTest):
         """Run the tool without a method: it has to print these lines."""
         self.assertEqual(lines_of(self.run_tool(*args, **options)), lines)
 
-    def test_self_is_the_tool(self):
-        for method in METHODS:
-            out = self.run_tool(method, "--list", "--executable", "--file-backed",
-                                of="self")
-            self.assertRegex(out, rf"(?m) {re.escape(self.tool)}$")
-
     def test_resolves_as_the_text_says(self):
         for pid in self.plain, self.odd:
             addresses, answers = zip(*lookups(pid))
@@ -351,18 +345,6 @@ class ShowTest(ToolTest):
             for pid in self.plain, self.odd:
                 self.assertEqual(found[pid],
                                  [f"{pid}: {program_of(pid)}"] + map_lines(pid))
-
-    def test_all_in_json_is_an_object_a_line(self):
-        answers = {answer["pid"]: answer for answer in self.run_json_lines(
-            "--all", "--list", "--executable", of=None)}
-        self.assertGreater(len(answers), 1)
-        plain = answers[self.plain]
-        self.assertEqual(plain["program"], self.cat)
-        self.assertEqual([int(vma["start"], 16) for vma in plain["vmas"]],
-                         [vma.start for vma in maps(self.plain)
-                          if "x" in vma.permissions])
-        self.assertEqual(len(self.run_json_lines("--sum", "-B",
-                                                 of=(self.plain, self.odd))), 1)
 
     def test_schema_covers_each_member(self):
         """Without any of its members, or with another one, an object is invalid."""

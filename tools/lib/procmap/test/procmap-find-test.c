@@ -100,54 +100,6 @@ TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
 	}
 }
 
-TEST_F_TIMEOUT(scene, walks_over_all_that_pass_the_filters, SLOW)
-{
-	const struct procmap_mapping *found;
-	unsigned int flags;
-
-	for (flags = 0; flags < 0x40; flags++) {
-		const struct line *expected;
-		uint64_t cursor = 0;
-
-		if (flags & PROCMAP_COVERING_OR_NEXT)
-			continue;
-		while ((expected = expected_line(&self->scene.maps, cursor, flags |
-						 PROCMAP_COVERING_OR_NEXT))) {
-			ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, flags,
-						  &found));
-			ASSERT_TRUE(is_as_line(found, expected));
-			ASSERT_EQ(expected->end, cursor);
-		}
-		ASSERT_EQ(-ENOENT, procmap_next(self->scene.procmap, &cursor, flags,
-						&found));
-	}
-}
-
-TEST_F(scene, page_sizes)
-{
-	const bool known = expected_method(variant->method) != PROCMAP_BY_TEXT;
-	const struct procmap_mapping *found;
-	uint64_t cursor = 0;
-	struct maps smaps;
-	size_t i;
-
-	ASSERT_TRUE(read_maps(self->scene.child.pid, "smaps", &smaps));
-	for (i = 0; i < smaps.nr; i++) {
-		const struct line *const line = &smaps.lines[i];
-
-		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
-		EXPECT_EQ(known ? line->page_size : 0, found->page_size);
-		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start,
-					  PROCMAP_WANT_PAGE_SIZE, &found));
-		EXPECT_EQ(line->page_size, found->page_size);
-		ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor,
-					  PROCMAP_WANT_PAGE_SIZE, &found));
-		EXPECT_EQ(line->page_size, found->page_size);
-		EXPECT_TRUE(is_as_line(found, line));
-	}
-	free_maps(&smaps);
-}
-
 TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 {
 	const struct procmap_resolved *resolved;
@@ -380,26 +332,6 @@ TEST_F(scene, another_program_is_not_mistaken_for_the_old_one)
 	EXPECT_EQ(-ESRCH, error_of_all(self->scene.procmap));
 	EXPECT_EQ(-ESRCH, error_of_all(unused));
 	procmap_close(unused);
-}
-
-TEST_F(scene, reopened_after_exec)
-{
-	const int method = procmap_get_method(self->scene.procmap);
-	const int before = count_fds();
-	struct maps maps;
-
-	ASSERT_TRUE(execute(&self->scene.child));
-	ASSERT_TRUE(read_maps(self->scene.child.pid, "maps", &maps));
-	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
-	EXPECT_EQ(method, procmap_get_method(self->scene.procmap));
-	EXPECT_EQ(before, count_fds());
-	EXPECT_TRUE(walks_over(self->scene.procmap, 0, &maps, 0, 0));
-	free_maps(&maps);
-
-	/* This closes the socket to it. */
-	stop_child(&self->scene.child);
-	EXPECT_EQ(-ESRCH, procmap_reopen(self->scene.procmap));
-	EXPECT_EQ(before - 1, count_fds());
 }
 
 /* Fork a child with this ID, which has nobody now, and waits to be killed. */

@@ -395,6 +395,7 @@ TEST_F(scene, snapshot_of_another_program)
 	EXPECT_EQ(-ESTALE, procmap_snapshot_refresh(snapshot, self->scene.procmap));
 	EXPECT_TRUE(is_as_lines(snapshot, &self->scene.maps, 0));
 	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
+	EXPECT_EQ(expected_method(variant->method), procmap_get_method(self->scene.procmap));
 	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->scene.procmap));
 	ASSERT_TRUE(read_maps(self->scene.child.pid, "maps", &maps));
 	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));

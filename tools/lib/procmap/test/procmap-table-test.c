@@ -325,40 +325,6 @@ FIXTURE_TEARDOWN(table)
 {
 }
 
-/* Events in any order. */
-TEST_F_TIMEOUT(table, knows_what_events_report, SLOW)
-{
-	struct world world;
-	struct procmap_table_options options = world_options(&world);
-	int order[ROUND_EVENTS], i;
-	unsigned int seed;
-
-	for (seed = 1; seed <= 300; seed++) {
-		unsigned int random = seed * 77;
-		struct procmap_table *table;
-
-		world_make(&world, seed, ROUND_EVENTS, false);
-		ASSERT_EQ(0, procmap_table_new(&options, &table));
-		world_shuffle(&world, &random, seed % 4 * 100, order);
-		for (i = 0; i < world.nr; i++) {
-			const struct world_event *const event = &world.events[order[i]];
-
-			ASSERT_EQ(0, world_report(table, event));
-			/* Questions in between must not matter. */
-			if (seed % 2)
-				world_ask(&world, table,
-					  world_random(&random, WORLD_PIDS),
-					  world_random(&random, WORLD_PAGES),
-					  event->time, false);
-		}
-		ASSERT_TRUE(knows_world(&world, table, 0))
-			TH_LOG("seed %u", seed);
-		EXPECT_EQ(world.nr, procmap_table_get_stats(table)->events);
-		EXPECT_EQ(0, procmap_table_get_stats(table)->dropped);
-		procmap_table_free(table);
-	}
-}
-
 /* A log that goes on and on is condensed, and still knows the last of it. */
 TEST_F_TIMEOUT(table, forgets_what_is_older_than_the_window, SLOW)
 {
