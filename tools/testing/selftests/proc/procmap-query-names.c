@@ -13,9 +13,6 @@
 
 #define DELETED		" (deleted)"
 
-/* The longest name that prctl(PR_SET_VMA) takes. */
-#define ANON_NAME_MAX	79
-
 static void *map_file(int fd, int flags)
 {
 	return mmap(NULL, page_size(), PROT_READ, flags, fd, 0);
@@ -135,79 +132,48 @@ TEST(device)
 	expect_name(_metadata, map_file(fd, MAP_PRIVATE), "/dev/zero");
 }
 
-/* Memory with a name that the process gave it. */
-FIXTURE(anon_name)
-{
-	void *addr;
-	char name[ANON_NAME_MAX + 1];
-	char shown[sizeof("[anon:]") + ANON_NAME_MAX];
-};
-
-FIXTURE_VARIANT(anon_name)
-{
-	size_t length;
-};
-
-FIXTURE_VARIANT_ADD(anon_name, empty) { .length = 0 };
-FIXTURE_VARIANT_ADD(anon_name, longest) { .length = ANON_NAME_MAX };
-
 /* Give memory a name. Returns 0 or -errno. */
 static int set_name(void *addr, const char *name)
 {
 	return prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, page_size(), name) ? -errno : 0;
 }
 
-FIXTURE_SETUP(anon_name)
+TEST(name_of_anonymous_memory_is_shown_and_fits_its_buffer_to_the_byte)
 {
-	size_t i;
-	int err;
-
-	for (i = 0; i < variant->length; i++)
-		self->name[i] = "name and :"[i % 10];
-	sprintf(self->shown, "[anon:%s]", self->name);
-	self->addr = map_anonymous(MAP_PRIVATE);
-	ASSERT_NE(MAP_FAILED, self->addr);
-	err = set_name(self->addr, self->name);
-	if (err == -EINVAL)
-		SKIP_SETUP("memory has no names, CONFIG_ANON_VMA_NAME");
-	ASSERT_EQ(0, err);
-}
-
-FIXTURE_TEARDOWN(anon_name)
-{
-}
-
-TEST_F(anon_name, is_shown)
-{
-	expect_name(_metadata, self->addr, self->shown);
-}
-
-TEST_F(anon_name, fits_its_buffer_to_the_byte)
-{
-	const size_t length = strlen(self->shown);
-	const uint64_t addr = (uintptr_t)self->addr;
-	struct procmap_query query;
+	char longest[80] = "";		/* that prctl(PR_SET_VMA) takes */
+	const char *const names[] = { "", "x", "a name", longest };
+	void *const addr = map_anonymous(MAP_PRIVATE);
 	const int fd = open_maps(0);
-	char name[100];
+	struct procmap_query query;
+	char shown[100], name[100];
+	unsigned int i;
 
-	ASSERT_EQ(0, query_name(fd, addr, &query, name, length + 1));
-	EXPECT_STREQ(self->shown, name);
-	EXPECT_EQ(-ENAMETOOLONG, query_name(fd, addr, &query, name, length));
+	if (set_name(addr, "") == -EINVAL)
+		SKIP(return, "memory has no names, CONFIG_ANON_VMA_NAME");
+	memset(longest, 'n', sizeof(longest) - 1);
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		const size_t size = sprintf(shown, "[anon:%s]", names[i]) + 1;
+
+		ASSERT_EQ(0, set_name(addr, names[i]));
+		expect_name(_metadata, addr, shown);
+		ASSERT_EQ(0, query_name(fd, (uintptr_t)addr, &query, name, size));
+		EXPECT_EQ(-ENAMETOOLONG,
+			  query_name(fd, (uintptr_t)addr, &query, name, size - 1));
+	}
 }
 
 /* But for shared memory, since Linux 6.2. */
-TEST_F(anon_name, is_not_for_a_file)
+TEST(name_of_anonymous_memory_is_not_for_a_file)
 {
 	void *const addr = map_file(memfd_create("file", MFD_CLOEXEC), MAP_PRIVATE);
-	char shown[100];
 	int err;
 
-	ASSERT_NE(MAP_FAILED, addr);
-	err = set_name(addr, self->name);
+	if (set_name(map_anonymous(MAP_PRIVATE), "") == -EINVAL)
+		SKIP(return, "memory has no names, CONFIG_ANON_VMA_NAME");
+	err = set_name(addr, "a name");
 	if (err)
 		EXPECT_EQ(-EBADF, err);
-	snprintf(shown, sizeof(shown), "[anon_shmem:%s]", self->name);
-	expect_name(_metadata, addr, err ? "/memfd:file" DELETED : shown);
+	expect_name(_metadata, addr, err ? "/memfd:file" DELETED : "[anon_shmem:a name]");
 }
 
 /* Files in a directory of its own, where the process works. */
@@ -270,82 +236,67 @@ TEST_F(file, is_seen_from_the_root_directory_of_the_reader)
 	ASSERT_EQ(0, chroot("."));
 }
 
-/* A path of a given length, made of directories with long names. */
-FIXTURE(path)
+/* Map a file whose path is shown with so many bytes, below a new directory. */
+static void *map_long_path(char directory[64], char *shown, size_t length, bool is_deleted)
 {
-	char directory[64];
+	const size_t suffix = is_deleted ? strlen(DELETED) : 0;
 	void *addr;
-	int fd;
-	char shown[3 * PATH_MAX + 16];
-};
 
-FIXTURE_VARIANT(path)
-{
-	size_t length;		/* of the name that is shown */
-	bool deleted;
-};
-
-FIXTURE_VARIANT_ADD(path, of_255_bytes) { .length = 255 };
-FIXTURE_VARIANT_ADD(path, of_256_bytes) { .length = 256 };
-FIXTURE_VARIANT_ADD(path, of_path_max) { .length = PATH_MAX - 1 };
-FIXTURE_VARIANT_ADD(path, over_path_max) { .length = PATH_MAX };
-FIXTURE_VARIANT_ADD(path, far_over_path_max) { .length = 3 * PATH_MAX };
-FIXTURE_VARIANT_ADD(path, deleted_of_path_max) { .length = PATH_MAX - 1, .deleted = true };
-FIXTURE_VARIANT_ADD(path, deleted_over_path_max) { .length = PATH_MAX, .deleted = true };
-
-FIXTURE_SETUP(path)
-{
-	const size_t suffix = variant->deleted ? strlen(DELETED) : 0;
-
-	ASSERT_TRUE(make_directory(self->directory));
-	strcpy(self->shown, self->directory);
-	self->addr = map_file(make_long_path(self->shown, variant->length - suffix),
-			      MAP_PRIVATE);
-	ASSERT_NE(MAP_FAILED, self->addr);
-	if (variant->deleted) {
-		ASSERT_EQ(0, unlink(strrchr(self->shown, '/') + 1));
-		strcat(self->shown, DELETED);
+	if (!make_directory(directory))
+		return MAP_FAILED;
+	strcpy(shown, directory);
+	addr = map_file(make_long_path(shown, length - suffix), MAP_PRIVATE);
+	if (is_deleted) {
+		if (unlink(strrchr(shown, '/') + 1))
+			return MAP_FAILED;
+		strcat(shown, DELETED);
 	}
-	ASSERT_EQ(variant->length, strlen(self->shown));
-	self->fd = open_maps(0);
+	return addr;
 }
 
-FIXTURE_TEARDOWN(path)
+/* The byte behind the buffer stays. */
+TEST(path_up_to_path_max_is_told_and_fits_its_buffer_to_the_byte)
 {
-	close(self->fd);
-	EXPECT_TRUE(remove_directory(self->directory));
-}
-
-TEST_F(path, is_told_up_to_path_max)
-{
-	static const size_t sizes[] = { PATH_MAX, 2 * PATH_MAX };
+	static const size_t lengths[] = { 255, 256, 2000, PATH_MAX - 1 };
+	char directory[64], shown[PATH_MAX], name[PATH_MAX + 1];
 	struct procmap_query query;
-	char name[2 * PATH_MAX];
+	const int fd = open_maps(0);
 	unsigned int i;
 
-	if (variant->length < PATH_MAX)
-		return expect_name(_metadata, self->addr, self->shown);
-	for (i = 0; i < ARRAY_SIZE(sizes); i++)
-		EXPECT_EQ(-ENAMETOOLONG, query_name(self->fd, (uintptr_t)self->addr, &query,
-						    name, sizes[i]));
+	for (i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		const size_t size = lengths[i / 2] + 1;
+		const void *const addr = map_long_path(directory, shown, size - 1, i % 2);
+
+		expect_name(_metadata, addr, shown);
+		ASSERT_EQ(size - 1, strlen(shown));
+		name[size] = 'x';
+		ASSERT_EQ(0, query_name(fd, (uintptr_t)addr, &query, name, size));
+		EXPECT_EQ('x', name[size]);
+		EXPECT_EQ(-ENAMETOOLONG,
+			  query_name(fd, (uintptr_t)addr, &query, name, size - 1));
+		EXPECT_EQ(-ENAMETOOLONG, query_name(fd, (uintptr_t)addr, &query, name, 1));
+		EXPECT_TRUE(remove_directory(directory));
+	}
 }
 
-TEST_F(path, fits_its_buffer_to_the_byte)
+TEST(path_over_path_max_is_enametoolong_in_a_buffer_of_any_size)
 {
-	const uint64_t addr = (uintptr_t)self->addr;
-	const size_t size = variant->length + 1;
+	static const size_t lengths[] = { PATH_MAX, 3 * PATH_MAX };
+	static const size_t sizes[] = { 1, PATH_MAX, 2 * PATH_MAX };
+	char directory[64], shown[3 * PATH_MAX + 1], name[2 * PATH_MAX];
 	struct procmap_query query;
-	char name[3 * PATH_MAX + 1];
+	const int fd = open_maps(0);
+	unsigned int i, j;
 
-	if (variant->length < PATH_MAX) {
-		name[size] = 'x';
-		ASSERT_EQ(0, query_name(self->fd, addr, &query, name, size));
-		EXPECT_EQ(size, query.vma_name_size);
-		EXPECT_STREQ(self->shown, name);
-		EXPECT_EQ('x', name[size]);
+	for (i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		const void *const addr = map_long_path(directory, shown, lengths[i / 2], i % 2);
+
+		ASSERT_NE(MAP_FAILED, addr);
+		for (j = 0; j < ARRAY_SIZE(sizes); j++)
+			EXPECT_EQ(-ENAMETOOLONG, query_name(fd, (uintptr_t)addr, &query, name,
+							    sizes[j]));
+		EXPECT_TRUE(remove_directory(directory));
 	}
-	EXPECT_EQ(-ENAMETOOLONG, query_name(self->fd, addr, &query, name, size - 1));
-	EXPECT_EQ(-ENAMETOOLONG, query_name(self->fd, addr, &query, name, 1));
 }
 
 TEST_HARNESS_MAIN
