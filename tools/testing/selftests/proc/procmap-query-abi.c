@@ -15,6 +15,8 @@
 #define SIZE		sizeof(struct procmap_query)
 #define SIZE_MIN	24
 
+#define HUGE_PAGE_SIZE	(2u << 20)
+
 /* The content of a buffer before a call. */
 #define FILL		0xa5
 
@@ -129,6 +131,24 @@ TEST_F(scene, fields_are_those_of_the_text)
 		EXPECT_EQ(0u, query.vma_name_size);
 		EXPECT_EQ(0u, query.build_id_size);
 	}
+}
+
+/* No huge page is needed to map one. */
+TEST_F(scene, page_size_is_that_of_smaps)
+{
+	const int flags = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT | MAP_NORESERVE;
+	void *const huge = mmap(NULL, HUGE_PAGE_SIZE, PROT_READ,
+				MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	struct procmap_query query;
+	struct maps smaps;
+
+	if (huge == MAP_FAILED)
+		SKIP(return, "no huge pages, CONFIG_HUGETLBFS");
+	ASSERT_EQ(0, read_smaps(0, &smaps));
+	EXPECT_EQ(HUGE_PAGE_SIZE, line_at(&smaps, (uintptr_t)huge)->page_size);
+	ASSERT_EQ(0, query_fields(self->fd, (uintptr_t)huge, 0, &query));
+	EXPECT_EQ(HUGE_PAGE_SIZE, query.vma_page_size);
+	free_maps(&smaps);
 }
 
 TEST_F(scene, name_is_that_of_the_text)
