@@ -26,6 +26,9 @@
 #define WALKS		192
 #define STRADDLING	10
 
+/* Processes that exit while they are walked. */
+#define EXITS		60
+
 /* Threads that walk a process which unmaps everything. */
 #define NR_WALKERS	2
 
@@ -216,6 +219,29 @@ TEST_F_TIMEOUT(walk, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 		ASSERT_FALSE(is_late()) {
 			TH_LOG("%u changes, %u straddling", shared->changes, straddling);
 		}
+	}
+}
+
+/* The text of a process that exits can end early; then it is empty. */
+TEST_F_TIMEOUT(walk, shows_all_of_a_process_that_exits_until_esrch, LONG_TIMEOUT)
+{
+	struct maps found;
+	unsigned int i, n;
+	int fd, err;
+
+	for (i = 0; i < EXITS; i++) {
+		ASSERT_TRUE(start_child(&self->child, keep_scene, NULL));
+		ASSERT_TRUE(await(self->child.control));
+		fd = open_maps(self->child.pid);
+		ASSERT_TRUE(notify(self->child.control));
+		for (n = 0; !(err = variant->by(fd, AREA, ~0ull, n, &found)); n++) {
+			ASSERT_TRUE(variant->by == walk_by_text ||
+				    line_at(&found, start_of(n % NR_MAPPINGS)));
+			free_maps(&found);
+		}
+		ASSERT_EQ(-ESRCH, err);
+		ASSERT_EQ(0, end_of_child(&self->child));
+		close(fd);
 	}
 }
 
