@@ -3,7 +3,6 @@
  * Test who may use PROCMAP_QUERY on whom, that it shows the mappings of all processes, and
  * that a target's address space is gone once it exits or executes another program.
  */
-#include <glob.h>
 #include <poll.h>
 #include <sched.h>
 
@@ -209,52 +208,13 @@ TEST_F(target, that_shares_its_address_space_keeps_it_until_the_last_exits)
 	EXPECT_TRUE(mm_is_gone(self->fd));
 }
 
-static void *be_thread(void *arg)
-{
-	const int *const control = arg;
-	const pid_t tid = syscall(SYS_gettid);
-
-	if (write(*control, &tid, sizeof(tid)) == sizeof(tid))
-		await(*control);
-	return NULL;
-}
-
-/* Have a second thread, which reports its tid, and exits when it hears. */
-static int be_threaded(int control, void *arg)
-{
-	pthread_t thread;
-
-	if (!map_scene() || !notify(control) ||
-	    pthread_create(&thread, NULL, be_thread, &control) || pthread_join(thread, NULL))
-		return 1;
-	return notify(control) ? keep_still(control, arg) : 1;
-}
-
-TEST_F(target, is_shown_by_the_file_of_a_thread_after_that_has_exited)
-{
-	char path[64];
-	pid_t tid;
-
-	start_target(_metadata, self, be_threaded, NULL);
-	close(self->fd);
-	ASSERT_EQ((ssize_t)sizeof(tid), read(self->child.control, &tid, sizeof(tid)));
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", self->child.pid, tid);
-	self->fd = open(path, O_RDONLY | O_CLOEXEC);
-	EXPECT_EQ(0, find_scene(self->fd));
-
-	ASSERT_TRUE(notify(self->child.control));
-	ASSERT_TRUE(await(self->child.control));
-	EXPECT_EQ(0, find_scene(self->fd));
-	stop_child(&self->child);
-	EXPECT_TRUE(mm_is_gone(self->fd));
-}
-
 /* Walk a process by queries from each mapping to the next: these are the lines of smaps. */
-static bool walk_is_that_of(const struct maps *smaps, int fd)
+static bool walk_is_that_of(struct maps *smaps, int fd, void *arg)
 {
 	struct procmap_query query = {};
 	const struct maps_line *line;
 
+	(void)arg;
 	for (line = smaps->lines; line < smaps->lines + smaps->nr; line++) {
 		char name[PATH_MAX] = "";
 
@@ -268,44 +228,11 @@ static bool walk_is_that_of(const struct maps *smaps, int fd)
 	return query_fields(fd, query.vma_end, QUERY_NEXT, &query) == -ENOENT;
 }
 
-/* Is the walk another than the text, which is the same before and after it? Counts these. */
-static bool differs_from_text(pid_t pid, unsigned int *compared)
-{
-	struct maps smaps = {}, after = {};
-	const int fd = open_maps(pid);
-	bool is_same, is_still;
-
-	if (fd >= 0)
-		read_smaps(pid, &smaps);
-	is_same = walk_is_that_of(&smaps, fd);
-	is_still = smaps.nr && !read_maps(fd, &after) && same_maps(&smaps, &after);
-	*compared += is_still;
-	free_maps(&smaps);
-	free_maps(&after);
-	close(fd);
-	return is_still && !is_same;
-}
-
-/* A process may change meanwhile and change back, but not each time. */
+/* The target and the harness, at least. */
 TEST_F_TIMEOUT(target, mappings_of_all_processes_are_the_same_in_the_text, LONG_TIMEOUT)
 {
-	unsigned int tries, compared = 0;
-	glob_t found;
-	size_t i;
-
 	start_target(_metadata, self, keep_scene, NULL);
-	ASSERT_EQ(0, glob("/proc/[0-9]*", 0, NULL, &found));
-	for (i = 0; i < found.gl_pathc; i++) {
-		const pid_t pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
-
-		for (tries = 10; tries && differs_from_text(pid, &compared); tries--)
-			;
-		EXPECT_LT(0u, tries) {
-			TH_LOG("process %d", pid);
-		}
-	}
-	/* The target and the harness, at least. */
-	EXPECT_LE(2u, compared);
+	EXPECT_LE(2, compare_processes(walk_is_that_of, NULL));
 }
 
 TEST_HARNESS_MAIN

@@ -3,16 +3,10 @@
  * Test PROCMAP_SCAN on other processes: all of their mappings are those of the text, and a
  * process that has none is an error.
  */
-#include <dirent.h>
-#include <malloc.h>
-
 #include "../kselftest_harness.h"
 #include "procmap_scan_util.h"
 
 #define DATA_SIZE	(1024 * 1024)
-
-/* Others may change while they are compared, which is tried so often. */
-#define TRIES		100
 
 FIXTURE(process)
 {
@@ -33,75 +27,30 @@ FIXTURE_TEARDOWN(process)
 	stop_child(&self->child);
 }
 
-/*
- * Filters, names and IDs, which one call has memory for, or not. Returns a fault, or "";
- * or NULL if the process has changed meanwhile, or cannot be looked at.
- */
-static const char *compare(const struct _test_data_process *self, pid_t pid)
+/* All in one call, and in many that have memory for few mappings. */
+static bool scans_are_those_of(struct maps *smaps, int fd, void *arg)
 {
-	static const uint64_t filters[] = {
-		0, PROCMAP_VMA_READABLE, PROCMAP_VMA_WRITABLE, PROCMAP_VMA_EXECUTABLE,
-		PROCMAP_VMA_SHARED, PROCMAP_VMA_FILE_BACKED,
-		PROCMAP_VMA_READABLE | PROCMAP_VMA_FILE_BACKED, SCAN_FILTERS,
-	};
-	static const uint32_t vec_lens[] = { 1, 7, 64, 1000 };
-	static const uint32_t data_sizes[] = { DATA_SIZE, 3000, 100 };
-	struct maps smaps = {}, after = {};
-	const int fd = open_maps(pid);
+	static const uint32_t vec_lens[] = { 1000, 7 }, data_sizes[] = { DATA_SIZE, 3000 };
+	const struct _test_data_process *const self = arg;
 	const char *wrong = "";
 	unsigned int i;
 
-	if (fd < 0 || read_smaps(pid, &smaps) || !smaps.nr || read_build_ids(fd, &smaps))
-		wrong = NULL;
-	for (i = 0; i < 8 * 4 * 4 && wrong && !*wrong; i++) {
-		struct procmap_scan_arg arg = scan_arg(&self->buffers, 0, NO_END, i / 8 % 4);
+	if (read_build_ids(fd, smaps))
+		return false;
+	for (i = 0; i < ARRAY_SIZE(vec_lens) && !*wrong; i++) {
+		struct procmap_scan_arg scan = scan_arg(&self->buffers, 0, NO_END, SCAN_ALL);
 
-		arg.filter = filters[i % 8];
-		arg.vec_len = vec_lens[i / 32];
-		arg.data_size = data_sizes[i % 3];
-		wrong = wrong_walk(fd, &self->buffers, arg, &smaps);
+		scan.vec_len = vec_lens[i];
+		scan.data_size = data_sizes[i];
+		wrong = wrong_walk(fd, &self->buffers, scan, smaps);
 	}
-	if (wrong && (read_maps(fd, &after) || !same_maps(&smaps, &after)))
-		wrong = NULL;
-	free_maps(&smaps);
-	free_maps(&after);
-	close(fd);
-	return wrong;
+	return !*wrong;
 }
 
-/* The test's own child does not change, so that has to be right at once. */
-TEST_F(process, with_known_mappings_has_those_of_the_text)
-{
-	EXPECT_STREQ("", compare(self, self->child.pid));
-}
-
-/* This process is compared as well: its heap must come to rest. */
+/* The child and the harness, at least. */
 TEST_F_TIMEOUT(process, of_any_kind_has_the_mappings_of_its_text, LONG_TIMEOUT)
 {
-	unsigned int processes = 0, tries;
-	DIR *proc = opendir("/proc");
-	const char *wrong = NULL;
-	struct dirent *entry;
-
-	ASSERT_TRUE(mallopt(M_MMAP_MAX, 0));
-	ASSERT_TRUE(mallopt(M_TRIM_THRESHOLD, INT_MAX));
-	while ((entry = readdir(proc))) {
-		for (tries = TRIES; tries && atoi(entry->d_name) > 0; tries--) {
-			wrong = compare(self, atoi(entry->d_name));
-			if (wrong && !*wrong)
-				break;
-			/* Who may not be looked at has no mappings for us. */
-			if (!wrong && tries < TRIES - 10)
-				break;
-		}
-		EXPECT_TRUE(tries || !wrong) {
-			TH_LOG("process %s: %s", entry->d_name, wrong);
-		}
-		processes += wrong && !*wrong;
-	}
-	closedir(proc);
-	/* The child, this process and the harness, at least. */
-	EXPECT_LE(3u, processes);
+	EXPECT_LE(2, compare_processes(scans_are_those_of, self));
 }
 
 TEST_F(process, that_has_exited_is_esrch_from_any_address)
