@@ -513,63 +513,78 @@ TEST_F(scene, scan_of_another_file_is_enotty)
 	}
 }
 
-/*
- * The errors in the order in which they are looked for. Where the scan ended is written for
- * an error, too: so that comes after all that is wrong with the fields, and before the
- * errors of a mapping. EINTR and ENOMEM cannot be made here.
- */
-
-#define POKE32(field, to)	{ offsetof(struct procmap_scan_arg, field), 4, to }
-#define POKE64(field, to)	{ offsetof(struct procmap_scan_arg, field), 8, to }
-
-TEST_F(scene, scan_with_two_faults_reports_the_earlier_one)
+TEST_F(scene, range_or_buffer_that_cannot_be_is_einval)
 {
-	static const struct fault faults[] = {
-		{ "another command", -ENOTTY, .nr = 1 },
-		{ "no structure", -EFAULT, .place = NOWHERE },
-		{ "size over a page", -E2BIG, .pokes = { POKE64(size, 1 << 20) } },
-		{ "size too small", -EINVAL, .pokes = { POKE64(size, SIZE - 1) } },
-		{ "half a structure", -EFAULT, .place = ONLY_SIZE_READABLE },
-		{ "byte past the structure", -E2BIG,
-		  .pokes = { POKE64(size, 112), { SIZE, 4, 1 } } },
-		{ "unknown filter", -EINVAL, .pokes = { POKE64(filter, 0x80) } },
-		{ "unknown want", -EINVAL, .pokes = { POKE64(want, 0x04) } },
-		{ "start not aligned", -EINVAL, .pokes = { POKE64(start, 1) } },
-		{ "start half a page off", -EINVAL, .pokes = { POKE64(start, AREA + 0x800) } },
-		{ "end below the start", -EINVAL, .pokes = { POKE64(end, 0) } },
-		{ "end 1 below the start", -EINVAL, .pokes = { POKE64(start, AREA),
-							       POKE64(end, AREA - 1) } },
-		{ "no array", -EINVAL, .pokes = { POKE64(vec, 0) } },
-		{ "array not aligned", -EINVAL, .pokes = { POKE64(vec, 4) } },
-		{ "array of no records", -EINVAL, .pokes = { POKE32(vec_len, 0) } },
-		{ "array of too many records", -EINVAL, .pokes = { POKE32(vec_len, 1u << 31) } },
-		{ "record too small", -EINVAL, .pokes = { POKE32(vma_size, 64) } },
-		{ "data without size", -EINVAL,
-		  .pokes = { POKE64(data, 8), POKE32(data_size, 0) } },
-		{ "data size without data", -EINVAL,
-		  .pokes = { POKE64(data, 0), POKE32(data_size, 8) } },
-		{ "no data, and none is wanted", -EINVAL,
-		  .pokes = { POKE64(data, 0), POKE64(want, 0) } },
-		{ "read-only structure", -EFAULT, .place = READ_ONLY },
-		{ "exited process", -ESRCH, .exited = true },
-		{ "data too small", -ENOSPC,
-		  .pokes = { POKE32(data_size, sizeof(SCENE_NAME) - 1) } },
-		{ "bad data address", -EFAULT, .pokes = { POKE64(data, 1) } },
-		{ "bad array address", -EFAULT, .pokes = { POKE64(vec, 8) } },
-	};
-	const struct procmap_scan_arg arg = scan_of(self, FILE_R, SCAN_ALL);
-	struct attempt good = { .fd = self->fd, .command = PROCMAP_SCAN };
-	size_t i, j;
+	struct procmap_scan_arg bad[12];
+	unsigned int i;
 
-	memcpy(good.bytes, &arg, SIZE);
-	for (i = 0; i < ARRAY_SIZE(faults); i++) {
-		for (j = i; j < ARRAY_SIZE(faults); j++) {
-			EXPECT_EQ(faults[i].err,
-				  attempt_with_faults(good, &faults[i], &faults[j])) {
-				TH_LOG("%s, with %s", faults[i].name, faults[j].name);
-			}
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		bad[i] = scan_of(self, FILE_R, SCAN_ALL);
+	bad[0].start = 1;
+	bad[1].start += page_size() / 2;
+	bad[2].end = 0;
+	bad[3].end = bad[3].start - 1;
+	bad[4].vec = 0;
+	bad[5].vec += 4;
+	bad[6].vec_len = 0;
+	bad[7].vec_len = 1u << 31;
+	bad[8].data_size = 0;
+	bad[9].data = 0;
+	bad[10].data = 0;
+	bad[10].want = 0;
+	bad[11].want = 0;
+	bad[11].data_size = 0;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EINVAL, procmap_scan(self->fd, &bad[i])) {
+			TH_LOG("scan %u", i);
 		}
 	}
+}
+
+/*
+ * All faults at once, and then one less each time, in the order in which they are looked
+ * for. Where the scan ended is written for an error, too: so that comes after all that is
+ * wrong with the fields, and before the errors of a mapping. EINTR and ENOMEM cannot be
+ * made here.
+ */
+TEST_F(scene, scan_with_many_faults_reports_the_first)
+{
+	const struct procmap_scan_arg good = scan_of(self, FILE_R, SCAN_ALL);
+	uint64_t *const only_size = map_to_page_end(sizeof(*only_size), PROT_READ | PROT_WRITE);
+	const int exited = open_maps_of_exited();
+	const struct procmap_scan_arg *read_only;
+	struct procmap_scan_arg *const arg = map_twice((const void **)&read_only);
+
+	EXPECT_EQ(-ENOTTY, call_ioctl(exited, PROCMAP_SCAN + 1, NULL));
+	EXPECT_EQ(-EFAULT, call_ioctl(exited, PROCMAP_SCAN, NULL));
+	*only_size = page_size() + 1;
+	EXPECT_EQ(-E2BIG, call_ioctl(exited, PROCMAP_SCAN, only_size));
+	*only_size = SIZE - 1;
+	EXPECT_EQ(-EINVAL, call_ioctl(exited, PROCMAP_SCAN, only_size));
+	*only_size = SIZE;
+	EXPECT_EQ(-EFAULT, call_ioctl(exited, PROCMAP_SCAN, only_size));
+
+	arg[0] = good;
+	arg[0].vma_size = 0;
+	arg[0].size = SIZE + sizeof(arg->size);
+	arg[1].size = 1;
+	EXPECT_EQ(-E2BIG, call_ioctl(exited, PROCMAP_SCAN, read_only));
+	arg->size = SIZE;
+	EXPECT_EQ(-EINVAL, call_ioctl(exited, PROCMAP_SCAN, read_only));
+	arg->vma_size = VMA_SIZE;
+	EXPECT_EQ(-EFAULT, call_ioctl(exited, PROCMAP_SCAN, read_only));
+	arg->vec = 8;
+	arg->data = 1;
+	arg->data_size = sizeof(SCENE_NAME) + BUILD_ID_SIZE - 1;
+	EXPECT_EQ(-EFAULT, call_ioctl(self->fd, PROCMAP_SCAN, read_only));
+	EXPECT_EQ(-ESRCH, call_ioctl(exited, PROCMAP_SCAN, arg));
+	EXPECT_EQ(-ENOSPC, call_ioctl(self->fd, PROCMAP_SCAN, arg));
+	arg->data_size++;
+	EXPECT_EQ(-EFAULT, call_ioctl(self->fd, PROCMAP_SCAN, arg));
+	arg->data = good.data;
+	EXPECT_EQ(-EFAULT, call_ioctl(self->fd, PROCMAP_SCAN, arg));
+	arg->vec = good.vec;
+	EXPECT_EQ(1, call_ioctl(self->fd, PROCMAP_SCAN, arg));
 }
 
 TEST_HARNESS_MAIN

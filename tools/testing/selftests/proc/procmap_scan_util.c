@@ -16,9 +16,7 @@ bool has_scan(void)
 
 int procmap_scan(int fd, struct procmap_scan_arg *arg)
 {
-	const int nr = ioctl(fd, PROCMAP_SCAN, arg);
-
-	return nr < 0 ? -errno : nr;
+	return call_ioctl(fd, PROCMAP_SCAN, arg);
 }
 
 struct scan_buffers make_scan_buffers(uint32_t vec_len, uint32_t data_size)

@@ -264,9 +264,16 @@ bool text_has_positions(const char *path)
 	return strtoull(line, NULL, 16) == addr_of(1);
 }
 
+int call_ioctl(int fd, unsigned long command, const void *arg)
+{
+	const int ret = ioctl(fd, command, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
 int procmap_query(int fd, struct procmap_query *query)
 {
-	return ioctl(fd, PROCMAP_QUERY, query) ? -errno : 0;
+	return call_ioctl(fd, PROCMAP_QUERY, query);
 }
 
 int query_fields(int fd, uint64_t addr, uint64_t flags, struct procmap_query *query)
@@ -421,54 +428,16 @@ bool is_filled(const void *bytes, size_t size, uint8_t with)
 	return !size;
 }
 
-/* Call an ioctl with a copy of its structure there. Returns its value or -errno. */
-static int ioctl_at(enum place place, int fd, unsigned long command, const void *arg, size_t size)
+void *map_twice(const void **read_only)
 {
-	uint8_t *copy = NULL;
-	int ret;
+	const int fd = memfd_create("twice", MFD_CLOEXEC);
+	void *addr;
 
-	if (place == ONLY_SIZE_READABLE)
-		size = sizeof(uint64_t);
-	if (place != NOWHERE) {
-		copy = map_to_page_end(size, PROT_READ | PROT_WRITE);
-		memcpy(copy, arg, size);
-	}
-	if (place == READ_ONLY)
-		mprotect(copy + size - page_size(), page_size(), PROT_READ);
-	ret = ioctl(fd, command, copy);
-	ret = ret < 0 ? -errno : ret;
-	if (copy)
-		munmap(copy + size - page_size(), 2 * page_size());
-	return ret;
-}
-
-static void add_fault(struct attempt *attempt, const struct fault *fault)
-{
-	const struct poke *poke;
-
-	attempt->command += fault->nr;
-	attempt->place = fault->place ?: attempt->place;
-	if (fault->exited)
-		attempt->fd = open_maps_of_exited();
-	for (poke = fault->pokes; poke < fault->pokes + ARRAY_SIZE(fault->pokes); poke++) {
-		uint64_t *const at64 = (void *)(attempt->bytes + poke->offset);
-		uint32_t *const at32 = (void *)at64;
-
-		if (poke->size == sizeof(*at64))
-			*at64 = poke->value;
-		else if (poke->size == sizeof(*at32))
-			*at32 = poke->value;
-	}
-}
-
-/* The earlier one is made last: where both set the same field, it counts. */
-int attempt_with_faults(struct attempt attempt, const struct fault *earlier,
-			const struct fault *later)
-{
-	add_fault(&attempt, later);
-	add_fault(&attempt, earlier);
-	return ioctl_at(attempt.place, attempt.fd, attempt.command, attempt.bytes,
-			sizeof(attempt.bytes));
+	if (ftruncate(fd, page_size()))
+		abort();
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*read_only = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+	return addr;
 }
 
 bool read_file(const char *path, char *value, size_t size)
@@ -795,9 +764,7 @@ static void *make_call(void *arg)
 {
 	struct blocked_call *const call = arg;
 
-	call->ret = ioctl(call->fd, call->command, call->arg);
-	if (call->ret < 0)
-		call->ret = -errno;
+	call->ret = call_ioctl(call->fd, call->command, call->arg);
 	return NULL;
 }
 

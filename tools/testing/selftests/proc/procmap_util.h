@@ -124,7 +124,8 @@ FILE *open_text_behind_area(const char *path);
 #define QUERY(...) \
 	((struct procmap_query) { .size = sizeof(struct procmap_query), __VA_ARGS__ })
 
-/* Run a query. Returns 0 or -errno. */
+/* Call an ioctl. Returns its value or -errno. */
+int call_ioctl(int fd, unsigned long command, const void *arg);
 int procmap_query(int fd, struct procmap_query *query);
 int query_fields(int fd, uint64_t addr, uint64_t flags, struct procmap_query *query);
 int query_name(int fd, uint64_t addr, struct procmap_query *query, char *name, size_t size);
@@ -179,36 +180,9 @@ bool has_scene_id(unsigned int mapping);
 void *map_pages(size_t size);
 /* A buffer that ends where a page without access begins. */
 void *map_to_page_end(size_t size, int prot);
+/* Map a page twice, once to be read only. */
+void *map_twice(const void **read_only);
 bool is_filled(const void *bytes, size_t size, uint8_t with);
-
-/* Memory for the structure of a call. */
-enum place { WRITABLE, READ_ONLY, ONLY_SIZE_READABLE, NOWHERE };
-
-/* A call of an ioctl, with its structure and what follows it. */
-struct attempt {
-	_Alignas(8) uint8_t bytes[128];
-	int fd;
-	unsigned int command;
-	enum place place;
-};
-
-/* What is wrong with a call: among others, new values of fields. */
-struct fault {
-	const char *name;
-	int err;
-	unsigned int nr;	/* added to the number of the command */
-	enum place place;
-	bool exited;		/* the process is gone */
-	struct poke {
-		size_t offset;
-		size_t size;
-		uint64_t value;
-	} pokes[2];
-};
-
-/* Make it with one fault, or with two of them. Returns its value or -errno. */
-int attempt_with_faults(struct attempt attempt, const struct fault *earlier,
-			const struct fault *later);
 
 bool read_file(const char *path, char *value, size_t size);
 bool write_file(const char *path, const char *value);
