@@ -140,82 +140,70 @@ TEST_F(pages, that_have_no_place_in_the_data_are_enospc_if_they_are_first)
 	EXPECT_LT(0, procmap_scan(self->fd, &arg));
 }
 
-/* A file with a path of a given length, between two mappings that have a name. */
-FIXTURE(path)
+/* Map three pages from AREA on: a file whose path has so many bytes between named memory. */
+static bool map_long_path(const struct _test_data_pages *self, char directory[64],
+			  size_t length, struct maps *text)
 {
-	int fd;
-	char directory[64];
-	char *pages;
-	struct maps text;
-	struct scan_buffers buffers;
-};
-
-FIXTURE_VARIANT(path)
-{
-	size_t length;		/* of the name that is shown */
-};
-
-FIXTURE_VARIANT_ADD(path, of_path_max) { .length = PATH_MAX - 1 };
-FIXTURE_VARIANT_ADD(path, over_path_max) { .length = PATH_MAX };
-FIXTURE_VARIANT_ADD(path, far_over_path_max) { .length = 3 * PATH_MAX };
-
-FIXTURE_SETUP(path)
-{
-	const size_t size = 3 * page_size();
 	char path[3 * PATH_MAX + 1];
 	int file;
 
-	SKIP_WITHOUT_SCAN();
-	ASSERT_TRUE(make_directory(self->directory));
-	strcpy(path, self->directory);
-	file = make_long_path(path, variant->length);
-	ASSERT_TRUE(write_elf(file, scene_id));
-	self->pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			   -1, 0);
-	memset(self->pages, 0, size);
-	ASSERT_NE(MAP_FAILED, mmap(self->pages + page_size(), page_size(), PROT_READ,
-				   MAP_PRIVATE | MAP_FIXED, file, 0));
-	self->fd = open_maps(0);
-	self->buffers = make_scan_buffers(4, 2 * PATH_MAX);
-	ASSERT_EQ(0, read_smaps(0, &self->text));
-	ASSERT_EQ(0, read_build_ids(self->fd, &self->text));
+	if (!make_directory(directory))
+		return false;
+	strcpy(path, directory);
+	file = make_long_path(path, length);
+	return write_elf(file, scene_id) &&
+	       mmap(page_at(0), 3 * page_size(), PROT_READ | PROT_WRITE, MAP_SHARED |
+		    MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == page_at(0) &&
+	       mmap(page_at(1), page_size(), PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0) ==
+	       page_at(1) && !close(file) && !read_smaps(0, text) &&
+	       !read_build_ids(self->fd, text);
 }
 
-FIXTURE_TEARDOWN(path)
-{
-	EXPECT_TRUE(remove_directory(self->directory));
-}
+static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
 
 /* A path that is too long needs no data, but a build ID does. */
-TEST_F(path, is_passed_with_data_for_what_is_returned)
+TEST_F(pages, of_long_paths_are_passed_with_data_for_what_is_returned)
 {
-	const uint64_t start = (uintptr_t)self->pages;
 	struct procmap_scan_arg arg;
-	uint64_t want;
-	uint32_t i;
+	struct maps text;
+	char directory[64];
+	unsigned int i, n;
 
-	for (want = 0; want <= SCAN_ALL; want++) {
-		for (i = 1; i <= self->buffers.vec_len; i++) {
-			arg = scan_arg(&self->buffers, start, start + 3 * page_size(), want);
-			arg.vec_len = i;
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		ASSERT_TRUE(map_long_path(self, directory, lengths[i], &text));
+		for (n = 0; n < 4 * (SCAN_ALL + 1); n++) {
+			arg = scan_arg(&self->buffers, AREA, addr_of(3), n / 4);
+			arg.vec_len = n % 4 + 1;
 			arg.data_size = 0;
-			ASSERT_STREQ("", wrong_walk(self->fd, &self->buffers, arg,
-						    &self->text));
+			ASSERT_STREQ("", wrong_walk(self->fd, &self->buffers, arg, &text)) {
+				TH_LOG("length %zu, run %u", lengths[i], n);
+			}
 		}
+		EXPECT_TRUE(remove_directory(directory));
+		free_maps(&text);
 	}
 }
 
-TEST_F(path, is_returned_up_to_path_max_and_its_build_id_always)
+TEST_F(pages, have_paths_up_to_path_max_and_build_ids_always)
 {
-	const uint64_t start = (uintptr_t)self->pages + page_size();
-	struct procmap_scan_arg arg = scan_arg(&self->buffers, start, start + 1, SCAN_ALL);
-	const bool is_too_long = variant->length >= PATH_MAX;
+	const struct procmap_vma *const record = self->buffers.vec;
+	struct procmap_scan_arg arg;
+	char directory[64];
+	struct maps text;
+	unsigned int i;
 
-	ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(is_too_long,
-		  !!(self->buffers.vec->flags & PROCMAP_VMA_NAME_TOO_LONG));
-	EXPECT_EQ(is_too_long ? 0 : variant->length + 1, self->buffers.vec->name_size);
-	EXPECT_TRUE(has_build_id(&arg, self->buffers.vec, scene_id, BUILD_ID_SIZE));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		const bool is_too_long = lengths[i] >= PATH_MAX;
+
+		ASSERT_TRUE(map_long_path(self, directory, lengths[i], &text));
+		arg = scan_arg(&self->buffers, addr_of(1), addr_of(2), SCAN_ALL);
+		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
+		EXPECT_EQ(is_too_long, !!(record->flags & PROCMAP_VMA_NAME_TOO_LONG));
+		EXPECT_EQ(is_too_long ? 0 : lengths[i] + 1, record->name_size);
+		EXPECT_TRUE(has_build_id(&arg, record, scene_id, BUILD_ID_SIZE));
+		EXPECT_TRUE(remove_directory(directory));
+		free_maps(&text);
+	}
 }
 
 TEST_HARNESS_MAIN
