@@ -7,6 +7,7 @@
  */
 #include <gelf.h>
 #include <glob.h>
+#include <stdatomic.h>
 
 #include "kselftest_harness.h"
 #include "stress_util.h"
@@ -23,6 +24,9 @@
 
 /* The beginning of a real file, which is all that is changed and mapped. */
 #define REAL_SIZE	8192
+
+/* Look-ups in a file that changes, of which so many must meet a change. */
+#define OVERLAPS	100
 
 /* One of so many files on a disk is looked at when it is not resident. */
 #define EVICTED_OF	16
@@ -829,6 +833,59 @@ TEST_F_TIMEOUT(file, has_the_build_id_that_libelf_finds, SOAK_TIMEOUT)
 	TH_LOG("%lu files, %lu with a build ID", n, found);
 	EXPECT_LT(n / 10, found);
 	EXPECT_LT(found, n - n / 10);
+}
+
+/* The two files that one becomes in turn, in another thread. */
+struct rewriter {
+	int fd;
+	struct elf_file versions[2];
+	atomic_uint rounds;
+	atomic_bool stop;
+	bool failed;
+};
+
+static void *rewrite_until_stopped(void *arg)
+{
+	struct rewriter *const rewriter = arg;
+
+	while (!rewriter->stop) {
+		if (!write_all(rewriter->fd, &rewriter->versions[rewriter->rounds % 2],
+			       sizeof(struct elf_file)))
+			rewriter->failed = true;
+		rewriter->rounds++;
+	}
+	return NULL;
+}
+
+/* Each answer is one of the versions, or none; not always none. */
+TEST_F_TIMEOUT(file, truncated_and_rewritten_meanwhile_has_an_id_of_then, LONG_TIMEOUT)
+{
+	const uint8_t all[3][BUILD_ID_SIZE] = { [1][0 ... 19] = 1, [2][0 ... 19] = 2 };
+	struct rewriter rewriter = {
+		.fd = self->fd,
+		.versions = { elf_with_id(all[1]), elf_with_id(all[2]) },
+	};
+	unsigned int before, overlaps = 0, found = 0;
+	uint8_t id[BUILD_ID_SIZE];
+	pthread_t thread;
+	int size;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped, &rewriter));
+	while ((overlaps < OVERLAPS || found < OVERLAPS) && !is_late()) {
+		before = rewriter.rounds;
+		size = id_by_query(self->maps, self->addr, id);
+		/* A rewrite has ended since: it was going on meanwhile. */
+		overlaps += rewriter.rounds != before;
+		found += size > 0;
+		ASSERT_TRUE(size == 0 || size == BUILD_ID_SIZE);
+		if (size)
+			ASSERT_TRUE((*id == 1 || *id == 2) && is_filled(id, size, *id));
+	}
+	rewriter.stop = true;
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_FALSE(rewriter.failed);
+	EXPECT_LE((unsigned int)OVERLAPS, overlaps);
+	EXPECT_LE((unsigned int)OVERLAPS, found);
 }
 
 TEST_HARNESS_MAIN

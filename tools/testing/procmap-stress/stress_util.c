@@ -2,6 +2,7 @@
 /*
  * The duration and the seed of random tests.
  */
+#include <stdatomic.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -66,6 +67,20 @@ uint64_t rand_below(uint64_t end, uint64_t *seed)
 unsigned int nr_many(void)
 {
 	return env_number("PROCMAP_TEST_MAPPINGS", 60000);
+}
+
+/* Seconds until loops that wait for something give up. */
+#define PATIENCE	600
+
+/* It counts from the first call in a test, which is a process. */
+bool is_late(void)
+{
+	static atomic_long first;
+	const long now = time(NULL);
+	long unset = 0;
+
+	atomic_compare_exchange_strong(&first, &unset, now);
+	return now - first > PATIENCE;
 }
 
 /* Seconds until a killed process must be gone. */

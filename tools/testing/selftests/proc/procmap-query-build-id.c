@@ -5,16 +5,12 @@
  */
 #include <asm/posix_types.h>
 #include <glob.h>
-#include <stdatomic.h>
 #include <sys/fanotify.h>
 
 #include <linux/userfaultfd.h>
 
 #include "../kselftest_harness.h"
 #include "procmap_util.h"
-
-/* Look-ups in a file that changes, of which so many must meet a change. */
-#define OVERLAPS	100
 
 #ifndef __NR_memfd_secret
 #define __NR_memfd_secret 447
@@ -26,21 +22,14 @@
 #define HUGE_PAGE_SIZE	(2u << 20)
 #define HUGE_PAGES	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
-/* Returns the size of the build ID, 0 if there is none, or -errno. */
-static int get_id(int maps, const void *addr, uint8_t id[BUILD_ID_SIZE])
-{
-	struct procmap_query query;
-
-	return query_build_id(maps, (uintptr_t)addr, &query, id, BUILD_ID_SIZE) ?:
-	       (int)query.build_id_size;
-}
-
-/* The mapping has scene_id, or its beginning. */
-static bool has_id(int maps, const void *addr, int size)
+/* The mapping has scene_id, or its beginning, or with a size of 0 no build ID. */
+static bool has_id(int maps, const void *addr, unsigned int size)
 {
 	uint8_t id[BUILD_ID_SIZE];
+	struct procmap_query query;
 
-	return get_id(maps, addr, id) == size && !memcmp(id, scene_id, size);
+	return !query_build_id(maps, (uintptr_t)addr, &query, id, sizeof(id)) &&
+	       query.build_id_size == size && !memcmp(id, scene_id, size);
 }
 
 /* A file that the process has mapped. */
@@ -299,59 +288,6 @@ TEST_F(file, bytes_past_the_end_of_the_file_do_not_count)
 		memcpy(self->addr + end, bytes + end, sizeof(self->elf) - end);
 		EXPECT_TRUE(has_id(self->maps, self->addr, 0));
 	}
-}
-
-/* The two files that one becomes in turn, in another thread. */
-struct rewriter {
-	int fd;
-	struct elf_file versions[2];
-	atomic_uint rounds;
-	atomic_bool stop;
-	bool failed;
-};
-
-static void *rewrite_until_stopped(void *arg)
-{
-	struct rewriter *const rewriter = arg;
-
-	while (!rewriter->stop) {
-		if (!write_all(rewriter->fd, &rewriter->versions[rewriter->rounds % 2],
-			       sizeof(struct elf_file)))
-			rewriter->failed = true;
-		rewriter->rounds++;
-	}
-	return NULL;
-}
-
-/* Each answer is one of the versions, or none; not always none. */
-TEST_F_TIMEOUT(file, truncated_and_rewritten_meanwhile_has_an_id_of_then, LONG_TIMEOUT)
-{
-	const uint8_t all[3][BUILD_ID_SIZE] = { [1][0 ... 19] = 1, [2][0 ... 19] = 2 };
-	struct rewriter rewriter = {
-		.fd = self->fd,
-		.versions = { elf_with_id(all[1]), elf_with_id(all[2]) },
-	};
-	unsigned int before, overlaps = 0, found = 0;
-	uint8_t id[BUILD_ID_SIZE];
-	pthread_t thread;
-	int size;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped, &rewriter));
-	while ((overlaps < OVERLAPS || found < OVERLAPS) && !is_late()) {
-		before = rewriter.rounds;
-		size = get_id(self->maps, self->addr, id);
-		/* A rewrite has ended since: it was going on meanwhile. */
-		overlaps += rewriter.rounds != before;
-		found += size > 0;
-		ASSERT_TRUE(size == 0 || size == BUILD_ID_SIZE);
-		if (size)
-			ASSERT_TRUE((*id == 1 || *id == 2) && is_filled(id, size, *id));
-	}
-	rewriter.stop = true;
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_FALSE(rewriter.failed);
-	EXPECT_LE((unsigned int)OVERLAPS, overlaps);
-	EXPECT_LE((unsigned int)OVERLAPS, found);
 }
 
 /*

@@ -227,43 +227,36 @@ static bool map_memory(unsigned int page, unsigned int nr, int flags)
 		    MAP_FIXED | MAP_ANONYMOUS | flags, -1, 0) != MAP_FAILED;
 }
 
-static bool unmap(unsigned int page, unsigned int nr)
-{
-	return !munmap(page_at(page), nr * page_size());
-}
+enum call { UNMAP, PROTECT, RESIZE, MOVE, REPLACE };
 
-static bool protect(unsigned int page, unsigned int nr)
-{
-	return !mprotect(page_at(page), nr * page_size(), PROT_READ);
-}
-
-static bool resize(unsigned int page, unsigned int from, unsigned int to)
-{
-	return mremap(page_at(page), from * page_size(), to * page_size(), 0) != MAP_FAILED;
-}
-
-static bool move(unsigned int from, unsigned int nr, unsigned int to)
-{
-	return mremap(page_at(from), nr * page_size(), nr * page_size(),
-		      MREMAP_MAYMOVE | MREMAP_FIXED, page_at(to)) != MAP_FAILED;
-}
-
-static bool merge(void) { return protect(2, 4); }
-static bool grow(void) { return unmap(2, 4) && resize(0, 2, 5); }
-static bool split(void) { return protect(3, 3); }
-static bool shrink(void) { return resize(2, 4, 1); }
-static bool shrink_start(void) { return unmap(1, 3); }
-static bool move_up(void) { return move(2, 4, 10); }
-static bool move_down(void) { return move(2, 1, 0); }
-static bool replace(void) { return map_memory(2, 4, MAP_PRIVATE); }
-static bool replace_over(void) { return map_memory(0, 4, MAP_PRIVATE); }
-static bool unmap_last(void) { return unmap(0, 2); }
-static bool unmap_both(void) { return unmap(0, 6); }
-
-static bool (*const changes[])(void) = {
-	merge, grow, split, shrink, shrink_start, move_up, move_down, replace,
-	replace_over, unmap_last, unmap_both,
+/* A call for some pages; @to is a number of pages, or the page where they go. */
+struct change {
+	const char *what;
+	enum call call;
+	unsigned int page, nr, to;
 };
+
+static bool make_change(const struct change *change)
+{
+	const size_t page = page_size(), size = change->nr * page;
+	char *const at = page_at(change->page);
+
+	switch (change->call) {
+	case UNMAP:
+		return !munmap(at, size);
+	case PROTECT:
+		return !mprotect(at, size, PROT_READ);
+	case RESIZE:
+		if (change->to > change->nr)
+			munmap(at + size, change->to * page - size);
+		return mremap(at, size, change->to * page, 0) == at;
+	case MOVE:
+		return mremap(at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			      page_at(change->to)) != MAP_FAILED;
+	default:
+		return map_memory(change->page, change->nr, MAP_PRIVATE);
+	}
+}
 
 /* Lines of the area from the end of the last line on: a mapping that covers it is cut. */
 static struct maps lines_behind(const struct maps *maps, uint64_t last_end)
@@ -286,6 +279,19 @@ static struct maps lines_behind(const struct maps *maps, uint64_t last_end)
 
 TEST(line_behind_a_change_begins_where_the_last_one_ended)
 {
+	static const struct change changes[] = {
+		{ "merge", PROTECT, 2, 4, 0 },
+		{ "grow", RESIZE, 0, 2, 5 },
+		{ "split", PROTECT, 3, 3, 0 },
+		{ "shrink", RESIZE, 2, 4, 1 },
+		{ "shrink from the start", UNMAP, 1, 3, 0 },
+		{ "move up", MOVE, 2, 4, 10 },
+		{ "move down", MOVE, 2, 1, 0 },
+		{ "replace", REPLACE, 2, 4, 0 },
+		{ "replace over the last line", REPLACE, 0, 4, 0 },
+		{ "unmap the last line", UNMAP, 0, 2, 0 },
+		{ "unmap both", UNMAP, 0, 6, 0 },
+	};
 	struct maps maps, smaps, lines, expected_lines;
 	FILE *stream;
 	unsigned int i;
@@ -294,10 +300,10 @@ TEST(line_behind_a_change_begins_where_the_last_one_ended)
 		SKIP(return, "the text is made under mmap_lock");
 	file = memfd_create("file", MFD_CLOEXEC);
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
-		ASSERT_TRUE(unmap(0, AREA_PAGES) && map(0, 2, PROT_READ) &&
+		ASSERT_TRUE(!munmap(page_at(0), AREA_PAGES * page_size()) && map(0, 2, PROT_READ) &&
 			    map(2, 4, PROT_READ | PROT_EXEC) && map_memory(8, 1, MAP_SHARED));
 		stream = open_text_behind_area(MAPS);
-		ASSERT_TRUE(stream && changes[i]());
+		ASSERT_TRUE(stream && make_change(&changes[i]));
 		ASSERT_EQ(0, read_smaps(0, &smaps));
 		ASSERT_EQ(0, read_lines(stream, &maps));
 		fclose(stream);
@@ -305,7 +311,7 @@ TEST(line_behind_a_change_begins_where_the_last_one_ended)
 		expected_lines = lines_behind(&smaps, LAST_END);
 		ASSERT_LT(0u, lines.nr);
 		EXPECT_TRUE(same_maps(&expected_lines, &lines)) {
-			TH_LOG("change %u: %zu lines, from %#jx", i, lines.nr,
+			TH_LOG("%s: %zu lines, from %#jx", changes[i].what, lines.nr,
 			       (uintmax_t)lines.lines->start);
 		}
 		free_maps(&maps);

@@ -5,14 +5,9 @@
 #include <glob.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "procmap_util.h"
-
-/* Seconds until loops that wait for something give up. */
-#define PATIENCE	600
 
 size_t page_size(void)
 {
@@ -601,22 +596,17 @@ bool run_in_shell(const char *command)
 	return !system(line);
 }
 
-const char *make_scratch_disk(const char *type, const char *make)
-{
-	char command[256];
-
-	if (mkdir(SCRATCH_DISK, 0700) || !run_in_shell(make))
-		return "mkfs cannot be run";
-	snprintf(command, sizeof(command), "mount -t %s -o loop %s %s", type, SCRATCH_IMAGE,
-		 SCRATCH_DISK);
-	return run_in_shell(command) ? NULL : "cannot mount its file system";
-}
-
 const char *mount_scratch_ext4(void)
 {
-	return mount_scratch() ?:
-	       make_scratch_disk("ext4", "mkfs.ext4 -q -O ^has_journal "
-				 SCRATCH_IMAGE " 8M");
+	const char *const missing = mount_scratch();
+
+	if (missing)
+		return missing;
+	if (mkdir(SCRATCH_DISK, 0700) ||
+	    !run_in_shell("mkfs.ext4 -q -O ^has_journal " SCRATCH_IMAGE " 8M"))
+		return "mkfs cannot be run";
+	return run_in_shell("mount -o loop " SCRATCH_IMAGE " " SCRATCH_DISK) ?
+	       NULL : "cannot mount its file system";
 }
 
 bool start_child(struct child *child, int (*run)(int control, void *arg), void *arg)
@@ -699,17 +689,6 @@ int open_maps_of_exited(void)
 	fd = open_maps(child.pid);
 	stop_child(&child);
 	return fd;
-}
-
-/* It counts from the first call in a test, which is a process. */
-bool is_late(void)
-{
-	static atomic_long first;
-	const long now = time(NULL);
-	long unset = 0;
-
-	atomic_compare_exchange_strong(&first, &unset, now);
-	return now - first > PATIENCE;
 }
 
 const char *open_userfaultfd(int *uffd, uint64_t features)

@@ -224,11 +224,10 @@ int resident_pages(int fd);
 /* Run a command without its output. Returns true if it succeeds. */
 bool run_in_shell(const char *command);
 /*
- * Mount a tmpfs in a mount namespace of this process alone, and in it the file system that
- * a command makes in SCRATCH_IMAGE. All return NULL, or why it cannot be mounted.
+ * Mount a tmpfs in a mount namespace of this process alone, and in it a new ext4 at
+ * SCRATCH_DISK. Both return NULL, or why it cannot be mounted.
  */
 const char *mount_scratch(void);
-const char *make_scratch_disk(const char *type, const char *make);
 const char *mount_scratch_ext4(void);
 
 /*
@@ -256,9 +255,6 @@ int keep_scene(int control, void *arg);
 int keep_scene_and_execute(int control, void *arg);
 /* Open the maps file of a process that has exited since. */
 int open_maps_of_exited(void);
-
-/* Becomes true when a test has taken longer than a slow machine may take. */
-bool is_late(void);
 
 /*
  * Pages behind userfaultfd: a thread that touches a missing or a protected one waits
