@@ -76,7 +76,7 @@ static int walk_by_text(int fd, uint64_t pos, uint64_t end, unsigned int n,
 			struct maps *found)
 {
 	static const size_t pieces[] = { 1, 10, 100, 4096, 1048576 };
-	const int err = read_maps_in_pieces(fd, pieces[n % ARRAY_SIZE(pieces)], found);
+	const int err = read_pieces(dup(fd), pieces[n % ARRAY_SIZE(pieces)], found);
 
 	(void)pos;
 	(void)end;

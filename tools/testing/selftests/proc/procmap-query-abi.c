@@ -96,25 +96,6 @@ TEST(struct_and_numbers_are_those_of_mainline)
 	EXPECT_EQ(0x20, F);
 }
 
-/* Other tests hold the ioctls against the text: so it has to be right. */
-TEST_F(scene, text_shows_it)
-{
-	unsigned int i;
-
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct maps_line *const line = line_at(&self->text, start_of(i));
-
-		ASSERT_TRUE(!!line);
-		EXPECT_EQ(start_of(i), line->start);
-		EXPECT_EQ(end_of(i), line->end);
-		EXPECT_EQ(flags_of(i), line->flags);
-		EXPECT_EQ(scene[i].offset, line->offset);
-		EXPECT_EQ(has_file(i), !!line->inode);
-		if (has_scene_id(i))
-			EXPECT_STREQ(SCENE_NAME, line->name);
-	}
-}
-
 /* Each field, and a name and a build ID only where they are wanted. */
 
 TEST_F(scene, fields_are_those_of_the_text)

@@ -3,36 +3,11 @@
  * Test that PROCMAP_QUERY holds nothing of its target where it may block for ever: at each of
  * its copies from and to the caller, whose memory is behind userfaultfd.
  */
-#include <linux/userfaultfd.h>
-
 #include "../kselftest_harness.h"
 #include "procmap_util.h"
 
-#define PATH		SCRATCH "/a file"
-
 /* Pages of the call: its structure, the name and the build ID. */
 enum { STRUCT_PAGE, NAME_PAGE, ID_PAGE, NR_PAGES };
-
-/* Map the file. Each time it hears, map and unmap a page: this takes mmap_lock. */
-static int be_mapper(int control, void *arg)
-{
-	const int fd = open(PATH, O_RDONLY | O_CLOEXEC);
-	void *other;
-
-	(void)arg;
-	if (mmap(page_at(0), page_size(), PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) !=
-	    page_at(0))
-		return 1;
-	close(fd);
-	notify(control);
-	while (await(control)) {
-		other = map_pages(page_size());
-		if (munmap(other, page_size()))
-			return 1;
-		notify(control);
-	}
-	return 0;
-}
 
 FIXTURE(blocked)
 {
@@ -56,17 +31,12 @@ FIXTURE_VARIANT_ADD(blocked, at_writing_the_struct) { STRUCT_PAGE, true, 0 };
 
 FIXTURE_SETUP(blocked)
 {
-	const uint64_t feature = variant->at_write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0;
 	struct blocked_call *const call = &self->call;
-	const char *missing = mount_scratch() ?: open_userfaultfd(&call->uffd, feature);
-	const int file = open(PATH, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	const char *const missing = start_blocked_target(&self->target, &call->uffd,
+							 variant->at_write);
 
 	if (missing)
 		SKIP_SETUP(missing);
-	ASSERT_TRUE(write_elf(file, scene_id));
-	close(file);
-	ASSERT_TRUE(start_child(&self->target, be_mapper, NULL));
-	ASSERT_TRUE(await(self->target.control));
 	self->fd = open_maps(self->target.pid);
 	self->pages = map_pages(NR_PAGES * page_size());
 	/* Only a page that is in memory can be protected from writing. */
@@ -98,7 +68,7 @@ static void expect_answer(struct __test_metadata *const _metadata,
 
 	EXPECT_EQ(addr_of(0), query->vma_start);
 	EXPECT_EQ(addr_of(1), query->vma_end);
-	EXPECT_STREQ(PATH, self->pages + NAME_PAGE * page_size());
+	EXPECT_STREQ(BLOCKED_FILE, self->pages + NAME_PAGE * page_size());
 	EXPECT_EQ(BUILD_ID_SIZE, query->build_id_size);
 	EXPECT_EQ(0, memcmp(scene_id, self->pages + ID_PAGE * page_size(), BUILD_ID_SIZE));
 }

@@ -294,19 +294,6 @@ TEST_F(file, bytes_past_the_end_of_the_file_do_not_count)
  * Files that can be mapped and have no build ID.
  */
 
-/* Map a page of that kind, and write an ELF file to it. */
-static void expect_none_in(struct __test_metadata *const _metadata, int fd)
-{
-	const struct elf_file elf = elf_with_id(scene_id);
-	void *const addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	const int maps = open_maps(0);
-
-	ASSERT_NE(MAP_FAILED, addr);
-	EXPECT_TRUE(has_id(maps, addr, 0));
-	memcpy(addr, &elf, sizeof(elf));
-	EXPECT_TRUE(has_id(maps, addr, 0));
-}
-
 /* It is never touched: a read may have effects on the device. */
 TEST(pseudo_file_has_none)
 {
@@ -329,12 +316,18 @@ TEST(pseudo_file_has_none)
 
 TEST(secret_memory_has_none)
 {
-	const int fd = syscall(__NR_memfd_secret, O_CLOEXEC);
+	const int fd = syscall(__NR_memfd_secret, O_CLOEXEC), maps = open_maps(0);
+	const struct elf_file elf = elf_with_id(scene_id);
+	void *addr;
 
 	if (fd < 0)
 		SKIP(return, "no memfd_secret, CONFIG_SECRETMEM and its boot option");
 	ASSERT_EQ(0, ftruncate(fd, page_size()));
-	expect_none_in(_metadata, fd);
+	addr = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, addr);
+	EXPECT_TRUE(has_id(maps, addr, 0));
+	memcpy(addr, &elf, sizeof(elf));
+	EXPECT_TRUE(has_id(maps, addr, 0));
 }
 
 /*
@@ -366,33 +359,29 @@ TEST(missing_page_of_shared_memory_stays_missing)
 	EXPECT_TRUE(has_id(maps, addr, 20));
 }
 
-/* Make the file on an ext4, not resident. Returns NULL, or why that cannot be. */
-static const char *make_evicted_file(void)
+/* Map a file on an ext4 that is not resident. Returns NULL, or why that cannot be. */
+static const char *map_evicted_file(int flags, void **addr)
 {
 	const char *const missing = mount_scratch_ext4();
-	const int fd = open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	int fd = open(SCRATCH_DISK "/elf", O_RDWR | O_CREAT | O_CLOEXEC, 0700);
 
 	if (!missing && (!write_elf(fd, scene_id) || !evict_file(fd)))
 		abort();
 	close(fd);
+	fd = open(SCRATCH_DISK "/elf", O_CLOEXEC | flags);
+	*addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
 	return missing;
-}
-
-static void *map_evicted_file(int flags)
-{
-	const int fd = open(SCRATCH_DISK "/elf", O_CLOEXEC | flags);
-
-	return mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
 }
 
 /* Page cache and direct I/O are apart, and such a file is mapped all the same. */
 TEST(file_opened_for_direct_io_is_read)
 {
-	const char *const missing = make_evicted_file();
+	void *addr;
+	const char *const missing = map_evicted_file(O_RDONLY | O_DIRECT, &addr);
 
 	if (missing)
 		SKIP(return, "%s", missing);
-	EXPECT_TRUE(has_id(open_maps(0), map_evicted_file(O_RDONLY | O_DIRECT), 20));
+	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
 }
 
 static int read_byte(int control, void *arg)
@@ -413,16 +402,18 @@ TEST(reading_makes_no_fanotify_permission_event)
 	const int fanotify = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC,
 					   O_RDONLY | O_LARGEFILE);
 	struct fanotify_response response = { .response = FAN_ALLOW };
-	const char *const missing = make_evicted_file();
 	struct fanotify_event_metadata event;
+	const char *missing;
 	struct child child;
+	void *addr;
 
+	missing = map_evicted_file(O_RDONLY, &addr);
 	if (missing)
 		SKIP(return, "%s", missing);
 	if (fanotify < 0 || fanotify_mark(fanotify, FAN_MARK_ADD, FAN_ACCESS_PERM, AT_FDCWD,
 					  SCRATCH_DISK "/elf"))
 		SKIP(return, "not root, or no CONFIG_FANOTIFY_ACCESS_PERMISSIONS");
-	EXPECT_TRUE(has_id(open_maps(0), map_evicted_file(O_RDONLY), 20));
+	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
 
 	/* The mark works: read(2) does make one. */
 	ASSERT_TRUE(start_child(&child, read_byte, NULL));

@@ -4,9 +4,7 @@
  * file shows it.
  */
 #include <linux/prctl.h>
-#include <sched.h>
 #include <sys/auxv.h>
-#include <sys/shm.h>
 
 #include "../kselftest_harness.h"
 #include "procmap_util.h"
@@ -16,11 +14,6 @@
 static void *map_file(int fd, int flags)
 {
 	return mmap(NULL, page_size(), PROT_READ, flags, fd, 0);
-}
-
-static void *map_anonymous(int flags)
-{
-	return mmap(NULL, page_size(), PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Create a file and map it, and let the mapping be all that holds it. */
@@ -111,27 +104,6 @@ TEST(memfd)
 	}
 }
 
-TEST(sysv_shared_memory)
-{
-	const int id = shmget(IPC_PRIVATE, page_size(), IPC_CREAT | 0600);
-	void *addr;
-
-	if (id < 0)
-		SKIP(return, "no System V shared memory, CONFIG_SYSVIPC");
-	addr = shmat(id, NULL, 0);
-	EXPECT_EQ(0, shmctl(id, IPC_RMID, NULL));
-	expect_name(_metadata, addr, "/SYSV00000000" DELETED);
-}
-
-TEST(device)
-{
-	const int fd = open("/dev/zero", O_RDONLY);
-
-	if (fd < 0)
-		SKIP(return, "no zero device");
-	expect_name(_metadata, map_file(fd, MAP_PRIVATE), "/dev/zero");
-}
-
 /* Give memory a name. Returns 0 or -errno. */
 static int set_name(void *addr, const char *name)
 {
@@ -142,7 +114,7 @@ TEST(name_of_anonymous_memory_is_shown_and_fits_its_buffer_to_the_byte)
 {
 	char longest[80] = "";		/* that prctl(PR_SET_VMA) takes */
 	const char *const names[] = { "", "x", "a name", longest };
-	void *const addr = map_anonymous(MAP_PRIVATE);
+	void *const addr = map_pages(page_size());
 	const int fd = open_maps(0);
 	struct procmap_query query;
 	char shown[100], name[100];
@@ -168,7 +140,7 @@ TEST(name_of_anonymous_memory_is_not_for_a_file)
 	void *const addr = map_file(memfd_create("file", MFD_CLOEXEC), MAP_PRIVATE);
 	int err;
 
-	if (set_name(map_anonymous(MAP_PRIVATE), "") == -EINVAL)
+	if (set_name(map_pages(page_size()), "") == -EINVAL)
 		SKIP(return, "memory has no names, CONFIG_ANON_VMA_NAME");
 	err = set_name(addr, "a name");
 	if (err)

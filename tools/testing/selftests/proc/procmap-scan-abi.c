@@ -173,16 +173,6 @@ TEST_F(scene, what_the_caller_left_in_outputs_does_not_matter)
 	EXPECT_EQ(0, memcmp(&zeros, &ones, SIZE));
 }
 
-/* A reader may mix read(2) and the ioctl on one file. */
-TEST_F(scene, file_position_stays)
-{
-	struct procmap_scan_arg arg = scan_of_all(self, SCAN_ALL);
-
-	ASSERT_EQ(7, lseek(self->fd, 7, SEEK_SET));
-	ASSERT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
-	EXPECT_EQ(7, lseek(self->fd, 0, SEEK_CUR));
-}
-
 /* Filters and ranges. */
 
 TEST_F(scene, all_filters_that_are_given_must_hold)

@@ -4,46 +4,14 @@
  * its copies from and to the caller, whose memory is behind userfaultfd; and what becomes of
  * a scan during which mappings change, or a signal comes.
  */
-#include <linux/userfaultfd.h>
-
 #include "../kselftest_harness.h"
 #include "procmap_scan_util.h"
-
-#define PATH		SCRATCH "/a file"
-
-/* Mappings of a page of the file each: more than a scan copies at once. */
-#define NR_BLOCKED	200
 
 /* Pages of the call: its structure, the records and the data. */
 enum { ARG_PAGE, VEC_PAGE, DATA_PAGE = VEC_PAGE + 5, NR_PAGES = DATA_PAGE + 10 };
 
 /* Bytes of records before the second page of them, however large a page is. */
 #define FIRST_RECORDS	4096
-
-static bool map_file_pages(void)
-{
-	const int fd = open(PATH, O_RDONLY | O_CLOEXEC);
-	unsigned int i;
-
-	for (i = 0; i < NR_BLOCKED; i++)
-		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE |
-			 MAP_FIXED, fd, i * page_size()) != page_at(i))
-			return false;
-	close(fd);
-	return true;
-}
-
-/* Each time it hears, let mappings merge: this takes mmap_lock. */
-static int be_mapper(int control, void *arg)
-{
-	(void)arg;
-	if (!map_file_pages() || !notify(control))
-		return 1;
-	while (await(control))
-		if (mprotect(page_at(10), 150 * page_size(), PROT_READ) || !notify(control))
-			return 1;
-	return 0;
-}
 
 FIXTURE(blocked)
 {
@@ -66,25 +34,18 @@ FIXTURE_VARIANT_ADD(blocked, at_reading_the_arg) { ARG_PAGE, false, -ESRCH };
 FIXTURE_VARIANT_ADD(blocked, at_the_first_record) { VEC_PAGE, false, 1 };
 FIXTURE_VARIANT_ADD(blocked, at_the_second_page_of_records) { VEC_PAGE + 1, false, 1 };
 FIXTURE_VARIANT_ADD(blocked, at_the_data) { DATA_PAGE, false, 1 };
-FIXTURE_VARIANT_ADD(blocked, at_writing_the_arg) { ARG_PAGE, true, NR_BLOCKED };
+FIXTURE_VARIANT_ADD(blocked, at_writing_the_arg) { ARG_PAGE, true, BLOCKED_PAGES };
 
 /* The call has to be started yet. */
 FIXTURE_SETUP(blocked)
 {
-	const uint64_t feature = variant->at_write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0;
 	struct blocked_call *const call = &self->call;
 	const char *missing;
-	int file;
 
 	SKIP_WITHOUT_SCAN();
-	missing = mount_scratch() ?: open_userfaultfd(&call->uffd, feature);
+	missing = start_blocked_target(&self->target, &call->uffd, variant->at_write);
 	if (missing)
 		SKIP_SETUP(missing);
-	file = open(PATH, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
-	ASSERT_TRUE(write_elf(file, scene_id));
-	close(file);
-	ASSERT_TRUE(start_child(&self->target, be_mapper, NULL));
-	ASSERT_TRUE(await(self->target.control));
 	call->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, read_smaps(self->target.pid, &self->text));
 	ASSERT_EQ(0, read_build_ids(call->fd, &self->text));
@@ -97,9 +58,9 @@ FIXTURE_SETUP(blocked)
 		.size = sizeof(*self->arg),
 		.want = SCAN_ALL,
 		.start = AREA,
-		.end = addr_of(NR_BLOCKED),
+		.end = addr_of(BLOCKED_PAGES),
 		.vec = (uintptr_t)self->pages + (VEC_PAGE + 1) * page_size() - FIRST_RECORDS,
-		.vec_len = NR_BLOCKED,
+		.vec_len = BLOCKED_PAGES,
 		.vma_size = sizeof(struct procmap_vma),
 		.data = (uintptr_t)self->pages + DATA_PAGE * page_size(),
 		.data_size = (NR_PAGES - DATA_PAGE) * page_size(),
@@ -208,7 +169,7 @@ TEST_F(blocked, call_that_is_interrupted_goes_on_from_walk_end)
 	self->arg->start = self->arg->walk_end;
 	nr = procmap_scan(self->call.fd, self->arg);
 	EXPECT_STREQ("", wrong_scan(self->arg, nr, &self->text));
-	EXPECT_EQ(NR_BLOCKED, self->call.ret + nr);
+	EXPECT_EQ(BLOCKED_PAGES, self->call.ret + nr);
 }
 
 /* Nothing is shared, so there is nothing to return but the error. */

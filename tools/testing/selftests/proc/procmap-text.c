@@ -5,7 +5,6 @@
  * is in two lines, and none is missing that stays.
  */
 #include <ctype.h>
-#include <sched.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 

@@ -88,7 +88,7 @@ int read_lines(FILE *file, struct maps *maps)
 	return ferror(file) ? -errno : 0;
 }
 
-static int read_pieces(int fd, size_t piece, struct maps *maps)
+int read_pieces(int fd, size_t piece, struct maps *maps)
 {
 	char *const buffer = malloc(piece);
 	FILE *const file = fdopen(fd, "r");
@@ -105,14 +105,9 @@ static int read_pieces(int fd, size_t piece, struct maps *maps)
 	return err;
 }
 
-int read_maps_in_pieces(int fd, size_t piece, struct maps *maps)
-{
-	return read_pieces(dup(fd), piece, maps);
-}
-
 int read_maps(int fd, struct maps *maps)
 {
-	return read_maps_in_pieces(fd, BUFSIZ, maps);
+	return read_pieces(dup(fd), BUFSIZ, maps);
 }
 
 int read_smaps(pid_t pid, struct maps *maps)
@@ -345,18 +340,6 @@ uint64_t start_of(unsigned int mapping)
 uint64_t end_of(unsigned int mapping)
 {
 	return start_of(mapping) + SCENE_PAGES * page_size();
-}
-
-/* The bits of PROT_READ, PROT_WRITE and PROT_EXEC are those of the ioctls. */
-uint64_t flags_of(unsigned int mapping)
-{
-	return scene[mapping].prot |
-	       (scene[mapping].flags & MAP_SHARED ? PROCMAP_QUERY_VMA_SHARED : 0);
-}
-
-bool has_file(unsigned int mapping)
-{
-	return scene[mapping].file != NO_FILE || scene[mapping].flags & MAP_SHARED;
 }
 
 bool has_scene_id(unsigned int mapping)
@@ -737,6 +720,39 @@ bool give_page(int uffd, void *page, const void *content)
 	};
 
 	return !ioctl(uffd, UFFDIO_COPY, &arg);
+}
+
+/* Neighbours differ, so they do not merge before it hears. */
+static int keep_blocked_pages(int control, void *arg)
+{
+	const int fd = open(BLOCKED_FILE, O_RDONLY | O_CLOEXEC);
+	unsigned int i;
+
+	(void)arg;
+	for (i = 0; i < BLOCKED_PAGES; i++)
+		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE |
+			 MAP_FIXED, fd, i * page_size()) != page_at(i))
+			return 1;
+	close(fd);
+	while (notify(control) && await(control))
+		if (mprotect(page_at(10), 150 * page_size(), PROT_READ))
+			return 1;
+	return 0;
+}
+
+const char *start_blocked_target(struct child *target, int *uffd, bool at_write)
+{
+	const char *const missing = mount_scratch() ?:
+		open_userfaultfd(uffd, at_write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0);
+	int file;
+
+	if (missing)
+		return missing;
+	file = open(BLOCKED_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	if (!write_elf(file, scene_id) || close(file) ||
+	    !start_child(target, keep_blocked_pages, NULL) || !await(target->control))
+		abort();
+	return NULL;
 }
 
 static void *make_call(void *arg)

@@ -84,8 +84,8 @@ struct maps {
 int open_maps(pid_t pid);
 /* Read all of it, without the vsyscall page, which is no VMA. It moves the file position. */
 int read_maps(int fd, struct maps *maps);
-/* The same, by read(2) of so many bytes each. */
-int read_maps_in_pieces(int fd, size_t piece, struct maps *maps);
+/* The same, by read(2) of so many bytes each. It closes the file. */
+int read_pieces(int fd, size_t piece, struct maps *maps);
 /* Read what is left of an opened text. */
 int read_lines(FILE *file, struct maps *maps);
 /* Read the first line of each mapping in smaps, and its page size. */
@@ -167,9 +167,6 @@ extern const uint8_t scene_id[BUILD_ID_SIZE];
 bool map_scene(void);
 uint64_t start_of(unsigned int mapping);
 uint64_t end_of(unsigned int mapping);
-/* The permission flags; whether it is of a file, and of the ELF file. */
-uint64_t flags_of(unsigned int mapping);
-bool has_file(unsigned int mapping);
 bool has_scene_id(unsigned int mapping);
 
 /*
@@ -279,6 +276,15 @@ struct blocked_call {
 	int ret;		/* or -errno */
 };
 
+/*
+ * Start a target, which has mapped pages of a file in SCRATCH one by one. Each time it
+ * hears, it lets 150 of them merge, which takes mmap_lock. Returns why that cannot be, or
+ * NULL.
+ */
+#define BLOCKED_FILE	SCRATCH "/a file"
+#define BLOCKED_PAGES	200
+
+const char *start_blocked_target(struct child *target, int *uffd, bool at_write);
 /* Returns once it blocks. The caller sets what it calls and where it blocks. */
 bool start_blocked_call(struct blocked_call *call);
 bool finish_blocked_call(struct blocked_call *call);
