@@ -16,9 +16,6 @@
 #define __NR_memfd_secret 447
 #endif
 
-#ifndef MFD_HUGE_2MB
-#define MFD_HUGE_2MB	(21U << 26)
-#endif
 #define HUGE_PAGE_SIZE	(2u << 20)
 #define HUGE_PAGES	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
@@ -427,7 +424,7 @@ TEST(reading_makes_no_fanotify_permission_event)
 TEST(huge_page_is_read)
 {
 	const struct elf_file elf = elf_with_id(scene_id);
-	const int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+	const int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB | 21 << MAP_HUGE_SHIFT);
 	char before[32] = "0", more[32];
 	void *addr;
 

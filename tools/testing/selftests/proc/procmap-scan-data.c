@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test the names and build IDs that PROCMAP_SCAN puts to its data buffer: how a scan goes on
- * when it is full, what records may share, and names that are too long.
+ * when a buffer is full, what records may share, and names that are too long.
  */
 #include "../kselftest_harness.h"
 #include "procmap_scan_util.h"
@@ -91,6 +91,22 @@ TEST_F(pages, of_one_file_have_its_name_and_build_id)
 	for (i = 0; i < 300; i++)
 		ASSERT_TRUE(map_page_of(i, fd));
 	expect_right_pages(_metadata, self, 300);
+}
+
+/* Even if records have been copied out before: a scan copies fewer than 40 at once. */
+TEST_F(pages, that_have_no_memory_in_the_array_are_efault)
+{
+	struct procmap_scan_arg arg = scan_arg(&self->buffers, AREA, addr_of(100), 0);
+	const int fd = make_elf("many", scene_id);
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		ASSERT_TRUE(map_page_of(i, fd));
+	arg.vec = (uintptr_t)map_to_page_end(40 * sizeof(struct procmap_vma),
+					     PROT_READ | PROT_WRITE);
+	EXPECT_EQ(-EFAULT, procmap_scan(self->fd, &arg));
+	arg.vec_len = 40;
+	EXPECT_EQ(40, procmap_scan(self->fd, &arg));
 }
 
 /* data_needed is set as soon as a record does not fit. */
