@@ -7,7 +7,6 @@
 /* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
 #include <linux/posix_types.h>
 #include <linux/fuse.h>
-#include <linux/keyctl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -164,32 +163,6 @@ static const char *mount_overlay(void)
 	       "no overlay, CONFIG_OVERLAY_FS" : NULL;
 }
 
-/* Mount eCryptfs. The file is not encrypted, but a key is needed all the same. */
-#define SIGNATURE	"0123456789abcdef"
-
-struct password_token {
-	uint16_t version;
-	uint16_t type;
-	uint8_t unused[708];
-	char signature[sizeof(SIGNATURE)];
-	uint8_t salt[8];
-};
-
-static const char *mount_ecryptfs(void)
-{
-	const struct password_token token = {
-		.version = 4,
-		.signature = SIGNATURE,
-	};
-
-	return syscall(SYS_add_key, "user", SIGNATURE, &token, sizeof(token),
-		       KEY_SPEC_PROCESS_KEYRING) < 0 ||
-	       mount(FUSE_MOUNT, UPPER_MOUNT, "ecryptfs", 0,
-		     "ecryptfs_passthrough,ecryptfs_cipher=aes,ecryptfs_key_bytes=16,ecryptfs_sig="
-		     SIGNATURE) ?
-	       "no eCryptfs, CONFIG_ECRYPT_FS" : NULL;
-}
-
 /* The result of a reader, which is a process of its own: it may never return. */
 struct found {
 	int err;
@@ -216,7 +189,6 @@ FIXTURE_VARIANT(fuse)
 FIXTURE_VARIANT_ADD(fuse, plain) { .open_flags = 0 };
 FIXTURE_VARIANT_ADD(fuse, direct_io) { .open_flags = FOPEN_DIRECT_IO };
 FIXTURE_VARIANT_ADD(fuse, below_overlay) { .mount_upper = mount_overlay };
-FIXTURE_VARIANT_ADD(fuse, below_ecryptfs) { .mount_upper = mount_ecryptfs };
 
 FIXTURE_SETUP(fuse)
 {
