@@ -98,9 +98,6 @@ struct base {
 static struct base bases[8];
 static size_t nr_bases;
 
-/* The first ones are made here. */
-#define MADE_BASES	2
-
 /* An ELF file, byte for byte, and the one that it was made from. */
 struct image {
 	uint8_t *bytes;
@@ -499,27 +496,21 @@ static void add_bases(void)
 	}
 }
 
-#define VALUES	18
-
 /* Set a field to a value at its edges, or to one that makes an unchecked sum wrap. */
-static void set_field(struct image *image, size_t number)
+static void set_some_field(struct image *image, uint64_t *seed)
 {
-	const struct file_field *const at = &image->base->fields[number / VALUES];
+	const struct file_field *const at =
+		&image->base->fields[rand_below(image->base->nr_fields, seed)];
 	uint8_t *const header = image->bytes + at->header;
 	const uint64_t now = get_field(header, at->field);
-	const uint64_t values[VALUES] = {
+	const uint64_t values[] = {
 		0, 1, now - 1, now + 1, now - 4, now + 4, ~0ull, ~0ull - 1,
 		~0ull >> 1, (~0ull >> 1) + 1, INT32_MAX, (uint64_t)INT32_MAX + 1,
 		-12, -16, image->size, image->size - 1, image->size + 1,
 		page_size(),
 	};
 
-	put_field(header, at->field, values[number % VALUES]);
-}
-
-static void set_some_field(struct image *image, uint64_t *seed)
-{
-	set_field(image, rand_below(image->base->nr_fields * VALUES, seed));
+	put_field(header, at->field, values[rand_below(ARRAY_SIZE(values), seed)]);
 }
 
 static void flip_bits(struct image *image, uint64_t *seed)
@@ -684,51 +675,16 @@ static void copy_base(struct image *image, const struct base *base)
 	image->base = base;
 }
 
-/* Change one field of one base, as the number says. */
-static void make_with_field(struct image *image, size_t number)
-{
-	const struct base *base = bases;
-
-	for (; number >= base->nr_fields * VALUES; base++)
-		number -= base->nr_fields * VALUES;
-	copy_base(image, base);
-	set_field(image, number);
-}
-
+/* Every second file has one field at one of its edges. */
 static void make_at_random(struct image *image, uint64_t *seed)
 {
 	size_t nr;
 
 	copy_base(image, &bases[rand_below(nr_bases, seed)]);
+	if (rand_below(2, seed))
+		return set_some_field(image, seed);
 	for (nr = 1 + rand_below(4, seed); nr; nr--)
 		mutations[rand_below(ARRAY_SIZE(mutations), seed)](image, seed);
-}
-
-static size_t nr_fields(size_t nr)
-{
-	size_t i, fields = 0;
-
-	for (i = 0; i < nr; i++)
-		fields += bases[i].nr_fields * VALUES;
-	return fields;
-}
-
-/*
- * The first @made files have one field at one of its edges, all those of the made
- * bases, and then every second file has any; 7919 is a prime.
- */
-static void make_nth(struct image *image, const struct soak *soak, size_t made,
-		     unsigned long n)
-{
-	const size_t fields = nr_fields(nr_bases);
-	uint64_t seed = soak_seed(soak, n);
-
-	if (n < made)
-		make_with_field(image, n);
-	else if (n % 2 == 0 && n / 2 < fields)
-		make_with_field(image, (soak->seed % fields + n / 2 * 7919) % fields);
-	else
-		make_at_random(image, &seed);
 }
 
 /* By either ioctl: the size of the build ID, 0 if there is none, or -errno. */
@@ -801,18 +757,18 @@ FIXTURE_TEARDOWN(file)
 /* The scan first: a query would read what is not resident. */
 TEST_F_TIMEOUT(file, has_the_build_id_that_libelf_finds, SOAK_TIMEOUT)
 {
-	const size_t made = variant->on_ext4 ? 0 : nr_fields(MADE_BASES);
 	const struct soak soak = begin_soak();
 	unsigned long n, found = 0;
 	struct image image = { .bytes = map_pages(IMAGE_MAX) };
 
-	for (n = 0; n < made || !soak_is_over(&soak, n); n++) {
+	for (n = 0; !soak_is_over(&soak, n); n++) {
+		uint64_t seed = soak_seed(&soak, n);
 		uint8_t id[BUILD_ID_SIZE];
 		bool evicted = false;
 		struct model model;
 		int expected, size;
 
-		make_nth(&image, &soak, made, n);
+		make_at_random(&image, &seed);
 		model = model_of(&image);
 		ASSERT_TRUE(write_all(self->fd, image.bytes, image.size));
 		if (variant->on_ext4 && n % EVICTED_OF == 0)
