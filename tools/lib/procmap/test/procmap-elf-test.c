@@ -529,13 +529,19 @@ TEST(opened_file_is_read_once)
 /* A library that is stored in an archive, with a page in front of it. */
 TEST(elf_file_in_an_archive)
 {
+	const struct {
+		ElfW(Nhdr) header;
+		char name[4];
+		uint8_t id[20];
+	} note = { { 4, 20, NT_GNU_BUILD_ID }, "GNU", "of a library stored" };
 	struct procmap_mapping mapping = { .flags = PROCMAP_READABLE };
-	uint8_t id[PROCMAP_BUILD_ID_MAX], in_archive[PROCMAP_BUILD_ID_MAX];
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
 	struct procmap_file *alone, *archive;
 	const int bss = open_bss(ET_DYN);
 	const int fd = memfd_create("archive", MFD_CLOEXEC);
 	uint64_t address, expected;
 
+	ASSERT_EQ(sizeof(note), pwrite(bss, &note, sizeof(note), 0x1000));
 	ASSERT_EQ(0, procmap_open_file_fd(bss, &alone));
 	close(bss);
 	ASSERT_EQ(PAGE, lseek(fd, PAGE, SEEK_SET));
@@ -543,7 +549,7 @@ TEST(elf_file_in_an_archive)
 	ASSERT_EQ(0, procmap_open_file_fd(fd, &archive));
 	close(fd);
 
-	EXPECT_EQ(0, procmap_file_build_id(archive, in_archive));
+	EXPECT_EQ(0, procmap_file_build_id(archive, id));
 	EXPECT_EQ(-ENOEXEC, procmap_file_address(archive, PAGE, &address));
 	EXPECT_EQ(-ENOEXEC, procmap_file_set_begin(archive, 0));
 	EXPECT_EQ(-ENOEXEC, procmap_file_set_begin(archive, PAGE + 8));
@@ -552,7 +558,8 @@ TEST(elf_file_in_an_archive)
 	EXPECT_EQ(0, procmap_file_set_begin(alone, 0));
 	ASSERT_EQ(0, procmap_file_set_begin(archive, PAGE));
 
-	EXPECT_EQ(procmap_file_build_id(alone, id), procmap_file_build_id(archive, in_archive));
+	EXPECT_EQ(20, procmap_file_build_id(archive, id));
+	EXPECT_EQ(0, memcmp(note.id, id, 20));
 	ASSERT_EQ(0, procmap_file_address(alone, 0x1c00, &expected));
 	ASSERT_EQ(0, procmap_file_address(archive, PAGE + 0x1c00, &address));
 	EXPECT_EQ(expected, address);

@@ -172,6 +172,10 @@ TEST(saved_text)
 
 	ASSERT_EQ(0, procmap_open_text(saved, strlen(saved), NULL, &procmap));
 	EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_method(procmap));
+	EXPECT_EQ(0, procmap_check_method(procmap, PROCMAP_BY_TEXT));
+	EXPECT_EQ(-ENODEV, procmap_check_method(procmap, PROCMAP_BY_QUERY));
+	EXPECT_EQ(-EINVAL, procmap_check_method(procmap, 4));
+	EXPECT_EQ(-EINVAL, procmap_check_method(NULL, PROCMAP_BY_TEXT));
 	ASSERT_EQ(0, procmap_find(procmap, 0x7f0000000fff,
 				  PROCMAP_WANT_BUILD_ID, &found));
 	EXPECT_EQ(0x7f0000000000, found->start);
