@@ -5,8 +5,9 @@
 
 # CONST_STRUCT: the operations are copied from the base's when it loads. The tests are
 # user space's; ENOSYS: what a FUSE server answers.
+# Before 5.11, kmap() is all that there is.
 live_checkpatch() {
-	checkpatch CONST_STRUCT -f "$ROOT"/live/*.[ch] "$ROOT"/live/test/conflict/*.c
+	checkpatch CONST_STRUCT,DEPRECATED_API -f "$ROOT"/live/{,linux/}*.[ch] "$ROOT"/live/test/conflict/*.c
 	checkpatch PREFER_KERNEL_TYPES,ENOSYS -f "$ROOT"/live/test/*.[ch]
 }
 

@@ -47,7 +47,8 @@ static inline struct vm_area_struct *live_vma_lookup(struct mm_struct *mm, unsig
 
 	return vma && vma->vm_start <= addr ? vma : NULL;
 }
-#define vma_lookup(mm, addr)	live_vma_lookup(mm, addr)
+
+#define vma_lookup		live_vma_lookup
 #endif
 
 #ifdef AOP_FLAG_NOFS	/* before 5.19 */
@@ -61,8 +62,13 @@ static inline struct vm_area_struct *live_vma_lookup(struct mm_struct *mm, unsig
  * the cache that is no longer in the file. There is no way around the inode's lock.
  */
 #if !LIVE_INVALIDATE_LOCK
-#define filemap_read(kiocb, iter, done) \
-	((kiocb)->ki_filp->f_op->read_iter(kiocb, iter))
+static inline ssize_t live_filemap_read(struct kiocb *kiocb, struct iov_iter *iter,
+					ssize_t already_read)
+{
+	return kiocb->ki_filp->f_op->read_iter(kiocb, iter);
+}
+
+#define filemap_read		live_filemap_read
 #endif
 
 #if !LIVE_FTRACE_REGS	/* before 5.11 */
