@@ -35,15 +35,15 @@ static int walk_take_lock(struct procmap_walk *walk)
 {
 	unsigned int seq;
 
-	walk->is_mmap_locked = walk->tries && (walk->tries >= TRIES_MAX ||
-		read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
-					 WRITER_TIMEOUT_US, false, walk->mm));
-	walk->is_rcu_locked = !walk->is_mmap_locked;
-	if (walk->is_mmap_locked) {
+	if (walk->tries && (walk->tries >= TRIES_MAX ||
+			    read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
+						     WRITER_TIMEOUT_US, false, walk->mm))) {
 		walk->left = 1;
 		walk->tries = 0;
+		walk->tree_lock = TREE_MMAP_LOCK;
 		return mmap_read_lock_killable(walk->mm);
 	}
+	walk->tree_lock = TREE_RCU;
 	rcu_read_lock();
 	return 0;
 }
@@ -120,7 +120,7 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	struct vm_area_struct *vma;
 	unsigned int seq;
 
-	if (walk->is_mmap_locked)
+	if (walk->tree_lock == TREE_MMAP_LOCK)
 		return walk_find_without_writer(walk);
 
 	seq = walk_read_seq(walk->mm);

@@ -16,12 +16,11 @@
  */
 static __always_inline void procmap_walk_unlock_tree(struct procmap_walk *walk)
 {
-	if (walk->is_rcu_locked)
+	if (walk->tree_lock == TREE_RCU)
 		rcu_read_unlock();
-	else if (walk->is_mmap_locked)
+	else if (walk->tree_lock == TREE_MMAP_LOCK)
 		mmap_read_unlock(walk->mm);
-	walk->is_rcu_locked = false;
-	walk->is_mmap_locked = false;
+	walk->tree_lock = TREE_UNLOCKED;
 }
 
 #endif /* _PROC_PROCMAP_VMA_LOCK_H */

@@ -16,6 +16,8 @@
 /* VMAs that are looked at before the locks are dropped. */
 #define VMAS_PER_HOLD		64U
 
+enum procmap_tree_lock { TREE_UNLOCKED, TREE_RCU, TREE_MMAP_LOCK };
+
 /**
  * struct procmap_walk - a walk over the VMAs of an address space
  * @mm: the address space, or NULL for a kernel thread. The caller keeps it
@@ -32,8 +34,8 @@
  * @seq: mm_lock_seq when the tree was looked at last.
  * @tries: consecutive attempts that met a writer. Dropping the locks does not
  *	reset it.
- * @is_mmap_locked: mmap_lock is held for reading. It is dropped once a VMA is locked.
- * @is_rcu_locked: RCU is held. procmap_walk_unlock_tree() clears both.
+ * @tree_lock: what is held while the tree is walked. It is dropped once a VMA is locked
+ *	that was found under mmap_lock.
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -46,8 +48,7 @@ struct procmap_walk {
 	struct vm_area_struct *locked;
 	unsigned int seq;
 	unsigned int tries;
-	bool is_mmap_locked;
-	bool is_rcu_locked;
+	enum procmap_tree_lock tree_lock;
 };
 
 /*
@@ -66,6 +67,7 @@ static inline void procmap_walk_init(struct procmap_walk *walk,
 	walk->file_backed = file_backed;
 	walk->locked = NULL;
 	walk->tries = 0;
+	walk->tree_lock = TREE_UNLOCKED;
 }
 
 static inline bool procmap_walk_passes(const struct procmap_walk *walk,
@@ -97,7 +99,7 @@ static inline bool procmap_walk_advance(struct procmap_walk *walk,
 static inline void procmap_assert_unlocked(const struct procmap_walk *walk)
 {
 	lockdep_assert_not_held(&walk->mm->mmap_lock);
-	WARN_ON_ONCE(walk->locked);
+	WARN_ON_ONCE(walk->locked || walk->tree_lock);
 }
 
 /**
