@@ -416,7 +416,7 @@ warnings_at() {
 	done
 	(cd "$out_each" && rm -f "${there[@]}")
 	make_each W=1 C=2 "${there[@]}" 2>&1 | tee -a /dev/stderr |
-		sed -nE "/context imbalance in '(walk_take_lock|procmap_walk_unlock|smaps_keep_vma)'/d
+		sed -nE "/context imbalance in '(walk_take_lock|walk_find_without_writer|procmap_walk_unlock|smaps_keep_vma)'/d
 			/(warning|error):/ { s,^.*$each/,,; s/:[0-9]+//g; p }" | sort -u
 }
 
