@@ -178,7 +178,7 @@ static bool map_long_path(const struct _test_data_pages *self, char directory[64
 static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
 
 /* A path that is too long needs no data, but a build ID does. */
-TEST_F(pages, of_long_paths_are_passed_with_data_for_what_is_returned)
+TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, LONG_TIMEOUT)
 {
 	struct procmap_scan_arg arg;
 	struct maps text;
@@ -200,7 +200,7 @@ TEST_F(pages, of_long_paths_are_passed_with_data_for_what_is_returned)
 	}
 }
 
-TEST_F(pages, have_paths_up_to_path_max_and_build_ids_always)
+TEST_F_TIMEOUT(pages, have_paths_up_to_path_max_and_build_ids_always, LONG_TIMEOUT)
 {
 	const struct procmap_vma *const record = self->buffers.vec;
 	struct procmap_scan_arg arg;
