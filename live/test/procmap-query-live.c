@@ -526,7 +526,7 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 3600)
 		ASSERT_EQ(workers[i], waitpid(workers[i], &status, 0));
 		EXPECT_EQ(0, status);
 		EXPECT_EQ(0u, work->workers[i].failures);
-		EXPECT_LT(0u, work->workers[i].answers);
+		EXPECT_LT(0u, atomic_load(&work->workers[i].answers));
 		EXPECT_LT(0u, work->workers[i].refusals);
 		TH_LOG("%u answers, %u without the module",
 		       work->workers[i].answers, work->workers[i].refusals);
