@@ -12,23 +12,6 @@ bad_options_are_refused() {
 	refuses "no base .linux-0.*$BASE" env BASE=linux-0 "$ROOT/scripts/series"
 }
 
-message() {
-	printf '%s\n' "$@" >"$tmp/message"
-	"$ROOT/scripts/commit-msg" "$tmp/message"
-}
-
-commit_messages_have_a_form() {
-	local long
-	long=$(printf 'x%.0s' {1..72})
-	message 'fs/proc: take the lock first' '' 'It was taken last.'
-	message 'fixup! fs/proc: take the lock first'
-	refuses '73 columns' message "x: ${long:3}x" '' body
-	refuses 'begin the subject' message 'Take the lock first' '' body
-	refuses 'name the mechanism' message 'fs/proc: what readers found' '' body
-	refuses 'below the subject' message 'fs/proc: take the lock first' body
-	refuses 'add a body' message 'fs/proc: take the lock first'
-}
-
 series_on() {
 	env BUILD="$tmp/build" KDIR="$1" "$ROOT/scripts/series"
 }
@@ -68,7 +51,6 @@ defaults_are_taken() {
 	grep -x 'CONFIG_KASAN=y' "$tmp/config"
 }
 
-check "commit messages have a form" commit_messages_have_a_form
 check "bad options are refused" bad_options_are_refused
 check "KDIR's tree that does not fit is refused" kdir_that_does_not_fit
 check "KDIR's tree is taken and left alone" kdir_is_taken
