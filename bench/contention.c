@@ -13,13 +13,10 @@
 #endif
 
 #include <err.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
@@ -31,33 +28,24 @@
 
 #define NR_VMAS		5000
 
-/* At the most; beside a reader of smaps, one takes as long as many of the others. */
 #define NR_TIMES	20000
-#define MAX_TIME	20000000000ULL	/* ns */
 
 /**
  * struct method - how the mappings are read meanwhile
  * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
  * @has_reader: there is a reader.
- * @of_one: it looks up the page that is mapped and unmapped, and does not walk.
  * @method: how that reader uses the library.
- * @file: it reads this file of the process instead.
  *
  * PROCMAP_SCAN is the last: not every kernel has it.
  */
 static struct method {
 	const char *name;
 	bool has_reader;
-	bool of_one;
 	enum procmap_method method;
-	const char *file;
 } methods[] = {
 	{ "none", .has_reader = false },
 	{ "text", true, .method = PROCMAP_BY_TEXT },
 	{ "query", true, .method = PROCMAP_BY_QUERY },
-	{ "its VMA", true, .of_one = true, .method = PROCMAP_BY_QUERY },
-	{ "smaps", true, .file = "smaps" },
-	{ "smaps_rollup", true, .file = "smaps_rollup" },
 	{ "scan", true, .method = PROCMAP_BY_SCAN },
 };
 
@@ -89,36 +77,6 @@ static void *map(int prot, int flags)
 	return page;
 }
 
-/* Look up the page that is mapped and unmapped as often as a walk looks up others. */
-static void find(struct procmap *procmap)
-{
-	const struct procmap_mapping *vma;
-	int error = 0;
-	size_t i;
-
-	for (i = 0; i < NR_VMAS && (!error || error == -ENOENT); i++)
-		error = procmap_find(procmap, (uintptr_t)spot, 0, &vma);
-	if (error && error != -ENOENT)
-		errx(2, "the reader: %s", strerror(-error));
-}
-
-/* Read a file of @pid, without a look at it. */
-static void read_file(pid_t pid, const char *name)
-{
-	static char text[65536];
-	char path[64];
-	ssize_t size;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while ((size = read(fd, text, sizeof(text))) > 0)
-		;
-	if (fd < 0 || size < 0)
-		err(2, "%s", path);
-	close(fd);
-}
-
 /* Read mappings of @pid until killed. */
 static void read_mappings(pid_t pid, const struct method *method)
 {
@@ -126,14 +84,10 @@ static void read_mappings(pid_t pid, const struct method *method)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
-	for (; method->file; ++*nr_reads)
-		read_file(pid, method->file);
 	if (procmap_open_pid(pid, BY(method->method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;; ++*nr_reads)
-		if (method->of_one)
-			find(procmap);
-		else if (count_vmas(procmap, 0) < NR_VMAS)
+		if (count_vmas(procmap, 0) < NR_VMAS)
 			errx(2, "the reader misses mappings");
 }
 
@@ -169,13 +123,11 @@ static void stop_reader(pid_t reader)
 	waitpid(reader, NULL, 0);
 }
 
-/* Return how often it has been done. */
-static size_t map_and_unmap(uint64_t *ns)
+static void map_and_unmap(uint64_t *ns)
 {
-	const uint64_t end = now(CLOCK_MONOTONIC) + MAX_TIME;
 	size_t i;
 
-	for (i = 0; i < NR_TIMES && now(CLOCK_MONOTONIC) < end; i++) {
+	for (i = 0; i < NR_TIMES; i++) {
 		const uint64_t begin = now(CLOCK_MONOTONIC);
 		void *const page = mmap(spot, PAGE, PROT_READ | PROT_WRITE,
 					MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -184,25 +136,23 @@ static size_t map_and_unmap(uint64_t *ns)
 			err(2, "mmap");
 		ns[i] = now(CLOCK_MONOTONIC) - begin;
 	}
-	return i;
 }
 
-static size_t measure(const struct method *method, uint64_t *ns)
+static void measure(const struct method *method, uint64_t *ns)
 {
 	const pid_t reader = method->has_reader ? start_reader(method) : 0;
-	const size_t nr = map_and_unmap(ns);
 
+	map_and_unmap(ns);
 	if (reader)
 		stop_reader(reader);
-	return nr;
 }
 
-static void report(const char *kernel, const char *method, uint64_t *ns, size_t nr)
+static void report(const char *kernel, const char *method, uint64_t *ns)
 {
-	qsort(ns, nr, sizeof(*ns), by_number);
+	qsort(ns, NR_TIMES, sizeof(*ns), by_number);
 	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu}\n",
-	       kernel, method, (unsigned long long)ns[nr / 2],
-	       (unsigned long long)ns[nr * 99 / 100]);
+	       kernel, method, (unsigned long long)ns[NR_TIMES / 2],
+	       (unsigned long long)ns[NR_TIMES * 99 / 100]);
 }
 
 static size_t count_methods(void)
@@ -235,7 +185,9 @@ int main(int argc, char **argv)
 	spot = map(PROT_NONE, MAP_SHARED);
 	nr_reads = map(PROT_READ | PROT_WRITE, MAP_SHARED);
 	map_and_unmap(ns);	/* once, so that all is warm */
-	for (i = 0; i < nr_methods; i++)
-		report(kernel, methods[i].name, ns, measure(&methods[i], ns));
+	for (i = 0; i < nr_methods; i++) {
+		measure(&methods[i], ns);
+		report(kernel, methods[i].name, ns);
+	}
 	return 0;
 }
