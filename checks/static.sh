@@ -133,19 +133,7 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-# Versions of kernels stand in series/ only; a comment may have one as an example.
-no_version_in_scripts() {
-	cd "$ROOT"
-	grep -rnE 'linux-[0-9]+\.[0-9]|\b6\.(1|12)\b' Makefile Kconfig \
-		debian/*.dkms debian/*.conf scripts checks/*.sh bench/bench >"$tmp/found" ||
-		[ $? -eq 1 ]
-	sed -i -E '/^[^:]*:[0-9]+:[[:space:]]*#/d' "$tmp/found"
-	cat "$tmp/found"
-	[ ! -s "$tmp/found" ]
-}
-
 check "shellcheck" shell_scripts
-check "no script names a version" no_version_in_scripts
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "user space compiles without a warning" user_space_is_warning_free
