@@ -107,30 +107,6 @@ lib_exports_what_it_declares() {
 	done
 }
 
-# By default, both build in the directory of their sources. What they make is not for
-# git, and make clean removes it, and nothing else.
-clean_leaves_the_sources() {
-	local copy=$tmp/clean dir
-	mkdir "$copy"
-	cd "$ROOT"
-	git ls-files -z --cached --others --exclude-standard \
-		include tools/lib/procmap tools/procmap |
-		xargs -0 cp --parents -t "$copy"
-	cd "$copy"
-	git init -q
-	git add .
-	for dir in tools/lib/procmap tools/procmap; do
-		make -C $dir
-	done
-	make -C tools/lib/procmap SELFTESTS="$patched/tools/testing/selftests" \
-		CFLAGS=-w tests
-	git ls-files --others --exclude-standard | diff /dev/null -
-	for dir in tools/lib/procmap tools/procmap; do
-		make -C $dir clean
-	done
-	git ls-files --others --directory --deleted --modified | diff /dev/null -
-}
-
 # The program in a page's EXAMPLES.
 examples_of() {
 	local page=${1##*/}
@@ -346,7 +322,6 @@ check "musl builds it" musl_builds_it
 check "it exports what it declares" lib_exports_what_it_declares
 check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
-check "make clean leaves the sources, and nothing else" clean_leaves_the_sources
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the Python module" python_module_works
 check "the C++ header" cplusplus_header_works
