@@ -4,21 +4,19 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-# The BPF selftests that find VMAs, and some more that attach to user space.
+# The BPF selftests that find VMAs.
 finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
-attachers=uprobe_autoattach,usdt,stacktrace_build_id
 
 # In the guest: run test_progs, and print its results as TAP, with the queries that
 # the system call answered. test_progs knows no TAP.
 # shellcheck disable=SC2016	# for the guest's shell
 bpf_tests='
 status=0
-tr , "\n" <<<"$1,$2" | sed "\$=;d" | sed "s/^/1../"
+tr , "\n" <<<"$1" | sed "\$=;d" | sed "s/^/1../"
 strace -f --seccomp-bpf -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
-	./test_progs -vv -a "$1" ${3:+-d "$3"} >/run/out || status=1
+	./test_progs -vv -a "$1" ${2:+-d "$2"} >/run/out || status=1
 sed -nE "s/^.*_IOC\(_IOC_READ\|_IOC_WRITE, 0x66, 0x11, 0x68\).* = /query: /p" \
 	/run/ioctls >>/run/out
-./test_progs -a "$2" >>/run/out || status=1
 sed -E "s/^(ok|not ok) /# &/
 	s/^#[0-9]+ +([^/ ]+):OK$/&\nok \1/
 	s/^#[0-9]+ +([^/ ]+):SKIP$/&\nok \1 # SKIP/
@@ -32,7 +30,7 @@ bpf() {
 
 # Run them on the kernel $1.
 bpf_finders() {
-	take_guest "bpf-$1" bpf "$1" bash -c "$bpf_tests" tests "$finders" "$attachers" \
+	take_guest "bpf-$1" bpf "$1" bash -c "$bpf_tests" tests "$finders" \
 		"$(base_value BPF_DENIED)"
 }
 
