@@ -75,7 +75,6 @@ enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES, CODE };
  * @stack: an address in the stack, a mapping with a special name.
  * @procmaps: the library's handles on the process, by method; NULL for one that
  *	the kernel does not have.
- * @snapshot: a snapshot of the process by the method of @work.
  * @work: what is being done.
  * @expected: number of mappings that a walk has to return.
  * @run: number of runs so far, for lookups that take addresses in turn.
@@ -91,7 +90,6 @@ struct bench {
 	uint64_t hole;
 	uint64_t stack;
 	struct procmap *procmaps[NR_METHODS];
-	struct procmap_snapshot *snapshot;
 	const struct work *work;
 	size_t expected;
 	size_t run;
@@ -296,17 +294,6 @@ static int library_walk(struct bench *bench)
 	return walked(bench, 0, nr == bench->expected);
 }
 
-/* A name that no mapping has: all are compared. */
-static int library_find_name(struct bench *bench)
-{
-	const struct procmap_mapping *vma;
-	uint64_t cursor = 0;
-	const int error = procmap_find_name(handle(bench), "OTEL_CTX", PROCMAP_EXACT,
-					    &cursor, library_flags(bench->work), &vma);
-
-	return walked(bench, 0, error == -ENOENT);
-}
-
 /*
  * Look up addresses all over the process in one run: by text, the cost of a
  * lookup depends on the address.
@@ -337,47 +324,6 @@ static int pass(struct bench *bench)
 		return error;
 	bench->queries = PASS_VMAS;
 	procmap_free_resolved(resolved);
-	return 0;
-}
-
-/* Open a handle, look up one address, and close it. */
-static int open_and_find(struct bench *bench)
-{
-	const struct procmap_mapping *mapping;
-	struct procmap *procmap;
-	int error;
-
-	error = procmap_open_pid(bench->target.pid,
-				 BY(bench->work->method),
-				 &procmap);
-	if (error)
-		return error;
-	error = procmap_find(procmap, bench->addrs[EVERYWHERE][0], 0, &mapping);
-	procmap_close(procmap);
-	return error;
-}
-
-static int take_snapshot(struct bench *bench)
-{
-	procmap_snapshot_free(bench->snapshot);
-	bench->units = NR_VMAS;
-	return procmap_snapshot_take(handle(bench), 0, &bench->snapshot);
-}
-
-static int refresh_snapshot(struct bench *bench)
-{
-	return procmap_snapshot_refresh(bench->snapshot, handle(bench));
-}
-
-static int find_in_snapshot(struct bench *bench)
-{
-	size_t i;
-
-	bench->units = NR_ADDRS;
-	for (i = 0; i < NR_ADDRS; i++)
-		if (!procmap_snapshot_find(bench->snapshot,
-					   bench->addrs[EVERYWHERE][i]))
-			return ENOENT;
 	return 0;
 }
 
@@ -426,16 +372,6 @@ static const struct work works[] = {
 	{ "build IDs, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .which = FILES, .build_ids = true,
 	  .library = true },
-	{ "find by name, per VMA", PROCMAP_BY_TEXT,
-	  .run = library_find_name, .library = true },
-	{ "open, lookup, close", PROCMAP_BY_TEXT,
-	  .run = open_and_find, .library = true },
-	{ "snapshot, per VMA", PROCMAP_BY_TEXT,
-	  .run = take_snapshot, .library = true },
-	{ "refreshed snapshot", PROCMAP_BY_TEXT,
-	  .run = refresh_snapshot, .library = true },
-	{ "lookup in a snapshot", PROCMAP_BY_TEXT,
-	  .run = find_in_snapshot, .library = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
@@ -467,8 +403,6 @@ static double cost_of(const struct work *work, struct bench *bench)
 	bench->work = work;
 	bench->expected = count_vmas(bench->procmaps[PROCMAP_BY_TEXT],
 				     filters[work->which].library);
-	if (work->library && take_snapshot(bench))
-		fail(bench, "it takes no snapshot");
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
