@@ -108,14 +108,17 @@ own_apt() {
 }
 
 # Have apt look at the suite $1 of Debian instead, such as its backports, on the mirror of the
-# host's own lists. What it fetches for that is in build/.
+# host's own lists; at the packages of the architecture $foreign, if that is set. What it
+# fetches for that is in build/.
 use_suite() {
-	local mirror suite=$1
+	local mirror suite=$1 options=()
+	[ -z "${foreign:-}" ] ||
+		options=("APT::Architecture \"$foreign\";" "APT::Architectures { \"$foreign\"; };")
 	# shellcheck disable=SC2016	# for apt
 	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
 		'Created-By: Packages' 'Label: Debian' | head -n 1)
-	own_apt "$BUILD/apt/$suite" "deb $mirror $suite main"
-	export APT_CONFIG=$BUILD/apt/$suite/apt.conf
+	own_apt "$BUILD/apt/$suite${foreign:-}" "deb $mirror $suite main" "${options[@]}"
+	export APT_CONFIG=$BUILD/apt/$suite${foreign:-}/apt.conf
 }
 
 # Have apt look at one of Debian's suites in which a command prints something: that of a newer
