@@ -61,6 +61,7 @@ TEST_F(process, that_has_exited_is_esrch_from_any_address)
 	EXPECT_LT(NR_MAPPINGS, procmap_scan(fd, &arg));
 	stop_child(&self->child);
 	EXPECT_EQ(-ESRCH, procmap_scan(fd, &arg));
+	EXPECT_EQ(0u, arg.generation);
 	arg.start = start_of(FILE_R);
 	EXPECT_EQ(-ESRCH, procmap_scan(fd, &arg));
 }
