@@ -62,10 +62,11 @@ int procmap_walk_lock(struct procmap_walk *walk)
 
 void procmap_walk_unlock(struct procmap_walk *walk)
 {
-	procmap_walk_unlock_tree(walk);
+	/* Before RCU: nothing else keeps a VMA that was detached when it was locked. */
 	if (walk->locked)
 		vma_end_read(walk->locked);
 	walk->locked = NULL;
+	procmap_walk_unlock_tree(walk);
 	mmput(walk->mm);
 }
 
