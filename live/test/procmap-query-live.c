@@ -284,16 +284,10 @@ static int mount_fuse_file(void)
 	       answer_request(device, &request, 0) ? device : -1;
 }
 
-static int lock_file(int fd, int command)
-{
-	struct flock whole = { .l_type = F_WRLCK };
-
-	return fcntl(fd, command, &whole);
-}
-
 /*
- * execve(2) closes the device, which drops the lock on it. After that, it replaces the
- * address space under exec_update_lock, and waits for the requests of the old one.
+ * execve(2) lets a parent that waits as vfork(2) does go on. Then it replaces the address space
+ * under exec_update_lock, and waits for the requests of the old one, which end with the
+ * server: it alone has the device open.
  */
 static int execute(int control, void *device)
 {
@@ -303,12 +297,19 @@ static int execute(int control, void *device)
 	};
 	struct iocb *request = &file_sync;
 	aio_context_t context = 0;
+	int status = 0;
+	pid_t pid;
 
-	if (!lock_file(*(int *)device, F_SETLK) &&
-	    !syscall(SYS_io_setup, 1, &context) &&
-	    syscall(SYS_io_submit, context, 1, &request) == 1)
-		execl("/bin/true", "true", NULL);
-	return 1;
+	close(*(int *)device);
+	pid = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid) {
+		if (!syscall(SYS_io_setup, 1, &context) &&
+		    syscall(SYS_io_submit, context, 1, &request) == 1)
+			execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	return write(control, &pid, sizeof(pid)) != sizeof(pid) ||
+	       waitpid(pid, &status, 0) != pid || status;
 }
 
 static int open_maps_of(int control, void *pid)
@@ -322,6 +323,7 @@ TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
 	int device = why ? -1 : mount_fuse_file();
 	struct child executing, opening;
 	struct fuse_in_header request;
+	pid_t executed;
 	bool waits;
 	int idle;
 
@@ -331,15 +333,16 @@ TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
 	ASSERT_TRUE(answer_request(device, &request, -ENOSYS));
 	ASSERT_TRUE(get_request(device, FUSE_FSYNC, &request));
 	/*
-	 * The server must not ask /proc when it waits: most files take exec_update_lock,
-	 * or a reference on the address space, of which the last one waits, too.
+	 * The server must not ask /proc then: most files take exec_update_lock, or a
+	 * reference on the address space, of which the last one waits, too.
 	 */
-	ASSERT_EQ(0, lock_file(device, F_SETLKW));
+	ASSERT_EQ((ssize_t)sizeof(executed),
+		  read(executing.control, &executed, sizeof(executed)));
 	sleep(1);
 
 	ASSERT_EQ(0, live_load());
 	idle = live_references();
-	ASSERT_TRUE(start_child(&opening, open_maps_of, &executing.pid));
+	ASSERT_TRUE(start_child(&opening, open_maps_of, &executed));
 	while (live_references() == idle)
 		sched_yield();
 	sleep(1);
