@@ -28,7 +28,7 @@ $(error there is no base '$(BASE)' in series/; set BASE= here or in .config to o
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all check-bpf soak bench bench-contention uprobes series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all soak bench bench-contention uprobes series refresh shell menuconfig clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -40,7 +40,6 @@ help:
 	@echo '                 KERNEL=debug: with the debug aids of the kernel'
 	@echo 'make check       run the tests and static checks'
 	@echo 'make check-all   run all of them, with those that take long'
-	@echo 'make check-bpf   run the BPF selftests with and without the series, and compare'
 	@echo 'make soak        call the ioctls at random, 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
 	@echo 'make bench-contention  measure how long readers delay a process that maps'
@@ -83,9 +82,6 @@ check: setup
 
 check-all: setup
 	@checks/run --all
-
-check-bpf: setup
-	@checks/run bpf-all
 
 soak: export KERNEL = debug
 soak: setup
