@@ -10,7 +10,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 
 RUNS = 50
 MODULES = "ssl sqlite3 ctypes decimal lzma bz2 zlib curses readline socket".split()
@@ -37,7 +36,7 @@ def load_modules():
 
 
 def be_target(nr_mappings):
-    """Map at least so many, print addresses, and map and unmap a page while asked to."""
+    """Map at least so many, print addresses, and wait for the end of stdin."""
     load_modules()
     kept = [mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | (i % 2 and mmap.PROT_WRITE))
             for i in range(nr_mappings)]
@@ -49,21 +48,8 @@ def be_target(nr_mappings):
         start, end = mappings[i % len(mappings)]
         addresses.append(f"{start + i * 7919 % (end - start):x}")
     print(nr, *addresses, flush=True)
-    for line in sys.stdin:
-        print(*map_and_unmap(float(line)), flush=True)
+    sys.stdin.read()
     del kept
-
-
-def map_and_unmap(seconds):
-    """The median and the 99th percentile, in microseconds, of mapping and unmapping."""
-    times = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        begin = time.perf_counter_ns()
-        mmap.mmap(-1, mmap.PAGESIZE).close()
-        times.append((time.perf_counter_ns() - begin) / 1000)
-    times.sort()
-    return times[len(times) // 2], times[len(times) * 99 // 100]
 
 
 class Target:
@@ -85,22 +71,6 @@ class Target:
                                 check=True, stdout=subprocess.PIPE).stdout
         times = json.loads(output)["bench"]
         print_row(what, times["query"]["median_us"], times["text"]["median_us"])
-
-    def wait_beside(self, method=None):
-        """How long this process takes to map and unmap beside endless lookups."""
-        if method:
-            yes = subprocess.Popen(["yes", self.addresses[-1]], stdout=subprocess.PIPE)
-            reader = subprocess.Popen(self.command(method, "-f", "-"), stdin=yes.stdout,
-                                      stdout=subprocess.DEVNULL)
-            yes.stdout.close()
-        self.process.stdin.write("2\n")
-        self.process.stdin.flush()
-        times = [float(x) for x in self.process.stdout.readline().split()]
-        if method:
-            reader.kill()
-            reader.wait()
-            yes.wait()
-        return times
 
 
 def print_row(what, query, text):
@@ -125,12 +95,6 @@ def main():
     large.bench("  with build IDs", "-B", *stack)
     python.bench(f"all {python.nr_mappings} mappings", "--list")
 
-    print("\nthat process maps and unmaps a page beside endless lookups", flush=True)
-    alone = large.wait_beside()
-    query = large.wait_beside("--query")
-    text = large.wait_beside("--text")
-    for i, which in enumerate(("median", "99th percentile")):
-        print_row(f"  {which} (alone {alone[i]:.1f})", query[i], text[i])
     for target in (python, large):
         target.process.stdin.close()
         target.process.wait()
