@@ -28,12 +28,11 @@ $(error there is no base '$(BASE)' in series/; set BASE= here or in .config to o
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run run-tree live deb test check check-all soak bench bench-contention uprobes series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run live deb test check check-all soak bench bench-contention uprobes series refresh shell menuconfig clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
 	@echo '                 addresses of a process in it, with the ioctl and from the text'
-	@echo 'make run-tree    the same on the patched kernel, which it builds'
 	@echo 'make live        build the live module for the kernel release KVER'
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'
 	@echo 'make test T=…    run one test program, such as proc/procmap-query-abi, where it belongs;'
@@ -64,9 +63,6 @@ setup-run setup-live setup-deb:
 # On another architecture: make run ARCH=arm64
 run: $(if $(filter arm64,$(ARCH)),setup,setup-run)
 	@scripts/run $(filter arm64,$(ARCH))
-
-run-tree: setup
-	@scripts/run tree
 
 live: setup-live
 	@scripts/live $(KVER)

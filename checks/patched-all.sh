@@ -6,5 +6,4 @@
 
 check "the tree 'query' is that of the series" tree_is_the_series query
 guests
-check "make run-tree" main_job tree
 done_testing

@@ -557,12 +557,6 @@ indirect_calls() {
 		/__x86_indirect_thunk|(call|jmp) +\*/ { print name }'
 }
 
-# "make run", or with an argument of scripts/run another kernel's.
-main_job() {
-	"$ROOT/scripts/run" "$@" | tee "$tmp/run"
-	grep -q 'the same answers by query and text' "$tmp/run"
-}
-
 # Its report on what follows the errors to ignore has to be empty.
 checkpatch() {
 	local ignored=$1 reports
