@@ -1,34 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# "make help" lists the targets. The options are those of Kconfig; they come from
-# "make menuconfig" or from the command line.
+# "make help" lists the targets and the options, which come from the command line.
 
--include .config
-
-unquote = $(patsubst "%",%,$(1))
-
-override BASE	:= $(or $(BASE),$(call unquote,$(CONFIG_BASE)),$(shell cat series/default))
-KDIR		?= $(call unquote,$(CONFIG_KDIR))
-CPUS		?= $(or $(CONFIG_CPUS),2)
-MEMORY		?= $(or $(call unquote,$(CONFIG_MEMORY)),2G)
-
-# Without a .config, all debug aids of the kernels are on.
-aids		:= KASAN PROVE_LOCKING DEBUG_KMEMLEAK FAULT_INJECTION
-aid-default	:= $(if $(wildcard .config),n,y)
-$(foreach aid,$(aids),$(eval $(aid) ?= $(or $(CONFIG_$(aid)),$(aid-default))))
-DEBUG_OFF	:= $(foreach aid,$(aids),$(if $(filter n,$($(aid))),$(aid)))
+override BASE	:= $(or $(BASE),$(shell cat series/default))
+CPUS		?= 2
+MEMORY		?= 2G
 
 # The release that "make live" builds the module for.
 KVER		?= $(shell uname -r)
 
-export BASE KDIR CPUS MEMORY DEBUG_OFF
+export BASE KDIR CPUS MEMORY
 
 ifeq ($(wildcard series/$(BASE)/base),)
-$(error there is no base '$(BASE)' in series/; set BASE= here or in .config to one of: \
+$(error there is no base '$(BASE)' in series/; set BASE= to one of: \
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run live deb test check check-all soak bench bench-contention uprobes series refresh shell menuconfig clean
+.PHONY: help setup setup-run setup-live setup-deb run live deb test check check-all soak bench bench-contention uprobes series refresh shell clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -47,12 +35,10 @@ help:
 	@echo 'make refresh     write changes made in the patched tree back to series/$(BASE)'
 	@echo 'make shell       open a shell in a guest with the patched kernel'
 	@echo 'make setup       install the packages that the other targets need (they do it too)'
-	@echo 'make menuconfig  set the options that Kconfig describes'
 	@echo 'make clean       remove build/'
 	@echo
-	@echo 'Options, here or in menuconfig: BASE=$(BASE) KDIR=$(KDIR) CPUS=$(CPUS) MEMORY=$(MEMORY)'
+	@echo 'Options: BASE=$(BASE) KDIR=$(KDIR) CPUS=$(CPUS) MEMORY=$(MEMORY)'
 	@echo 'KVER=$(KVER)'
-	@echo '$(foreach aid,$(aids),$(aid)=$($(aid)))'
 
 setup:
 	@scripts/setup
@@ -102,9 +88,6 @@ refresh: setup
 
 shell: setup
 	@scripts/vm
-
-menuconfig: setup
-	@KCONFIG_CONFIG=.config kconfig-mconf Kconfig
 
 clean:
 	rm -rf build

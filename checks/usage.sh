@@ -45,14 +45,7 @@ kdir_that_does_not_fit() {
 	[ ! -e "$tmp/build/series/$BASE" ]
 }
 
-defaults_are_taken() {
-	(cd "$ROOT" && KCONFIG_CONFIG=$tmp/config kconfig-conf --olddefconfig Kconfig)
-	grep -x 'CONFIG_BASE=""' "$tmp/config"	# the default base
-	grep -x 'CONFIG_KASAN=y' "$tmp/config"
-}
-
 check "bad options are refused" bad_options_are_refused
 check "KDIR's tree that does not fit is refused" kdir_that_does_not_fit
 check "KDIR's tree is taken and left alone" kdir_is_taken
-check "Kconfig has defaults" defaults_are_taken
 done_testing
