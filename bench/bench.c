@@ -7,8 +7,6 @@
  *	bench METHOD			all works and methods; METHOD is the name to print
  *					for the PROCMAP_QUERY of the running kernel
  *	bench METHOD short		the headline figures only
- *	bench METHOD library		the works of libprocmap, by each of its methods
- *					that the running kernel has, and by the default
  *
  * A walk fails unless it returns as many mappings as the text has.
  */
@@ -106,7 +104,6 @@ struct bench {
  * @which: the mappings that it returns, if it is a walk.
  * @build_ids: it is a walk that returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
- * @library: it is done by libprocmap, and so by any method.
  */
 struct work {
 	const char *name;
@@ -115,7 +112,6 @@ struct work {
 	enum which which;
 	bool build_ids;
 	bool headline;
-	bool library;
 };
 
 static char name[PATH_MAX];
@@ -336,7 +332,7 @@ static const struct work works[] = {
 	{ "lookup", PROCMAP_BY_QUERY,
 	  .run = lookup, .headline = true },
 	{ "lookup", PROCMAP_BY_TEXT,
-	  .run = library_lookup, .library = true },
+	  .run = library_lookup },
 	{ "miss", PROCMAP_BY_QUERY,
 	  .run = lookup_miss, .headline = true },
 	{ "special name", PROCMAP_BY_QUERY,
@@ -352,7 +348,7 @@ static const struct work works[] = {
 	{ "walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .headline = true },
 	{ "walk, per VMA", PROCMAP_BY_TEXT,
-	  .run = library_walk, .library = true, .headline = true },
+	  .run = library_walk, .headline = true },
 	{ "unchanged scan", PROCMAP_BY_SCAN,
 	  .run = unchanged_scan, .headline = true },
 	{ "executable walk, per VMA", PROCMAP_BY_QUERY,
@@ -360,7 +356,7 @@ static const struct work works[] = {
 	{ "executable walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .which = EXECUTABLE, .headline = true },
 	{ "executable walk, per VMA", PROCMAP_BY_TEXT,
-	  .run = library_walk, .which = EXECUTABLE, .library = true },
+	  .run = library_walk, .which = EXECUTABLE },
 	{ "build IDs, per VMA", PROCMAP_BY_QUERY,
 	  .run = query_walk, .which = FILES, .build_ids = true },
 	{ "build IDs, per VMA", PROCMAP_BY_SCAN,
@@ -368,10 +364,9 @@ static const struct work works[] = {
 	{ "symbolizer's pass", PROCMAP_BY_QUERY,
 	  .run = pass },
 	{ "symbolizer's pass", PROCMAP_BY_TEXT,
-	  .run = pass, .library = true },
+	  .run = pass },
 	{ "build IDs, per VMA", PROCMAP_BY_TEXT,
-	  .run = library_walk, .which = FILES, .build_ids = true,
-	  .library = true },
+	  .run = library_walk, .which = FILES, .build_ids = true },
 };
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
@@ -518,45 +513,24 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 			continue;
 		cost = cost_of(work, bench);
 		print_cost(bench, kernel, cost,
-			   work->library ? 0 : floor * bench->queries);
-	}
-}
-
-/* Each work of the library, by the methods that the kernel has. */
-static void measure_library(struct bench *bench, const char *kernel)
-{
-	size_t i;
-
-	for (i = 0; i < NR_WORKS; i++) {
-		struct work work = works[i];
-
-		if (!work.library)
-			continue;
-		for (work.method = 0; work.method < NR_METHODS; work.method++)
-			if (bench->procmaps[work.method])
-				print_cost(bench, kernel, cost_of(&work, bench), 0);
+			   work->method == PROCMAP_BY_TEXT ? 0 : floor * bench->queries);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	const char *const what = argc == 3 ? argv[2] : "";
-	const bool headline_only = !strcmp(what, "short");
-	const bool library_only = !strcmp(what, "library");
+	const bool headline_only = argc == 3 && !strcmp(argv[2], "short");
 	static struct bench bench;
 	struct utsname host;
 
-	if (argc != 2 && !headline_only && !library_only)
-		errx(2, "usage: bench METHOD [short | library]");
+	if (argc != 2 && !headline_only)
+		errx(2, "usage: bench METHOD [short]");
 	/* Memory that was freed is not given back: page faults are not measured. */
 	mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	method_names[PROCMAP_BY_QUERY] = argv[1];
 	uname(&host);
 	open_bench(&bench);
-	if (library_only)
-		measure_library(&bench, host.release);
-	else
-		measure(&bench, host.release, headline_only);
+	measure(&bench, host.release, headline_only);
 	return 0;
 }
