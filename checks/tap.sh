@@ -303,9 +303,10 @@ guest_of_line() {
 		;;
 	esac
 	if [[ $list == *stress*/lock* ]]; then
-		check "procmap_hold for $guest" test_module \
-			"$ROOT/tools/testing/procmap-stress/hold" "$headers" "hold/$guest"
-		options+=(-M "$BUILD/hold/$guest/procmap_hold.ko")
+		check "procmap_lock_holder for $guest" test_module \
+			"$ROOT/tools/testing/procmap-stress/lock-holder" "$headers" \
+			"lock-holder/$guest"
+		options+=(-M "$BUILD/lock-holder/$guest/procmap_lock_holder.ko")
 	fi
 	# shellcheck disable=SC2086	# one word a program
 	KSELFTEST_ARGS="${*:3}" guest "$guest" "${options[@]}" -- $list

@@ -4,7 +4,7 @@
  * it is and after that, and other users of the open method.
  *
  * The module must not be loaded yet. PROCMAP_QUERY_KO is its path, PROCMAP_CONFLICT_KO
- * that of rival/.
+ * that of conflict/.
  */
 /* The <linux/types.h> in tools/ lacks it, and <linux/fuse.h> needs it. */
 #include <linux/posix_types.h>
@@ -181,7 +181,7 @@ TEST_F(live, text_is_made_without_mmap_lock_or_the_log_has_the_reason)
 	EXPECT_EQ(0u, refusals_in_log());
 }
 
-static int load_rival(const char *how)
+static int load_conflict(const char *how)
 {
 	const char *const path = getenv("PROCMAP_CONFLICT_KO");
 	char parameters[32];
@@ -197,7 +197,7 @@ static int load_rival(const char *how)
 }
 
 /* Livepatch lets the module go a moment after the patch is disabled. */
-static int unload_rival(void)
+static int unload_conflict(void)
 {
 	const time_t end = time(NULL) + TRANSITION_MAX;
 	int err;
@@ -215,23 +215,23 @@ static int unload_rival(void)
  */
 TEST_F_TIMEOUT(live, others_may_refuse_to_open, 600)
 {
-	const char *const rivals[] = { "livepatch", "kprobe" };
+	const char *const methods[] = { "livepatch", "kprobe" };
 	unsigned int i;
 	int idle, err;
 
-	for (i = 0; i < ARRAY_SIZE(rivals); i++) {
-		err = load_rival(rivals[i]);
+	for (i = 0; i < ARRAY_SIZE(methods); i++) {
+		err = load_conflict(methods[i]);
 		if (err == -EOPNOTSUPP)		/* no livepatch on arm64 */
 			continue;
 		ASSERT_EQ(0, err);
 		EXPECT_EQ(-EPERM, live_load());
-		ASSERT_EQ(0, unload_rival());
+		ASSERT_EQ(0, unload_conflict());
 
 		ASSERT_EQ(0, live_load());
 		idle = live_references();
-		ASSERT_EQ(0, load_rival(rivals[i]));
+		ASSERT_EQ(0, load_conflict(methods[i]));
 		EXPECT_EQ(-EPERM, open_maps(0));
-		ASSERT_EQ(0, unload_rival());
+		ASSERT_EQ(0, unload_conflict());
 		EXPECT_EQ(idle, live_references());
 		EXPECT_EQ(0, look_up_new());
 		ASSERT_EQ(0, live_unload());

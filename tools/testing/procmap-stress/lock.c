@@ -11,8 +11,8 @@
 #include "kselftest_harness.h"
 #include "stress_util.h"
 
-/* The device of the module in hold/, which holds that lock. */
-#define HOLD_DEVICE	"/dev/procmap_hold"
+/* The device of the module in lock-holder/, which holds that lock. */
+#define HOLDER_DEVICE	"/dev/procmap_lock_holder"
 
 /* The wait of the reader must be killable. */
 static void expect_death(struct __test_metadata *const _metadata, struct child *reader)
@@ -52,9 +52,9 @@ FIXTURE_SETUP(held)
 {
 	self->hold = -1;
 	SKIP_WITHOUT_SCAN();
-	if (access(HOLD_DEVICE, F_OK))
-		SKIP_SETUP("the module procmap_hold is not loaded");
-	if (access(HOLD_DEVICE, W_OK))
+	if (access(HOLDER_DEVICE, F_OK))
+		SKIP_SETUP("the module procmap_lock_holder is not loaded");
+	if (access(HOLDER_DEVICE, W_OK))
 		SKIP_SETUP("only root can hold a lock");
 	self->request = variant->request;
 	ASSERT_TRUE(start_child(&self->target, keep_scene, NULL));
@@ -140,7 +140,7 @@ static void start_reader(struct __test_metadata *const _metadata,
 	ASSERT_TRUE(start_child(&self->reader, be_reader, self));
 	ASSERT_TRUE(await(self->reader.control));
 	/* Only now: a child would have the file, and the lock with it. */
-	self->hold = open(HOLD_DEVICE, O_WRONLY | O_CLOEXEC);
+	self->hold = open(HOLDER_DEVICE, O_WRONLY | O_CLOEXEC);
 	ASSERT_LE(0, self->hold);
 	snprintf(pid, sizeof(pid), "%d", self->target.pid);
 	ASSERT_EQ((ssize_t)strlen(pid), write(self->hold, pid, strlen(pid)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * procmap.hpp: what it owns, returns and throws. The truth of addresses is the program's
+ * procmap.hpp: what it owns, returns and throws. Addresses are compared with the program's
  * symbols, by dladdr(3).
  */
 #include <cstdio>

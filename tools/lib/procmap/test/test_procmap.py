@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Test procmap.py. The truth is /proc/self/maps and readelf.
+"""Test procmap.py. The results are compared with /proc/self/maps and readelf.
 
 Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
 """
@@ -39,7 +39,7 @@ def address_of(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def truth(pid="self"):
+def text_of(pid="self"):
     """The mappings by the text: start, end, permissions, offset, device, inode, name."""
     with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
@@ -95,7 +95,7 @@ class Lookup(unittest.TestCase):
 
     def test_answers_are_those_of_the_text(self):
         with Child() as pid:
-            lines = list(truth(pid))
+            lines = list(text_of(pid))
             for method in methods():
                 with self.subTest(method), Procmap(pid, method) as maps:
                     self.assertIn(method, (Method.ANY, maps.method))
@@ -244,7 +244,7 @@ class Handles(unittest.TestCase):
                 maps.find(0)
             self.assertEqual(caught.exception.errno, errno.ESTALE)
             maps.reopen()
-            self.assertEqual([fields(m) for m in maps], list(truth(child.pid)))
+            self.assertEqual([fields(m) for m in maps], list(text_of(child.pid)))
 
     def test_integers_that_do_not_fit(self):
         address = address_of(LIBC.printf)
@@ -365,7 +365,7 @@ class Snapshots(unittest.TestCase):
         with Child() as pid:
             with Procmap(pid) as maps:
                 snapshot = maps.snapshot()
-            lines = list(truth(pid))
+            lines = list(text_of(pid))
         self.assertEqual([fields(m) for m in snapshot], lines)
         self.assertEqual(len(snapshot), len(lines))
         for line in lines:
@@ -422,7 +422,7 @@ class Threads(unittest.TestCase):
 
     def test_answers_are_those_of_the_text(self):
         with Child() as pid, Procmap(pid) as maps:
-            lines = list(truth(pid))
+            lines = list(text_of(pid))
             starts = [line[0] for line in lines]
             snapshot, other = maps.snapshot(), maps.snapshot()
 

@@ -2,7 +2,7 @@
 /*
  * Hold the mmap_lock of a process for writing, for tests of readers.
  *
- * Write a PID to /dev/procmap_hold: when write(2) returns, the lock of that
+ * Write a PID to /dev/procmap_lock_holder: when write(2) returns, the lock of that
  * process' address space is held. Close the file to release it. Only root can
  * open the device: a process whose lock is held cannot go on.
  */
@@ -18,11 +18,11 @@
 #include <linux/sched/task.h>
 
 /**
- * struct hold - argument of the thread that holds a lock
+ * struct lock_holder - argument of the thread that holds a lock
  * @mm: the address space, of which the thread drops the user.
  * @held: completed when it has the lock; not valid after that.
  */
-struct hold {
+struct lock_holder {
 	struct mm_struct *mm;
 	struct completion held;
 };
@@ -34,11 +34,11 @@ struct hold {
  */
 static int hold_lock(void *data)
 {
-	struct hold *hold = data;
-	struct mm_struct *mm = hold->mm;
+	struct lock_holder *holder = data;
+	struct mm_struct *mm = holder->mm;
 
 	mmap_write_lock(mm);
-	complete(&hold->held);
+	complete(&holder->held);
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (kthread_should_stop())
@@ -52,7 +52,7 @@ static int hold_lock(void *data)
 }
 
 /* Get the address space of a process in the caller's PID namespace. */
-static struct mm_struct *hold_get_mm(int nr)
+static struct mm_struct *holder_get_mm(int nr)
 {
 	struct pid *pid = find_get_pid(nr);
 	struct task_struct *task = get_pid_task(pid, PIDTYPE_PID);
@@ -67,52 +67,52 @@ static struct mm_struct *hold_get_mm(int nr)
 }
 
 /* The file's private data is the thread, once there is one. A test writes once. */
-static ssize_t hold_write(struct file *file, const char __user *buffer,
-			  size_t size, loff_t *pos)
+static ssize_t holder_write(struct file *file, const char __user *buffer,
+			    size_t size, loff_t *pos)
 {
-	struct hold hold = {
-		.held = COMPLETION_INITIALIZER_ONSTACK(hold.held),
+	struct lock_holder holder = {
+		.held = COMPLETION_INITIALIZER_ONSTACK(holder.held),
 	};
-	struct task_struct *holder;
+	struct task_struct *thread;
 	int nr, err;
 
 	err = kstrtoint_from_user(buffer, size, 10, &nr);
 	if (err)
 		return err;
-	hold.mm = hold_get_mm(nr);
-	if (!hold.mm)
+	holder.mm = holder_get_mm(nr);
+	if (!holder.mm)
 		return -ESRCH;
-	holder = kthread_run(hold_lock, &hold, KBUILD_MODNAME);
-	if (IS_ERR(holder)) {
-		mmput(hold.mm);
-		return PTR_ERR(holder);
+	thread = kthread_run(hold_lock, &holder, KBUILD_MODNAME);
+	if (IS_ERR(thread)) {
+		mmput(holder.mm);
+		return PTR_ERR(thread);
 	}
-	wait_for_completion(&hold.held);
-	file->private_data = holder;
+	wait_for_completion(&holder.held);
+	file->private_data = thread;
 	return size;
 }
 
-static int hold_release(struct inode *inode, struct file *file)
+static int holder_release(struct inode *inode, struct file *file)
 {
 	if (file->private_data)
 		kthread_stop(file->private_data);
 	return 0;
 }
 
-static const struct file_operations hold_fops = {
+static const struct file_operations holder_fops = {
 	.owner = THIS_MODULE,
 	.open = nonseekable_open,
-	.write = hold_write,
-	.release = hold_release,
+	.write = holder_write,
+	.release = holder_release,
 };
 
-static struct miscdevice hold_device = {
+static struct miscdevice holder_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = KBUILD_MODNAME,
-	.fops = &hold_fops,
+	.fops = &holder_fops,
 	.mode = 0600,
 };
-module_misc_device(hold_device);
+module_misc_device(holder_device);
 
 MODULE_DESCRIPTION("Hold the mmap_lock of a process, for tests");
 MODULE_LICENSE("GPL");
