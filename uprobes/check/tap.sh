@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Each section of this room sources this file.
+# Each section of this topic sources this file.
 # shellcheck source=checks/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../checks/tap.sh"
 
-ROOM=$ROOT/uprobes
+TOPIC=$ROOT/uprobes
 selftests=$patched/tools/testing/selftests
 
 # Compile the tests for $2 bits, with the compiler and the options that follow, to the
@@ -11,12 +11,12 @@ selftests=$patched/tools/testing/selftests
 compile_tests() {
 	local out=$1 bits=$2 source sources
 	shift 2
-	sources=("$ROOM"/test/x86/*.c)
-	[ "$bits" = 32 ] || sources+=("$ROOM"/live/test/*.c)
+	sources=("$TOPIC"/test/x86/*.c)
+	[ "$bits" = 32 ] || sources+=("$TOPIC"/live/test/*.c)
 	for source in "${sources[@]}"; do
 		"$@" -m"$bits" -D_GNU_SOURCE -O2 -pthread \
 			-isystem "$patched/tools/include/uapi" -I "$selftests/proc" \
-			-I "$ROOM/test/x86" -I "$ROOT/live/test" "$source" \
+			-I "$TOPIC/test/x86" -I "$ROOT/live/test" "$source" \
 			-o "$out/$(basename "$source" .c)-$bits"
 	done
 }

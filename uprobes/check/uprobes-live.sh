@@ -6,9 +6,9 @@
 
 # The tests are user space's.
 style() {
-	checkpatch '' -f "$ROOM"/live/*.c
-	checkpatch PREFER_KERNEL_TYPES -f "$ROOM"/live/test/*.c \
-		"$ROOM"/test/x86/*.[ch]
+	checkpatch '' -f "$TOPIC"/live/*.c
+	checkpatch PREFER_KERNEL_TYPES -f "$TOPIC"/live/test/*.c \
+		"$TOPIC"/test/x86/*.[ch]
 }
 
 # With both compilers. The harness of the base has warnings in its own lines, and

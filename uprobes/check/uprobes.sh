@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 
 x86=tools/testing/selftests/x86
-fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$ROOM/config"
+fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$TOPIC/config"
 	"$patched/tools/testing/selftests/proc/config" "$WORK/uprobes/$x86/config")
 
 # Print the objects that the series changes, and those that include its headers.
