@@ -2,17 +2,17 @@
 /*
  * The mappings of many processes over time.
  *
- * A process is known by a log of facts in the order of their time: something was mapped,
+ * A process is known by a log of entries in the order of their time: something was mapped,
  * its mappings were read, it was forked, it executed a program. The log
- * alone decides what was mapped at an address at a time: see walk_log(). A fact that
+ * alone decides what was mapped at an address at a time: see walk_log(). A entry that
  * comes late is sorted in, and needs nothing else.
  *
  * Most questions are about the present. The mappings of each process as of the end of
  * its log are kept as an array, the view, which is searched by halves. It follows from
- * the log. Something that was mapped is put into the view by its time; other facts, and
+ * the log. Something that was mapped is put into the view by its time; other entries, and
  * a mapping that came later than one of those, make the view void.
  *
- * Facts that have not been valid for longer than the window are condensed: those up to
+ * Entries that have not been valid for longer than the window are condensed: those up to
  * then become one, a view.
  */
 #include <errno.h>
@@ -20,20 +20,20 @@
 
 #include "table.h"
 
-/* A log is condensed when it has this many facts more than &process.condense_at. */
-#define FACTS_MIN	64
+/* A log is condensed when it has this many entries more than &process.condense_at. */
+#define ENTRIES_MIN	64
 
-/* The number of facts up to a time. */
-size_t facts_up_to(const struct process *process, uint64_t time)
+/* The number of entries up to a time. */
+size_t entries_up_to(const struct process *process, uint64_t time)
 {
-	size_t from = 0, to = process->nr_facts;
+	size_t from = 0, to = process->nr_entries;
 
-	if (to && process->facts[to - 1].time <= time)
+	if (to && process->entries[to - 1].time <= time)
 		return to;
 	while (from < to) {
 		const size_t middle = (from + to) / 2;
 
-		if (process->facts[middle].time <= time)
+		if (process->entries[middle].time <= time)
 			from = middle + 1;
 		else
 			to = middle;
@@ -41,29 +41,29 @@ size_t facts_up_to(const struct process *process, uint64_t time)
 	return from;
 }
 
-/* The last of the first @nr facts that is about mappings. */
-static const struct fact *last_change(const struct process *process, size_t nr)
+/* The last of the first @nr entries that is about mappings. */
+static const struct log_entry *last_change(const struct process *process, size_t nr)
 {
-	while (process->facts[nr - 1].kind >= NAMED)
+	while (process->entries[nr - 1].kind >= NAMED)
 		nr--;
-	return &process->facts[nr - 1];
+	return &process->entries[nr - 1];
 }
 
-/* The last of the first @nr facts that begins a program. */
-const struct fact *last_begun(const struct process *process, size_t nr)
+/* The last of the first @nr entries that begins a program. */
+const struct log_entry *last_begun(const struct process *process, size_t nr)
 {
-	while (process->facts[nr - 1].kind != BEGUN)
+	while (process->entries[nr - 1].kind != BEGUN)
 		nr--;
-	return &process->facts[nr - 1];
+	return &process->entries[nr - 1];
 }
 
-/* The index of the fact that has a program. */
+/* The index of the entry that has a program. */
 static size_t index_of(const struct program *program)
 {
-	const struct fact *const facts = program->process->facts;
+	const struct log_entry *const entries = program->process->entries;
 	size_t at = 0;
 
-	while (facts[at].kind != BEGUN || facts[at].program != program)
+	while (entries[at].kind != BEGUN || entries[at].program != program)
 		at++;
 	return at;
 }
@@ -74,10 +74,10 @@ static size_t index_of(const struct program *program)
  */
 static uint64_t known_from(const struct process *process, size_t reading)
 {
-	const struct fact *const before = last_change(process, reading);
+	const struct log_entry *const before = last_change(process, reading);
 
 	if (before->kind != BEGUN || before->program->parent)
-		return process->facts[reading].time;
+		return process->entries[reading].time;
 	return before->time;
 }
 
@@ -147,7 +147,7 @@ static int see_view(struct walk *walk, const struct view *view, uint64_t from,
  * NULL, is the program that the walk came from; it has to be later, as no process is its
  * own ancestor.
  */
-static struct program *inherited(const struct fact *begun, const struct program *next)
+static struct program *inherited(const struct log_entry *begun, const struct program *next)
 {
 	struct program *const program = begun->program;
 
@@ -158,35 +158,35 @@ static struct program *inherited(const struct fact *begun, const struct program 
 }
 
 /*
- * See what the facts up to a time report, the last ones first. Set @program to the one
+ * See what the entries up to a time report, the last ones first. Set @program to the one
  * whose parent has the rest, or to NULL.
  */
 static int walk_back(struct walk *walk, const struct process *process, uint64_t time,
 		     struct program **program)
 {
 	const struct program *const next = *program;
-	size_t nr = facts_up_to(process, time);
+	size_t nr = entries_up_to(process, time);
 	int err = 0;
 
 	*program = NULL;
 	while (nr-- && !err) {
-		const struct fact *const fact = &process->facts[nr];
+		const struct log_entry *const entry = &process->entries[nr];
 
-		switch (fact->kind) {
+		switch (entry->kind) {
 		case MAPPED:
-			err = walk_see(walk, fact->record->start, fact->record->end,
-				       fact->time, fact->record);
+			err = walk_see(walk, entry->record->start, entry->record->end,
+				       entry->time, entry->record);
 			break;
 		case WAS_READ:
 		case CONDENSED:
-			err = see_view(walk, fact->view, fact->kind == WAS_READ ?
+			err = see_view(walk, entry->view, entry->kind == WAS_READ ?
 				       known_from(process, nr) : 0, time);
-			if (fact->view->extent == OF_ALL)
+			if (entry->view->extent == OF_ALL)
 				return err;
-			walk->is_void |= fact->view->extent == OF_EXECUTABLE;
+			walk->is_void |= entry->view->extent == OF_EXECUTABLE;
 			break;
 		case BEGUN:
-			*program = inherited(fact, next);
+			*program = inherited(entry, next);
 			return 0;
 		case NAMED:
 		case EXITED:
@@ -199,26 +199,26 @@ static int walk_back(struct walk *walk, const struct process *process, uint64_t 
 /* Mappings that were read later, and not made in between, were there before. */
 static int walk_forward(struct walk *walk, const struct process *process, uint64_t time)
 {
-	size_t nr = facts_up_to(process, time);
+	size_t nr = entries_up_to(process, time);
 	const uint64_t from = nr ? last_change(process, nr)->time : 0;
 	int err = 0;
 
 	if (!nr)
 		return 0;
-	for (; nr < process->nr_facts && !err; nr++) {
-		const struct fact *const fact = &process->facts[nr];
+	for (; nr < process->nr_entries && !err; nr++) {
+		const struct log_entry *const entry = &process->entries[nr];
 
-		switch (fact->kind) {
+		switch (entry->kind) {
 		case MAPPED:
-			err = walk_see(walk, fact->record->start, fact->record->end, 0, NULL);
+			err = walk_see(walk, entry->record->start, entry->record->end, 0, NULL);
 			break;
 		case WAS_READ:
-			err = see_view(walk, fact->view, from, time);
-			if (fact->view->extent == OF_ALL)
+			err = see_view(walk, entry->view, from, time);
+			if (entry->view->extent == OF_ALL)
 				return err;
 			break;
 		case CONDENSED:
-			return see_view(walk, fact->view, 0, time);
+			return see_view(walk, entry->view, 0, time);
 		case BEGUN:
 			return 0;
 		case NAMED:
@@ -342,10 +342,10 @@ static struct process *origin_of(struct process *process)
 {
 	uint64_t time = UINT64_MAX;
 	struct program *program = NULL;
-	const struct fact *last;
+	const struct log_entry *last;
 
 	for (;;) {
-		last = last_change(process, process->nr_facts);
+		last = last_change(process, process->nr_entries);
 		if (last->time > time)
 			return NULL;
 		if (last->kind != BEGUN || !last->program->parent)
@@ -365,7 +365,7 @@ static struct process *origin_of(struct process *process)
  */
 bool have_view(struct procmap_table *table, struct process *process)
 {
-	const struct fact *const last = last_change(process, process->nr_facts);
+	const struct log_entry *const last = last_change(process, process->nr_entries);
 	struct process *origin;
 
 	if (has_view(table, process)) {
@@ -376,7 +376,7 @@ bool have_view(struct procmap_table *table, struct process *process)
 	origin = origin_of(process);
 	process->of_changes = table->changes;
 	if (last->kind == WAS_READ &&
-	    known_from(process, last - process->facts) < last->time)
+	    known_from(process, last - process->entries) < last->time)
 		process->view = get_view(last->view);
 	else if (!origin || origin == process)
 		process->view = make_view(table, process, UINT64_MAX, true);
@@ -387,18 +387,18 @@ bool have_view(struct procmap_table *table, struct process *process)
 	return process->view;
 }
 
-/* Return whether the view can take a mapping: only if later facts are mappings, too. */
+/* Return whether the view can take a mapping: only if later entries are mappings, too. */
 static bool fits_view(const struct process *process, size_t at)
 {
-	for (; at < process->nr_facts; at++)
-		if (process->facts[at].kind > MAPPED && process->facts[at].kind < NAMED)
+	for (; at < process->nr_entries; at++)
+		if (process->entries[at].kind > MAPPED && process->entries[at].kind < NAMED)
 			return false;
 	return true;
 }
 
 /* Put a mapping into the view, if there is one. */
 static void extend_view(struct procmap_table *table, struct process *process,
-			const struct fact *fact)
+			const struct log_entry *entry)
 {
 	struct view *view = process->view;
 
@@ -407,7 +407,7 @@ static void extend_view(struct procmap_table *table, struct process *process,
 		put_view(table, process->view);
 		process->view = view;
 	}
-	if (!view || put_in_view(table, view, fact->time, fact->record))
+	if (!view || put_in_view(table, view, entry->time, entry->record))
 		drop_view(table, process);
 	process->of_changes = table->changes;
 }
@@ -433,19 +433,19 @@ static void put_program(struct procmap_table *table, struct program *program)
 	release(table, program, sizeof(*program));
 }
 
-/* Drop what a fact owns. */
-void put_fact(struct procmap_table *table, const struct fact *fact)
+/* Drop what a entry owns. */
+void put_entry(struct procmap_table *table, const struct log_entry *entry)
 {
-	switch (fact->kind) {
+	switch (entry->kind) {
 	case MAPPED:
-		put_record(table, fact->record);
+		put_record(table, entry->record);
 		break;
 	case WAS_READ:
 	case CONDENSED:
-		put_view(table, fact->view);
+		put_view(table, entry->view);
 		break;
 	case BEGUN:
-		put_program(table, fact->program);
+		put_program(table, entry->program);
 		break;
 	case NAMED:
 	case EXITED:
@@ -453,18 +453,18 @@ void put_fact(struct procmap_table *table, const struct fact *fact)
 	}
 }
 
-static int insert_fact(struct procmap_table *table, struct process *process, size_t at,
-		       const struct fact *fact)
+static int insert_entry(struct procmap_table *table, struct process *process, size_t at,
+			const struct log_entry *entry)
 {
-	struct fact *const facts = grow(table, process->facts, process->nr_facts + 1,
-					&process->facts_size, sizeof(*facts));
+	struct log_entry *const entries = grow(table, process->entries, process->nr_entries + 1,
+					       &process->entries_size, sizeof(*entries));
 
-	if (!facts)
+	if (!entries)
 		return -ENOMEM;
-	process->facts = facts;
-	memmove(facts + at + 1, facts + at, (process->nr_facts - at) * sizeof(*facts));
-	facts[at] = *fact;
-	process->nr_facts++;
+	process->entries = entries;
+	memmove(entries + at + 1, entries + at, (process->nr_entries - at) * sizeof(*entries));
+	entries[at] = *entry;
+	process->nr_entries++;
 	return 0;
 }
 
@@ -474,54 +474,54 @@ static void update_process(struct process *process)
 	const struct program *const program = process->program;
 	enum extent was_read = OF_EVENTS;
 	bool is_mapped = false;
-	size_t i = process->nr_facts;
+	size_t i = process->nr_entries;
 
 	process->exited_at = UINT64_MAX;
 	process->is_settled = false;
-	while (process->facts[--i].kind != BEGUN) {
-		const struct fact *const fact = &process->facts[i];
+	while (process->entries[--i].kind != BEGUN) {
+		const struct log_entry *const entry = &process->entries[i];
 
-		if (fact->kind == EXITED && !is_mapped)
-			process->exited_at = fact->time;
-		if (fact->kind == WAS_READ && was_read == OF_EVENTS)
-			was_read = fact->view->extent;
-		is_mapped |= fact->kind < BEGUN;
+		if (entry->kind == EXITED && !is_mapped)
+			process->exited_at = entry->time;
+		if (entry->kind == WAS_READ && was_read == OF_EVENTS)
+			was_read = entry->view->extent;
+		is_mapped |= entry->kind < BEGUN;
 	}
-	process->begun = process->facts[i].time;
-	process->program = process->facts[i].program;
+	process->begun = process->entries[i].time;
+	process->program = process->entries[i].program;
 	if (process->program == program)
 		return;
 	process->was_read = was_read;
 	process->has_been_read = was_read != OF_EVENTS;
 }
 
-/* Add a fact to the log, which owns what is in it if that works. */
-int add_fact(struct procmap_table *table, struct process *process,
-	     const struct fact *fact)
+/* Add a entry to the log, which owns what is in it if that works. */
+int add_entry(struct procmap_table *table, struct process *process,
+	      const struct log_entry *entry)
 {
-	const size_t at = facts_up_to(process, fact->time);
+	const size_t at = entries_up_to(process, entry->time);
 	bool fits;
 	int err;
 
-	err = insert_fact(table, process, at, fact);
+	err = insert_entry(table, process, at, entry);
 	if (err)
 		return err;
-	if (fact->kind == BEGUN || fact->kind == EXITED)
+	if (entry->kind == BEGUN || entry->kind == EXITED)
 		update_process(process);
-	if (fact->kind >= NAMED)
+	if (entry->kind >= NAMED)
 		return 0;
 	if (!has_view(table, process))
 		drop_view(table, process);
-	fits = fact->kind == MAPPED && fits_view(process, at);
+	fits = entry->kind == MAPPED && fits_view(process, at);
 	if (process->children &&
-	    (fact->kind == WAS_READ || fact->time <= process->last_child ||
-	     (!fits && at < process->nr_facts - 1)))
+	    (entry->kind == WAS_READ || entry->time <= process->last_child ||
+	     (!fits && at < process->nr_entries - 1)))
 		table->changes++;
 	if (fits)
-		extend_view(table, process, fact);
+		extend_view(table, process, entry);
 	else
 		drop_view(table, process);
-	if (fact->kind == MAPPED && fact->time >= process->exited_at)
+	if (entry->kind == MAPPED && entry->time >= process->exited_at)
 		process->exited_at = UINT64_MAX;
 	return 0;
 }
@@ -552,35 +552,35 @@ static bool is_over(const struct procmap_table *table, const struct program *pro
  */
 const char *find_comm(const struct process *process, uint64_t time)
 {
-	size_t nr = facts_up_to(process, time);
+	size_t nr = entries_up_to(process, time);
 	const struct program *program = NULL;
 
 	while (nr--) {
-		const struct fact *const fact = &process->facts[nr];
+		const struct log_entry *const entry = &process->entries[nr];
 
-		if (fact->kind == NAMED)
-			return fact->comm;
-		if (fact->kind != BEGUN)
+		if (entry->kind == NAMED)
+			return entry->comm;
+		if (entry->kind != BEGUN)
 			continue;
-		program = inherited(fact, program);
+		program = inherited(entry, program);
 		if (!program)
 			break;
 		process = program->parent;
-		nr = facts_up_to(process, program->time);
+		nr = entries_up_to(process, program->time);
 	}
 	return NULL;
 }
 
 /*
- * Keep what a child has from its parent, the @view, as facts of its own. Without a view,
+ * Keep what a child has from its parent, the @view, as entries of its own. Without a view,
  * nothing is known of that any more.
  */
 void settle_program(struct procmap_table *table, struct program *program,
 		    struct view *view)
 {
-	struct fact condensed = { .time = program->time, .kind = CONDENSED, .view = view };
+	struct log_entry condensed = { .time = program->time, .kind = CONDENSED, .view = view };
 	const char *const comm = view ? find_comm(program->parent, program->time) : NULL;
-	struct fact named = { .time = program->time, .kind = NAMED };
+	struct log_entry named = { .time = program->time, .kind = NAMED };
 	struct process *const child = program->process;
 	const size_t at = index_of(program);
 
@@ -588,7 +588,7 @@ void settle_program(struct procmap_table *table, struct program *program,
 	if (comm)
 		memcpy(named.comm, comm, sizeof(named.comm));
 	leave_parent(table, program);
-	if (view && !insert_fact(table, child, at + 1, &condensed)) {
+	if (view && !insert_entry(table, child, at + 1, &condensed)) {
 		view->refs++;
 	} else {
 		if (child->program == program) {
@@ -599,12 +599,12 @@ void settle_program(struct procmap_table *table, struct program *program,
 			table->changes++;
 	}
 	if (comm)
-		insert_fact(table, child, at + 1, &named);
+		insert_entry(table, child, at + 1, &named);
 }
 
 /*
  * Settle the programs that began up to a time with the mappings of a process. Those with no
- * fact in between share the view, as before. Without room for it, they have to be read.
+ * entry in between share the view, as before. Without room for it, they have to be read.
  */
 void settle_children(struct procmap_table *table, struct process *process,
 		     uint64_t time)
@@ -617,7 +617,7 @@ void settle_children(struct procmap_table *table, struct process *process,
 		next = program->next;
 		if (program->time > time)
 			continue;
-		nr = facts_up_to(process, program->time);
+		nr = entries_up_to(process, program->time);
 		if (nr != nr_of_view) {
 			put_view(table, view);
 			view = NULL;
@@ -660,12 +660,12 @@ static struct program *new_program(struct procmap_table *table, struct process *
 int begin(struct procmap_table *table, struct process *process, struct process *parent,
 	  uint64_t time)
 {
-	const struct fact begun = {
+	const struct log_entry begun = {
 		.time = time,
 		.kind = BEGUN,
 		.program = new_program(table, process, parent, time),
 	};
-	const int err = begun.program ? add_fact(table, process, &begun) : -ENOMEM;
+	const int err = begun.program ? add_entry(table, process, &begun) : -ENOMEM;
 
 	if (err && begun.program)
 		put_program(table, begun.program);
@@ -673,55 +673,55 @@ int begin(struct procmap_table *table, struct process *process, struct process *
 }
 
 /*
- * Keep these of a log whose first @nr facts are condensed: the last program, the
+ * Keep these of a log whose first @nr entries are condensed: the last program, the
  * last name, @view as of @time, and an exit after that.
  */
-static void keep_facts(struct procmap_table *table, struct process *process, size_t nr,
-		       struct view *view, uint64_t time)
+static void keep_entries(struct procmap_table *table, struct process *process, size_t nr,
+			 struct view *view, uint64_t time)
 {
-	const struct fact condensed = { .time = time, .kind = CONDENSED, .view = view };
-	struct fact begun, named = { .kind = NAMED }, exited = { .kind = MAPPED };
-	const char *const comm = find_comm(process, process->facts[nr - 1].time);
-	struct fact *const facts = process->facts;
+	const struct log_entry condensed = { .time = time, .kind = CONDENSED, .view = view };
+	struct log_entry begun, named = { .kind = NAMED }, exited = { .kind = MAPPED };
+	const char *const comm = find_comm(process, process->entries[nr - 1].time);
+	struct log_entry *const entries = process->entries;
 	size_t i, last = 0, kept = 0;
 
 	if (comm)
 		memcpy(named.comm, comm, sizeof(named.comm));
 	for (i = 0; i < nr; i++) {
-		if (facts[i].kind == BEGUN)
+		if (entries[i].kind == BEGUN)
 			last = i;
-		else if (facts[i].kind == EXITED)
-			exited = facts[i];
+		else if (entries[i].kind == EXITED)
+			exited = entries[i];
 	}
-	begun = facts[last];
+	begun = entries[last];
 	for (i = 0; i < nr; i++)
 		if (i != last)
-			put_fact(table, &facts[i]);
+			put_entry(table, &entries[i]);
 	leave_parent(table, begun.program);
-	facts[kept++] = begun;
+	entries[kept++] = begun;
 	if (comm) {
 		named.time = begun.time;
-		facts[kept++] = named;
+		entries[kept++] = named;
 	}
-	facts[kept++] = condensed;
+	entries[kept++] = condensed;
 	if (exited.kind == EXITED && exited.time >= time)
-		facts[kept++] = exited;
-	memmove(facts + kept, facts + nr, (process->nr_facts - nr) * sizeof(*facts));
-	process->nr_facts -= nr - kept;
+		entries[kept++] = exited;
+	memmove(entries + kept, entries + nr, (process->nr_entries - nr) * sizeof(*entries));
+	process->nr_entries -= nr - kept;
 	process->horizon = time;
 }
 
-/* Condense facts older than the window, once as many came as the result has pieces. */
+/* Condense entries older than the window, once as many came as the result has pieces. */
 void condense(struct procmap_table *table, struct process *process)
 {
 	struct view *view;
 	uint64_t time;
 	size_t nr;
 
-	if (process->nr_facts < process->condense_at + FACTS_MIN)
+	if (process->nr_entries < process->condense_at + ENTRIES_MIN)
 		return;
-	process->condense_at = process->nr_facts * 2;
-	nr = facts_up_to(process, oldest_time(table));
+	process->condense_at = process->nr_entries * 2;
+	nr = entries_up_to(process, oldest_time(table));
 	/* Condensing may leave as many. */
 	if (nr <= 4)
 		return;
@@ -730,8 +730,8 @@ void condense(struct procmap_table *table, struct process *process)
 	view = make_view(table, process, time, false);
 	if (!view)
 		return;
-	process->condense_at = (process->nr_facts - nr) * 2 + view->nr;
-	keep_facts(table, process, nr, view, time);
+	process->condense_at = (process->nr_entries - nr) * 2 + view->nr;
+	keep_entries(table, process, nr, view, time);
 }
 
 /*
@@ -761,32 +761,32 @@ uint64_t known_until(const struct process *process, size_t nr, uint64_t addr,
 	uint64_t exit = UINT64_MAX;
 	size_t i, at;
 
-	for (i = nr; i && (process->facts[i - 1].kind >= NAMED ||
-			   process->facts[i - 1].kind == WAS_READ); i--)
-		if (process->facts[i - 1].kind == EXITED)
-			exit = process->facts[i - 1].time;
-	for (i = nr; i < process->nr_facts; i++) {
-		const struct fact *const fact = &process->facts[i];
+	for (i = nr; i && (process->entries[i - 1].kind >= NAMED ||
+			   process->entries[i - 1].kind == WAS_READ); i--)
+		if (process->entries[i - 1].kind == EXITED)
+			exit = process->entries[i - 1].time;
+	for (i = nr; i < process->nr_entries; i++) {
+		const struct log_entry *const entry = &process->entries[i];
 
-		switch (fact->kind) {
+		switch (entry->kind) {
 		case MAPPED:
-			if (addr >= fact->record->start && addr < fact->record->end)
-				return fact->time;
+			if (addr >= entry->record->start && addr < entry->record->end)
+				return entry->time;
 			exit = UINT64_MAX;
 			break;
 		case WAS_READ:
-			at = pieces_below(fact->view, addr);
-			piece = at < fact->view->nr ? &fact->view->pieces[at] : NULL;
+			at = pieces_below(entry->view, addr);
+			piece = at < entry->view->nr ? &entry->view->pieces[at] : NULL;
 			if (!piece || piece->start > addr ?
-			    fact->view->extent == OF_ALL || is_executable(record) :
+			    entry->view->extent == OF_ALL || is_executable(record) :
 			    is_other_mapping(piece->record, record))
-				return earlier(exit, fact->time);
+				return earlier(exit, entry->time);
 			break;
 		case CONDENSED:
 		case BEGUN:
-			return earlier(exit, fact->time);
+			return earlier(exit, entry->time);
 		case EXITED:
-			exit = earlier(exit, fact->time);
+			exit = earlier(exit, entry->time);
 			break;
 		case NAMED:
 			break;

@@ -60,7 +60,7 @@ static void forget_process(struct procmap_table *table, struct process *process)
 	struct process **link = &table->processes[chain_of(process->pid)];
 	size_t i;
 
-	note_forgotten(table, process->pid, process->facts[process->nr_facts - 1].time);
+	note_forgotten(table, process->pid, process->entries[process->nr_entries - 1].time);
 	while (process->children)
 		settle_program(table, process->children, NULL);
 	while (*link != process)
@@ -68,9 +68,9 @@ static void forget_process(struct procmap_table *table, struct process *process)
 	*link = process->next;
 	unlink_used(table, process);
 	drop_view(table, process);
-	for (i = 0; i < process->nr_facts; i++)
-		put_fact(table, &process->facts[i]);
-	release(table, process->facts, process->facts_size * sizeof(*process->facts));
+	for (i = 0; i < process->nr_entries; i++)
+		put_entry(table, &process->entries[i]);
+	release(table, process->entries, process->entries_size * sizeof(*process->entries));
 	release(table, process, sizeof(*process));
 	table->stats.processes--;
 }
@@ -244,7 +244,7 @@ static int read_mappings(struct procmap_table *table, pid_t pid, enum extent ext
 static int read_process(struct procmap_table *table, struct process *process,
 			enum extent extent)
 {
-	struct fact was_read = { .time = now_of(table), .kind = WAS_READ };
+	struct log_entry was_read = { .time = now_of(table), .kind = WAS_READ };
 
 	/* What is read is this program, whatever the clock says. */
 	was_read.time = later(was_read.time, later(process->begun, process->horizon));
@@ -253,7 +253,7 @@ static int read_process(struct procmap_table *table, struct process *process,
 	process->read_at = was_read.time;
 	process->error = read_mappings(table, process->pid, extent, &was_read.view);
 	if (!process->error) {
-		process->error = add_fact(table, process, &was_read);
+		process->error = add_entry(table, process, &was_read);
 		if (process->error)
 			put_view(table, was_read.view);
 	}
@@ -284,16 +284,16 @@ static bool may_be_read(const struct procmap_table *table, const struct process 
 /* Drop the reading of executable mappings when all were read after it. */
 static void drop_reading(struct procmap_table *table, struct process *process)
 {
-	struct fact *const all = &process->facts[process->nr_facts - 1];
-	struct fact *const part = all - 1;
+	struct log_entry *const all = &process->entries[process->nr_entries - 1];
+	struct log_entry *const part = all - 1;
 
 	if (all->kind != WAS_READ || part->kind != WAS_READ ||
 	    part->view->extent != OF_EXECUTABLE)
 		return;
 	drop_view(table, process);
-	put_fact(table, part);
+	put_entry(table, part);
 	*part = *all;
-	process->nr_facts--;
+	process->nr_entries--;
 }
 
 /* Return whether it has to be read before a question is answered. */
@@ -345,8 +345,8 @@ static bool find_in_log(struct procmap_table *table, const struct process *proce
 		.addr = addr,
 		.high = UINT64_MAX,
 	};
-	const size_t nr = facts_up_to(process, time);
-	const struct fact *begun;
+	const size_t nr = entries_up_to(process, time);
+	const struct log_entry *begun;
 
 	walk_log(&walk, process, time, true);
 	if (!walk.record)
@@ -527,7 +527,7 @@ static bool to_mapping(const struct procmap_mmap *event, struct procmap_mapping 
 int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 		       const struct procmap_mmap *given)
 {
-	struct fact mapped = { .time = time, .kind = MAPPED };
+	struct log_entry mapped = { .time = time, .kind = MAPPED };
 	struct procmap_mmap event;
 	struct procmap_mapping mapping;
 	struct process *process;
@@ -541,7 +541,7 @@ int procmap_table_mmap(struct procmap_table *table, pid_t pid, uint64_t time,
 	if (!process)
 		return err;
 	mapped.record = new_record(table, &mapping);
-	err = mapped.record ? add_fact(table, process, &mapped) : -ENOMEM;
+	err = mapped.record ? add_entry(table, process, &mapped) : -ENOMEM;
 	if (err)
 		put_record(table, mapped.record);
 	return end_event(table, process, time, err);
@@ -588,23 +588,23 @@ int procmap_table_exec(struct procmap_table *table, pid_t pid, uint64_t time)
 
 /* Add an event of the main thread. Those of other threads do not matter. */
 static int add_event(struct procmap_table *table, pid_t pid, pid_t tid,
-		     const struct fact *fact)
+		     const struct log_entry *entry)
 {
 	struct process *process;
 	int err;
 
 	if (tid != pid)
 		return 0;
-	process = process_of_event(table, pid, fact->time, &err);
+	process = process_of_event(table, pid, entry->time, &err);
 	if (!process)
 		return err;
-	return end_event(table, process, fact->time, add_fact(table, process, fact));
+	return end_event(table, process, entry->time, add_entry(table, process, entry));
 }
 
 int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time,
 		       const char *comm)
 {
-	struct fact named = { .time = time, .kind = NAMED };
+	struct log_entry named = { .time = time, .kind = NAMED };
 
 	if (!table || pid <= 0 || tid <= 0 || !comm)
 		return -EINVAL;
@@ -614,7 +614,7 @@ int procmap_table_comm(struct procmap_table *table, pid_t pid, pid_t tid, uint64
 
 int procmap_table_exit(struct procmap_table *table, pid_t pid, pid_t tid, uint64_t time)
 {
-	const struct fact exited = { .time = time, .kind = EXITED };
+	const struct log_entry exited = { .time = time, .kind = EXITED };
 
 	if (!table || pid <= 0 || tid <= 0)
 		return -EINVAL;

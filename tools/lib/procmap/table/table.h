@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause */
 /*
  * Definitions shared by the files of a table. view.c has views and what they have: pieces,
- * records, files. log.c has the facts of a process, and alone interprets them. process.c
+ * records, files. log.c has the entries of a process, and alone interprets them. process.c
  * has the processes, which it reads, and the public functions.
  */
 #ifndef PROCMAP_TABLE_INTERNAL_H
@@ -16,7 +16,7 @@
 #define CHAINS		0x4000
 #define CHAINS_SHIFT	(64 - 14)
 
-/* Groups of process IDs; of each, the time of the last that was forgotten is kept. */
+/* Process IDs are in so many groups: each has the time of the process forgotten last. */
 #define FORGOTTEN	1024
 
 /**
@@ -34,7 +34,7 @@ struct file {
 
 /**
  * struct record - a mapping as it was reported or read
- * @refs: number of facts and pieces that have it.
+ * @refs: number of entries and pieces that have it.
  * @file: what is mapped. Owned.
  * @start: first address.
  * @end: first address past it.
@@ -81,7 +81,7 @@ enum extent {
 
 /**
  * struct view - mappings at one time
- * @refs: number of facts and processes that have it. With more than one it is not
+ * @refs: number of entries and processes that have it. With more than one it is not
  *	changed.
  * @extent: the meaning of addresses that are in none of its pieces.
  * @nr: number of pieces.
@@ -124,18 +124,18 @@ struct program {
 	size_t begin;
 };
 
-/* The kinds of facts. BEGUN makes the facts before it void. */
+/* The kinds of entries. BEGUN makes the entries before it void. */
 enum kind {
 	MAPPED,		/* something was mapped */
 	WAS_READ,	/* the mappings were read */
-	CONDENSED,	/* what is left of older facts */
+	CONDENSED,	/* what is left of older entries */
 	BEGUN,		/* a program, or a process with the mappings of its parent */
 	NAMED,		/* the process has a name */
 	EXITED,		/* it has exited */
 };
 
 /**
- * struct fact - an entry of the log of a process
+ * struct log_entry - an entry of the log of a process
  * @time: when.
  * @kind: what.
  * @record: of MAPPED. Owned.
@@ -143,7 +143,7 @@ enum kind {
  * @program: of BEGUN. Owned.
  * @comm: of NAMED.
  */
-struct fact {
+struct log_entry {
 	uint64_t time;
 	enum kind kind;
 	union {
@@ -161,11 +161,11 @@ struct fact {
  * @newer: the next newer one in the list, or NULL.
  * @older: the next older one, or NULL.
  * @is_used: it was used since it was put at its place in the list.
- * @nr_facts: number of facts.
- * @facts_size: facts that there is room for.
- * @facts: the log. Owned. The first fact is BEGUN.
- * @condense_at: number of facts up to which the log is not condensed.
- * @horizon: facts before this time have been condensed, or were forgotten.
+ * @nr_entries: number of entries.
+ * @entries_size: entries that there is room for.
+ * @entries: the log. Owned. The first entry is BEGUN.
+ * @condense_at: number of entries up to which the log is not condensed.
+ * @horizon: entries before this time have been condensed, or were forgotten.
  * @children: the programs of which this process is the parent.
  * @last_child: the latest time at which such a program began.
  * @nr_parents: number of programs in the log that have a parent.
@@ -186,9 +186,9 @@ struct process {
 	struct process *newer;
 	struct process *older;
 	bool is_used;
-	size_t nr_facts;
-	size_t facts_size;
-	struct fact *facts;
+	size_t nr_entries;
+	size_t entries_size;
+	struct log_entry *entries;
 	size_t condense_at;
 	uint64_t horizon;
 	struct program *children;
@@ -215,7 +215,7 @@ struct process {
  * @changes: how often the past of a process with children was changed: views of
  *	processes that were forked may be void.
  * @nr_programs: number of programs that there were.
- * @forgotten: for each group of IDs, the time of the last fact of a process that was
+ * @forgotten: for each group of IDs, the time of the last entry of a process that was
  *	forgotten: events before that time are incomplete.
  * @sweep: the chain in which to look next for processes that exited long ago.
  * @processes: the processes, in chains by their ID. Owned.
@@ -256,7 +256,7 @@ struct procmap_table {
  * @high: and ends here, as other mappings are beside it.
  * @record: what was found, or NULL.
  * @from: the time since which it is known to be there.
- * @is_void: executable mappings of older facts are void, since a later reading does not
+ * @is_void: executable mappings of older entries are void, since a later reading does not
  *	have them.
  * @nr: number of pieces.
  * @size: pieces that there is room for.
@@ -333,17 +333,17 @@ hidden int put_in_view(struct procmap_table *table, struct view *view, uint64_t 
 		       struct record *record);
 
 /* log.c */
-hidden size_t facts_up_to(const struct process *process, uint64_t time);
-hidden const struct fact *last_begun(const struct process *process, size_t nr);
+hidden size_t entries_up_to(const struct process *process, uint64_t time);
+hidden const struct log_entry *last_begun(const struct process *process, size_t nr);
 hidden int walk_log(struct walk *walk, const struct process *process, uint64_t time,
 		    bool is_final);
 hidden void drop_view(struct procmap_table *table, struct process *process);
 hidden bool have_view(struct procmap_table *table, struct process *process);
-hidden void put_fact(struct procmap_table *table, const struct fact *fact);
+hidden void put_entry(struct procmap_table *table, const struct log_entry *entry);
 hidden int begin(struct procmap_table *table, struct process *process, struct process *parent,
 		 uint64_t time);
-hidden int add_fact(struct procmap_table *table, struct process *process,
-		    const struct fact *fact);
+hidden int add_entry(struct procmap_table *table, struct process *process,
+		     const struct log_entry *entry);
 hidden const char *find_comm(const struct process *process, uint64_t time);
 hidden void settle_program(struct procmap_table *table, struct program *program,
 			   struct view *view);
