@@ -12,7 +12,7 @@ $2"
 	chmod +x "$tmp/programs/planted/$1"
 }
 
-# Run the planted programs as a guest does, and flatten the result.
+# Run the planted programs as a guest does, and take its results.
 run_planted() {
 	cp -r "$programs/kselftest" "$tmp/programs/"
 	echo 'timeout=2' >"$tmp/programs/planted/settings"
@@ -21,11 +21,11 @@ run_planted() {
 		$'other\t*\tplanted/*\t*\t*' $'planted\tlinux-1\tplanted/*\t*\t*' >"$tmp/skips"
 	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
 	parse_planted
-	cat "$tmp/output" "$tmp/flat"
+	cat "$tmp/output" "$tmp/results"
 }
 
 parse_planted() {
-	"$CHECKS/parse-tap" planted-64 linux-0 "$tmp/output" "$tmp/used" "$tmp/skips" >"$tmp/flat"
+	"$CHECKS/parse-tap" planted-64 linux-0 "$tmp/output" "$tmp/used" "$tmp/skips" >"$tmp/results"
 }
 
 # A program with that script is reported as a failure, in a line that begins with
@@ -34,14 +34,14 @@ is_found() {
 	local found=$1 script=$2
 	plant "${found%%:*}" "$script"
 	run_planted "planted/${found%%:*}"
-	grep -E "^not ok - planted-64: planted/$found" "$tmp/flat"
+	grep -E "^not ok - planted-64: planted/$found" "$tmp/results"
 }
 
 passes() {
 	plant program "$1"
 	run_planted planted/program
-	expect 1 grep '^not ok' "$tmp/flat"
-	grep -c '^ok' "$tmp/flat"
+	expect 1 grep '^not ok' "$tmp/results"
+	grep -c '^ok' "$tmp/results"
 }
 
 lost_program_is_found() {
@@ -55,7 +55,7 @@ killed_guest_is_found() {
 	run_planted planted/program
 	sed -i '/^ok 1 selftests/,$d' "$tmp/output"
 	parse_planted
-	grep -x 'not ok - planted-64: comes to the end of its plan' "$tmp/flat"
+	grep -x 'not ok - planted-64: comes to the end of its plan' "$tmp/results"
 }
 
 # Make a copy of this project whose section usage is a shell script.
@@ -115,8 +115,8 @@ interrupt_leaves_nothing() {
 lost_ioctl_is_found() {
 	printf '%s\n' 1..1 'ok 1 a # SKIP this kernel has no PROCMAP_SCAN' >"$tmp/output"
 	"$CHECKS/parse-tap" stock-1 linux-0 "$tmp/output" "$tmp/used" "$CHECKS/skips" |
-		tee "$tmp/flat"
-	grep '^not ok' "$tmp/flat"
+		tee "$tmp/results"
+	grep '^not ok' "$tmp/results"
 }
 
 # Patterns that name no program, and a section without a line.
