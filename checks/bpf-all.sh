@@ -52,7 +52,7 @@ bpf_finders bpf
 check "the patched kernel's VMAs are found by ioctl" vmas_are_found_by bpf PROCMAP_QUERY 0
 bpf_finders unpatched
 method=(text -1)
-! grep -qw PROCMAP_QUERY "$WORK/base/include/uapi/linux/fs.h" || method=(PROCMAP_QUERY 0)
+! base_git grep -qw PROCMAP_QUERY base -- include/uapi/linux/fs.h || method=(PROCMAP_QUERY 0)
 check "the unpatched kernel's VMAs are found by ${method[0]}" \
 	vmas_are_found_by unpatched "${method[@]}"
 done_testing

@@ -3,14 +3,16 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+# proc-uptime-* asserts that idle time never falls, which it does now and then.
 base_proc_tests() {
-	vm -k patched -a kmemleak=off -- bash -c "$base_tests" tests "$programs" proc |
+	local tests
+	mapfile -t tests < <(base_git show base:tools/testing/selftests/proc/Makefile |
+		sed -nE 's,^TEST_GEN_PROGS \+= ,proc/,p' | grep -v /proc-uptime-)
+	[ ${#tests[@]} -gt 10 ]
+	vm -k patched -a kmemleak=off -- bash -c "$runner" runner "$programs" "${tests[@]}" |
 		tee "$tmp/proc"
-	sed -nE 's/^TEST_GEN_PROGS \+= //p' \
-		"$WORK/base/tools/testing/selftests/proc/Makefile" |
-		grep -v '^proc-uptime-' | sort >"$tmp/there"
-	[ -s "$tmp/there" ]
-	sed -nE 's,^proc/([^ ]+) 0 .*,\1,p' "$tmp/proc" | sort | diff "$tmp/there" -
+	sed -nE 's,^ok [0-9]+ selftests: proc: ([^ ]+)$,proc/\1,p' "$tmp/proc" |
+		diff <(printf '%s\n' "${tests[@]}") -
 }
 
 guests

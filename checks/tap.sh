@@ -312,25 +312,6 @@ guest_of_line() {
 	KSELFTEST_ARGS="${*:3}" guest "$guest" "${options[@]}" -- $list
 }
 
-# In the guest: run the base's own selftests in directories of $1, and print the status of
-# each, and how many tests of it passed and failed. proc-uptime-* asserts that idle time
-# never falls, which it does now and then.
-# shellcheck disable=SC2016,SC2034	# for the guest's shell, and for sections
-base_tests='
-cd "$1"
-shift
-for test in $(printf "%s/*\n" "$@"); do
-	case $test in
-	*/procmap-* | */proc-maps-unmap | */proc-maps-build-id-* | */uprobes_vex* | */proc-uptime-*) continue ;;
-	esac
-	[ -x "$test" ] && [ -f "$test" ] || continue
-	status=0
-	(cd "${test%/*}" && timeout 300 "./${test#*/}") >/run/out 2>&1 </dev/null || status=$?
-	echo "$test $status $(grep -c "^ok " /run/out) $(grep -c "^not ok " /run/out)"
-	[ $status -eq 0 ] || cat /run/out >&2
-done
-'
-
 # Write the programs in the documentation to a directory: each block of C is one,
 # NAME-NR.c for those of NAME.rst.
 documented_programs() {
