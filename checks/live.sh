@@ -94,11 +94,6 @@ tracers_do_not_mind() {
 		"$TOOL" -p self --list --query
 }
 
-make_run_works() {
-	"$ROOT/scripts/run" | tee "$tmp/run"
-	grep 'the same answers by query and text' "$tmp/run"
-}
-
 newest=$(newest_release)
 mapfile -t releases < <(printf '%s\n' "$newest" "$(debian_release another)" | uniq)
 for release in "${releases[@]}" "$(debian_release oldest)"; do
@@ -106,7 +101,7 @@ for release in "${releases[@]}" "$(debian_release oldest)"; do
 done
 check "live: W=1 and sparse find nothing" live_warnings "$newest"
 check "live: checkpatch --strict" live_checkpatch
-check "make run" make_run_works
+check "make run" "$ROOT/scripts/run"
 for release in "${releases[@]}"; do
 	check "live: calls through pointers on $release" \
 		only_methods_are_called_by_pointer "$(module_of "$release")"
