@@ -27,7 +27,7 @@ kill "$COPROC_PID"
 '
 
 examples_run() {
-	vm -k "stock:$release" -M "$(module_with_scan "$release")" -- bash -c \
+	vm -k "stock:$release" -M 'live scan=1' -- bash -c \
 		"$example_program" run "$tmp/procmap_query-1" "$tmp/procmap_scan-1" |
 		tee "$tmp/out"
 	grep -Eq '^[0-9a-f]+: /.*\+0x0 [0-9a-f]{40}$' "$tmp/out"

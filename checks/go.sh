@@ -22,12 +22,8 @@ vet() {
 # overlayfs are not known by their numbers.
 # shellcheck disable=SC2016	# for the guest's shell
 test_on_live_module() {
-	local release
-	release=$(newest_release)
-	"$ROOT/scripts/live" "$release"
-	"$ROOT/scripts/stock" "$release"
 	CGO_ENABLED=0 go test -c -o "$BUILD/go.test" .
-	vm -t 1800 -k "stock:$release" -M "$(module_with_scan "$release")" -- env TMPDIR=/dev/shm \
+	vm -t 1800 -k "stock:$(flavour)" -M 'live scan=1' -- env TMPDIR=/dev/shm \
 		sh -c 'cp "$1" /dev/shm/ && exec /dev/shm/go.test -test.v' sh "$BUILD/go.test"
 }
 

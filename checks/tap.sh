@@ -292,9 +292,9 @@ guest_of_line() {
 	esac
 	[ "$variant" != arm64 ] || use_arm64
 	case $module in
-	live | test) check "live module for $guest" "$ROOT/scripts/live" "$target" ;;&
-	live) options+=(-M "$(module_with_scan "$release")") ;;
+	live) options+=(-M 'live scan=1') ;;
 	test)
+		check "live module for $guest" "$ROOT/scripts/live" "$target"
 		check "procmap_conflict for $guest" test_module \
 			"$ROOT/live/test/conflict" "$headers" "conflict/$guest"
 		local -x PROCMAP_QUERY_KO PROCMAP_CONFLICT_KO
@@ -436,11 +436,6 @@ module_of() {
 	else
 		printf '%s\n' "$BUILD/$2/live/$1"/*.ko
 	fi
-}
-
-# For -M of scripts/vm: the module with both ioctls.
-module_with_scan() {
-	printf '%s scan=1\n' "$(module_of "$1")"
 }
 
 # Build the test module whose sources are in the directory $1, for the kernel that was
