@@ -48,7 +48,7 @@ module_is_used_as_documented() {
 		bash -ex "$tmp/commands"
 }
 
-release=$(newest_release)
+release=$(debian_release newest)
 check "live module for $release" "$ROOT/scripts/live" "$release"
 check "the examples are compiled" examples_are_compiled
 check "the examples run" examples_run

@@ -94,7 +94,7 @@ tracers_do_not_mind() {
 		"$TOOL" -p self --list --query
 }
 
-newest=$(newest_release)
+newest=$(debian_release newest)
 mapfile -t releases < <(printf '%s\n' "$newest" "$(debian_release another)" | uniq)
 for release in "${releases[@]}" "$(debian_release oldest)"; do
 	check "live module for $release" "$ROOT/scripts/live" "$release"

@@ -19,7 +19,7 @@ autopkgtest_passes() {
 	grep -E '^packages +SKIP' "$tmp/output"
 }
 
-release=$(newest_release)
+release=$(debian_release newest)
 check "the packages are made" "$ROOT/scripts/deb"
 check "image of $release" "$ROOT/scripts/stock" "$release"
 take_guest packages vm -t 3600 -k "stock:$release" -- "$ROOT/debian/tests/packages"

@@ -26,7 +26,7 @@ test_programs_are_built() {
 	"${cc[@]}" -shared -fPIC -o "$out/liar.so" "$ROOT/tools/procmap/test/liar.c"
 }
 
-release=$(newest_release)
+release=$(debian_release newest)
 check "the tree 'perf' is that of the series" tree_is_the_series perf
 check "perf is built" perf_is_built
 check "the programs of its test are built" test_programs_are_built

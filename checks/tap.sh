@@ -212,12 +212,12 @@ debian_release() {
 	[ "$flavour" != "$1" ] || flavour=$(flavour)
 	if [ "$kernel" = another ]; then
 		kernel=mainline
-		[ "$(mainline_release)" != "$(newest_release)" ] || kernel=oldest
+		[ "$(debian_release mainline)" != "$(debian_release newest)" ] || kernel=oldest
 	fi
 	case $kernel in
 	newest*) "$ROOT/scripts/live" -l "$flavour" | tail -n 1 ;;
 	oldest*) "$ROOT/scripts/live" -l "$flavour" | head -n 1 ;;
-	mainline) mainline_release ;;
+	mainline) release_of_image "$(base_value MAINLINE)" ;;
 	[0-9]*) release_of_image "$kernel" ;;
 	arm64) release_of_image cloud-arm64 ;;
 	mainline-arm64) release_of_image "$(base_value MAINLINE | sed 's/-.*//')-cloud-arm64" ;;
@@ -444,16 +444,6 @@ test_module() {
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
 	make -C "$2" M="$BUILD/$3" ${arch:+ARCH="$arch"} modules
-}
-
-# The newest of Debian's kernels, of the flavour that boots fastest.
-newest_release() {
-	"$ROOT/scripts/live" -l "$(flavour)" | tail -n 1
-}
-
-# The release of Debian's kernel that has mainline's ioctl.
-mainline_release() {
-	release_of_image "$(base_value MAINLINE)"
 }
 
 # Succeed if that is a release of the version that has mainline's ioctl.

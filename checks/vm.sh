@@ -66,7 +66,7 @@ vm_dies_of() {
 	rm -rf "$(cat "$tmp/run")"
 }
 
-newest=$(newest_release)
+newest=$(debian_release newest)
 kernel_is_built patched
 kernel_is_built debug
 check "image of $newest" "$ROOT/scripts/stock" "$newest"

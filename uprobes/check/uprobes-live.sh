@@ -90,8 +90,8 @@ programs_do_the_same() {
 		-M "$(module_of "$1" uprobes)" -- uprobes/uprobes-emulate-{64,32}
 }
 
-newest=$(newest_release)
-mapfile -t releases < <(printf '%s\n' "$newest" "$(mainline_release)" | uniq)
+newest=$(debian_release newest)
+mapfile -t releases < <(printf '%s\n' "$newest" "$(debian_release mainline)" | uniq)
 check "uprobes: the tests are built" tests_are_built
 check "uprobes: gcc and clang have no warning" tests_are_warning_free
 check "uprobes: checkpatch --strict" style
