@@ -258,6 +258,57 @@ otel_works() {
 	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
 }
 
+# A load spins in a function of its own, then in code that only a perf map names; a map that
+# is a link is not read. Its status is that of the load.
+# shellcheck disable=SC2016	# for the load's shell
+profile_works() {
+	local -a load=(sh -c 'map=/tmp/perf-$$.map; echo $map >"$0.map"; eval "$1"; exec "$0"')
+	cat >"$tmp/load.c" <<-END
+		#include <stdio.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+
+		static const char code[] = "\\xb9\\0\\0\\0\\x20\\xff\\xc9\\x75\\xfc\\xc3";
+
+		void spin(void)
+		{
+			for (long i = 0; i < 1L << 29; i++)
+				__asm__ volatile("");
+		}
+
+		int main(void)
+		{
+			void *const jit = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char path[32];
+			FILE *map;
+
+			sprintf(path, "/tmp/perf-%d.map", getpid());
+			map = fopen(path, "w");
+			fprintf(map, "%lx %zx jitted\\n", (long)jit, sizeof(code));
+			fclose(map);
+			memcpy(jit, code, sizeof(code));
+			spin();
+			((void (*)(void))jit)();
+			return 7;
+		}
+	END
+	gcc -O1 -fno-inline -fno-optimize-sibling-calls -o "$tmp/load" "$tmp/load.c"
+	expect 7 "$programs/examples/profile" "${load[@]}" "$tmp/load" : >"$tmp/stacks"
+	rm "$(cat "$tmp/load.map")"
+	sort "$tmp/stacks" | uniq -c
+	[ "$(grep -cE '^load;_start;.*;main;spin 1$' "$tmp/stacks")" -gt 20 ]
+	[ "$(grep -cE '^load;.*jitted 1$' "$tmp/stacks")" -gt 20 ]
+	[ "$(grep -cE 'spin|jitted' "$tmp/stacks")" -eq \
+		"$(grep -cE '^load;.*;main;spin 1$|^load;.*jitted 1$' "$tmp/stacks")" ]
+	expect 7 "$programs/examples/profile" "${load[@]}" "$tmp/load" 'ln -s "$0.link" $map' \
+		>"$tmp/stacks"
+	rm "$(cat "$tmp/load.map")"
+	[ "$(grep -cxF 'load;[unknown] 1' "$tmp/stacks")" -gt 20 ]
+	expect 2 "$programs/examples/profile" -n
+}
+
 # By the C functions alone, for who has no binding.
 rust_works() {
 	rustc --edition 2021 -D warnings -L "$programs/lib64" -l static=procmap \
@@ -328,6 +379,10 @@ check "the C++ header" cplusplus_header_works
 for example in backtrace otel watch whomaps; do
 	check "the example $example" "${example}_works"
 done
+# In a container, perf_event_open(2) may be forbidden.
+if ! "$programs/examples/profile" true 2>&1 | grep -q perf_event_open; then
+	check "the example profile" profile_works
+fi
 if command -v rustc >/dev/null; then
 	check "the example list in Rust" rust_works
 fi

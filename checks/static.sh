@@ -39,7 +39,7 @@ user_space_is_warning_free() {
 			done
 		done
 		for source in "$ROOT"/tools/procmap/{,test/}*.c \
-			"$ROOT"/tools/lib/procmap/{examples/*,test/profile-load}.c \
+			"$ROOT"/tools/lib/procmap/examples/*.c \
 			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
 				"$source" || echo "$source: error:"

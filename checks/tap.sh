@@ -184,7 +184,6 @@ all_programs() {
 	for source in "$ROOT"/tools/lib/procmap/test/procmap-*-test.c; do
 		printf '%s\n' lib{64,32}/"$(basename "$source" .c)"
 	done
-	echo examples/profile_test.py
 	(cd "$ROOT/tools/procmap/test" && printf 'procmap/%s\n' *_test.py)
 }
 
