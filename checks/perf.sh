@@ -23,7 +23,8 @@ perf_is_built() {
 test_programs_are_built() {
 	local cc=(gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -pthread)
 	"${cc[@]}" -o "$out/scene" "$CHECKS/programs/scene.c"
-	"${cc[@]}" -shared -fPIC -o "$out/liar.so" "$ROOT/tools/procmap/test/liar.c"
+	"${cc[@]}" -shared -fPIC \
+		-o "$out/no-ioctl.so" "$CHECKS/programs/no-ioctl.c"
 }
 
 release=$(debian_release newest)
@@ -32,5 +33,5 @@ check "perf is built" perf_is_built
 check "the programs of its test are built" test_programs_are_built
 check "live module for $release" "$ROOT/scripts/live" "$release"
 take_guest perf vm -i -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
-	"$CHECKS/programs/perf-test" "$out"/{perf,scene,liar.so} "$(module_of "$release")"
+	"$CHECKS/programs/perf-test" "$out"/{perf,scene,no-ioctl.so} "$(module_of "$release")"
 done_testing

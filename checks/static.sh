@@ -38,7 +38,7 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in "$ROOT"/tools/procmap/{,test/}*.c \
+		for source in "$ROOT"/tools/procmap/*.c \
 			"$ROOT"/tools/lib/procmap/examples/*.c \
 			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from subprocess import DEVNULL, PIPE
 
-from util import (HAS_QUERY, HAS_SCAN, METHODS, NOBODY, NOT_AN_ADDRESS, NO_MAPPINGS,
+from util import (METHODS, NOBODY, NOT_AN_ADDRESS, NO_MAPPINGS,
                   SOURCES, ToolTest, as_text, by_process, main, needs, needs_root,
                   not_in_chroot)
 
@@ -252,12 +252,11 @@ class OptionsTest(ToolTest):
                 f"{skipped} without permission: run as root\n"))
             self.assertEqual(list(found), [target])
 
+    @needs_root
     def test_without_the_ioctl_it_cannot_be_asked_for(self):
-        message = "the kernel lacks the ioctl: leave out -Q, -S and --bench"
         for option in "-Q", "-S", "--bench=2":
-            self.refused(message, "--list", option, lie="none" if HAS_QUERY else None)
-        if not HAS_SCAN:
-            self.refused(message, "--list", "-S")
+            self.refused("the kernel lacks the ioctl: leave out -Q, -S and --bench",
+                         "--list", option, **self.without_ioctl())
 
     def test_options_that_do_not_work_together_are_refused(self):
         for first, others in REFUSED_TOGETHER.items():
