@@ -5,8 +5,7 @@
 import os
 import shutil
 
-from util import (FATES, METHODS, ToolTest, build_id_of, find, lines_of, main, needs,
-                  needs_root)
+from util import METHODS, ToolTest, build_id_of, find, lines_of, main, needs, needs_root
 
 
 class DeletedTest(ToolTest):
@@ -19,15 +18,12 @@ class DeletedTest(ToolTest):
             found.setdefault(row["pid"], []).append(row["file"])
         return found
 
-    @staticmethod
-    def deleted_by_test(top):
-        return [f"{top}/{fate}".replace("\n", "\\012")
-                for fate, is_deleted in FATES.items() if is_deleted]
-
     def test_deleted_are_the_files_that_were_removed_or_replaced(self):
-        mappers = dict(self.start_mapper(name) for name in ("first", "second"))
-        expected = {mapper.pid: sorted(self.deleted_by_test(top))
-                    for mapper, top in mappers.items()}
+        names = "removed\nfile", "replaced (deleted)"
+        paths = [shutil.copy(self.cat, f"{self.tmp}/{name}") for name in names]
+        expected = {self.start(path).pid: [path.replace("\n", "\\012")] for path in paths}
+        os.unlink(paths[0])
+        os.rename(shutil.copy(self.cat, f"{self.tmp}/new"), paths[1])
         for args, of in ((("--all",), None), (("--executable",), (self.plain, *expected)),
                          (("--file-backed", "--readable"), (self.plain, *expected))):
             for method in METHODS:
@@ -35,7 +31,7 @@ class DeletedTest(ToolTest):
                 self.assertEqual(list(found), sorted(found))
                 self.assertNotIn(self.plain, found)
                 for pid, files in expected.items():
-                    self.assertEqual(sorted(found[pid]), files)
+                    self.assertEqual(found[pid], files)
 
     @needs_root
     @needs("unshare")
@@ -72,7 +68,7 @@ class DeletedTest(ToolTest):
         self.assertRegex(heading_with_id, "^ +pid program +build ID {32} file$")
         self.assertEqual(row.split(), [str(pid), path, build_id, path])
         self.assertEqual(self.run_json(*args, of=pid)["build_id"], build_id)
-        out = lines_of(self.run_tool("--deleted", of=(pid, self.start_mapper("also")[0].pid)))
+        out = lines_of(self.run_tool("--deleted", of=(pid, self.odd)))
         self.assertEqual(out.count(heading), 1)
 
 

@@ -180,7 +180,7 @@ class OptionsTest(ToolTest):
     def test_proc_is_looked_up_elsewhere(self):
         elsewhere = tempfile.mkdtemp(dir=self.tmp)
         os.mkdir(f"{elsewhere}/[proc]")
-        pids = f"-p{self.plain},{self.odd},{self.start_mapper('elsewhere')[0].pid}"
+        pids = f"-p{self.plain},{self.odd}"
         code = f"{self.code.start:x}"
         for args in ((pids, "-B", "--list"), (pids, "-B", "-E", code), (pids, "--sum", "-B"),
                      (pids, "--deleted", "-B"), ("-pself", "-l", "--executable", "-j"),

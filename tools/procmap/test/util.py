@@ -269,9 +269,9 @@ def be_odd(top):
     kept.append(mmap.mmap(memory, PAGE))
     kept.append(mmap.mmap(-1, PAGE))
     kept[-1][0] = 1
-    for name in "deleted", "elf":
+    for name in "elf", "same", "deleted":
         keep(name, elf)
-        os.unlink(name)
+    os.unlink("deleted")
     keep("id-of-8", elf[:note + 4] + b"\x08" + elf[note + 5:])
 
     child = os.fork()
@@ -301,65 +301,6 @@ def be_actor(program):
         elif line == "execute":
             print(line, flush=True)
             os.execv(program, [program])
-
-
-# The fates of files that be_mapper() maps, and whether the file is deleted then; the
-# tests of the library have more of them.
-FATES = {
-    "kept": False,
-    "kept (deleted)": False,
-    "replaced": True,
-    "replaced (deleted)": True,
-    "deleted new\nline": True,
-}
-
-
-def meet_fate(path, fate, content):
-    """Let a file meet its fate, as an upgrade by dpkg would."""
-    if fate.startswith("replaced"):
-        with open(f"{path}.new", "wb") as file:
-            file.write(content)
-        os.rename(f"{path}.new", path)
-    elif fate.startswith("deleted"):
-        os.unlink(path)
-
-
-def be_mapper(top, library):
-    """Map a copy of a library for each fate, and memory that never had a path."""
-    with open(library, "rb") as file:
-        content = file.read()
-    libc, kept = ctypes.CDLL(None, use_errno=True), []
-    libc.shmat.restype = ctypes.c_void_p
-
-    def keep(fd, permissions=mmap.PROT_READ | mmap.PROT_EXEC):
-        for _ in range(2):
-            kept.append(mmap.mmap(fd, 2 * PAGE, flags=mmap.MAP_PRIVATE,
-                                  prot=permissions))
-
-    os.mkdir(top)
-    for fate in FATES:
-        with open(f"{top}/{fate}", "wb+") as file:
-            file.write(content)
-            file.flush()
-            keep(file.fileno())
-        meet_fate(f"{top}/{fate}", fate, content)
-
-    memory = os.memfd_create("a name/of memory")
-    os.ftruncate(memory, 2 * PAGE)
-    keep(memory)
-    # Not on overlayfs of Linux 6.1, nor to be executed everywhere.
-    memory = os.open("/dev/shm", os.O_RDWR | os.O_TMPFILE, 0o600)
-    os.ftruncate(memory, 2 * PAGE)
-    keep(memory, mmap.PROT_READ)
-    kept.append(mmap.mmap(-1, 2 * PAGE))
-    segment = libc.shmget(0, 2 * PAGE, 0o600)
-    assert segment >= 0 and libc.shmat(segment, None, 0) != ctypes.c_void_p(-1).value
-    assert not libc.shmctl(segment, 0, None)
-    if os.uname().machine == "x86_64":
-        io_setup = 206
-        libc.syscall(io_setup, 1, ctypes.byref(ctypes.c_ulong(0)))
-    for _ in echo():
-        pass
 
 
 class ToolTest(unittest.TestCase):
@@ -459,13 +400,6 @@ class ToolTest(unittest.TestCase):
         if isinstance(message, str):
             message = f"procfs_query: {message}\n"
         self.run_tool(*args, status=2, message=message, **options)
-
-    def start_mapper(self, name, *before, **popen):
-        """Start a process that maps files in a directory of its own."""
-        library = find(self.plain, "r-xp", "/libc").name
-        top = f"{self.tmp}/{name}"
-        return self.start(*before, *ROLE, "--mapper", top, library,
-                          **popen), top
 
     def without_ioctl(self):
         """For subprocess: the maps file of the process is a copy, which has none."""
@@ -611,7 +545,7 @@ def main(case):
     sys.exit(run_tests(case, TOOL, TapResult))
 
 
-ROLES = {"--odd": be_odd, "--actor": be_actor, "--mapper": be_mapper}
+ROLES = {"--odd": be_odd, "--actor": be_actor}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](*sys.argv[2:])
