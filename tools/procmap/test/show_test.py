@@ -61,14 +61,7 @@ LISTS = (
     ("name_has_brackets", "plain --name [stack]", named(r"\[stack\]")),
     ("pattern_has_brackets", "plain --name '[st*]'", named(r"\[st.*\]")),
     ("pattern_has_sets", "plain --name '*[/][c]a[t]'", named(".*/cat")),
-    ("pattern_matches_slashes", "odd --name '*/odd/*'", named(".*/odd/.*")),
-    ("pattern_has_ranges", "odd --name '*/id-of-[0-9]*'", named(".*/id-of-[0-9].*")),
-    ("name_is_without_deleted", "odd -n {tmp}/odd/deleted",
-     named(r".*/deleted \(deleted\)")),
-    ("pattern_is_without_deleted", "odd -n '*/deleted'", named(r".*/deleted \(deleted\)")),
-    ("name_is_that_of_a_memfd", "odd -n 'a memfd'", named(r"/memfd:a memfd \(deleted\)")),
     ("name_is_complete", "plain --name cat", None),
-    ("pattern_is_complete", "plain --name '*cat?'", None),
     ("name_has_no_blank_at_its_end", "plain --name '{tmp}/cat '", None),
 )
 

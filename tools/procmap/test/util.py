@@ -264,9 +264,6 @@ def be_odd(top):
                  b" \xe2\x81\xa6 \xe2\x81\xa9"):
         keep(name, b"x" * 9000)
     keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-    memory = os.memfd_create("a memfd")
-    os.truncate(memory, PAGE)
-    kept.append(mmap.mmap(memory, PAGE))
     kept.append(mmap.mmap(-1, PAGE))
     kept[-1][0] = 1
     for name in "elf", "same", "deleted":
