@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import shlex
-import signal
 import subprocess
 import tempfile
 import unittest
@@ -276,21 +275,6 @@ class OptionsTest(ToolTest):
             for args in "--list", "--help", "--usage", "--version":
                 self.refused("standard output: No space left on device: the result "
                              "is incomplete", args, stdout=full)
-
-    def write_to_nobody(self, **options):
-        reader, writer = os.pipe()
-        os.close(reader)
-        with open(writer, "wb") as nobody:
-            self.run_tool("--list", stdout=nobody, **options)
-
-    def test_reader_that_has_gone_ends_it_silently(self):
-        self.write_to_nobody(status=-signal.SIGPIPE)
-
-    def test_reader_that_has_gone_is_told_if_sigpipe_is_ignored(self):
-        # This interpreter ignores it.
-        self.write_to_nobody(
-            status=2, restore_signals=False, message="procfs_query: standard output: "
-            "Broken pipe: the result is incomplete\n")
 
     def completions(self, *words):
         """The completions of the last word of a command line in bash."""
