@@ -515,31 +515,26 @@ def hang(*_):
     raise TimeoutError(f"no end after {LIMIT} s")
 
 
-def run_tests(case, tool, result_type):
-    """Run all tests of a class; return the exit status."""
-    os.environ["LC_ALL"] = "C"
-    signal.signal(signal.SIGALRM, hang)
-    # Raise an exception, so that nothing is left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-    if not os.access(tool, os.X_OK):
-        print(f"Bail out! no program {tool}: build it first")
-        return 1
-    names = [name for name in vars(case) if name.startswith("test_")]
-    result = result_type(len(names))
-    unittest.TestSuite(map(case, names)).run(result)
-    return 0 if result.wasSuccessful() else 1
-
-
 def main(case):
     """Run the tests of a class on the tool that the command line or $TOOL names."""
     global TOOL     # pylint: disable=global-statement
     TOOL = os.path.realpath(sys.argv[1] if sys.argv[1:] else
                             os.environ.get("TOOL", f"{SOURCES}/procfs_query"))
+    if not os.access(TOOL, os.X_OK):
+        print(f"Bail out! no program {TOOL}: build it first")
+        sys.exit(1)
     # The tests set these themselves.
     for name in "COLUMNS", "NO_COLOR":
         os.environ.pop(name, None)
-    sys.exit(run_tests(case, TOOL, TapResult))
+    os.environ["LC_ALL"] = "C"
+    signal.signal(signal.SIGALRM, hang)
+    # Raise an exception, so that nothing is left behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    names = [name for name in vars(case) if name.startswith("test_")]
+    result = TapResult(len(names))
+    unittest.TestSuite(map(case, names)).run(result)
+    sys.exit(not result.wasSuccessful())
 
 
 ROLES = {"--odd": be_odd, "--actor": be_actor}
