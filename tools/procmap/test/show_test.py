@@ -190,11 +190,6 @@ class ShowTest(ToolTest):
             self.prints(lines, *args, *none, status=1)
             self.run_json_lines(*args, *none, status=1, of=(self.plain, self.gone))
 
-    def test_verbose_prints_the_line(self):
-        code = self.code
-        self.prints([f"{code.start:#018x} {code.offset:#018x} {code.name}",
-                     f"  {code.line}", f"{1:#018x} not mapped"], "-v", f"{code.start:x}", "1")
-
     def test_filters_addresses(self):
         code, data = self.code, self.data
         self.prints([f"{code.start:#018x} {code.offset:#018x} {self.cat}",
