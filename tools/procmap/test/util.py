@@ -62,6 +62,7 @@ def has_ioctl(command):
 
 HAS_QUERY = has_ioctl(PROCMAP_QUERY)
 HAS_SCAN = has_ioctl(PROCMAP_SCAN)
+# The best one is the last.
 METHODS = {"-T": "text"}
 if HAS_QUERY:
     METHODS["-Q"] = "query"
