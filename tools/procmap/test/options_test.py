@@ -225,9 +225,6 @@ class OptionsTest(ToolTest):
         self.refused(re.compile(r"unrecognized option '--no-such-option'\n"),
                      "--no-such-option", of=None)
 
-    def test_bad_bytes_of_an_argument_are_not_printed(self):
-        self.refused(f"argument '??' {NOT_AN_ADDRESS}", b"\t\xff")
-
     @needs_root
     def test_foreign_process_is_refused(self):
         denied = f"no permission to inspect process {self.plain}: "
