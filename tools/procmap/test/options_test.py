@@ -76,16 +76,10 @@ ERRORS = (
      "-p {plain} -f {bad}", ("1\n2" + "x" * 100,)),
     ("file_without_address_is_told", "{bad}:0: the file has no address: give one per "
      "line", "-p {plain} -f {bad}", ("",)),
-    ("empty_input_is_told", "standard input:0: the file has no address: give one per "
-     "line", "-p {plain} -f -", ("",)),
     ("input_without_end_is_not_read", "/dev/zero:1: the line is too long: give one "
      "address per line", "-p {plain} -f /dev/zero", ("",)),
     ("file_has_to_exist", "{tmp}/none: No such file or directory: {0}",
      "-p {plain} -f {tmp}/none", (ONE_A_LINE,)),
-    ("file_has_to_be_one", "{tmp}:1: Is a directory: {0}", "-p {plain} -f {tmp}",
-     (ONE_A_LINE,)),
-    ("maps_file_has_to_be_one", f"{{bad}}:1: {BAD_LINE}", "-m {bad} --list",
-     ("nonsense\n", "400000-401000 r-xp", "-")),
     ("bad_line_of_a_maps_file_is_told", f"{{bad}}:3: {BAD_LINE}", "-m {bad} --list",
      [f"\n{A_LINE}{bad}" for bad in (
          "nonsense", f"{A_LINE}4000-5000", "2000-3000 r--p 0 0:1 1 /cut",

@@ -53,7 +53,6 @@ LISTS = (
       for name, has in FILTERS.items()),
     ("filters_are_all_applied", "odd --list --readable --writable --file-backed",
      lambda vma: "rw" in vma.permissions and vma.has_file()),
-    ("empty_list_is_exit_status_1", "plain --list --shared --executable", None),
     ("name_is_a_path", "plain --name {tmp}/cat", named(".*/cat")),
     ("name_passes_filters", "plain -n {tmp}/cat --executable",
      lambda vma: "x" in vma.permissions and vma.name.endswith("/cat")),
@@ -174,8 +173,8 @@ class ShowTest(ToolTest):
         none = "--shared", "--executable"
         for args, lines in ((("0", "f" * 16), [f"0x{'0' * 16} not mapped",
                                                f"0x{'f' * 16} not mapped"]),
-                            (("--name", "x"), []), (("--sum",), []), (("--deleted",), []),
-                            (("--build-ids",), [])):
+                            (("--list",), []), (("--name", "x"), []), (("--sum",), []),
+                            (("--deleted",), []), (("--build-ids",), [])):
             self.prints(lines, *args, *none, status=1)
             self.run_json_lines(*args, *none, status=1, of=(self.plain, self.gone))
 
