@@ -26,9 +26,6 @@
 #define WALKS		192
 #define STRADDLING	10
 
-/* Processes that exit while they are walked. */
-#define EXITS		60
-
 /* Threads that walk a process which unmaps everything. */
 #define NR_WALKERS	2
 
@@ -219,34 +216,6 @@ TEST_F_TIMEOUT(walk, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 		ASSERT_FALSE(is_late()) {
 			TH_LOG("%u changes, %u straddling", shared->changes, straddling);
 		}
-	}
-}
-
-/* The text of a process that exits can end early; then it is empty. */
-TEST_F_TIMEOUT(walk, shows_all_of_a_process_that_exits_until_esrch, LONG_TIMEOUT)
-{
-	const bool is_text = variant->by == walk_by_text;
-	struct maps whole, found;
-	unsigned int i, j, n;
-	int fd, err;
-
-	for (i = 0; i < EXITS; i++) {
-		ASSERT_TRUE(start_child(&self->child, keep_scene, NULL));
-		ASSERT_TRUE(await(self->child.control));
-		fd = open_maps(self->child.pid);
-		ASSERT_EQ(0, variant->by(fd, 0, ~0ull, 0, &whole));
-		ASSERT_LT((size_t)NR_MAPPINGS, whole.nr);
-		ASSERT_TRUE(notify(self->child.control));
-		for (n = i; !(err = variant->by(fd, 0, ~0ull, n, &found)); n++) {
-			ASSERT_TRUE(is_text || found.nr == whole.nr);
-			for (j = 0; j < found.nr; j++)
-				ASSERT_TRUE(same_line(&whole.lines[j], &found.lines[j]));
-			free_maps(&found);
-		}
-		ASSERT_EQ(-ESRCH, err);
-		ASSERT_EQ(0, end_of_child(&self->child));
-		free_maps(&whole);
-		close(fd);
 	}
 }
 
