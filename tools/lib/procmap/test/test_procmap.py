@@ -14,8 +14,6 @@ import mmap
 import os
 import pathlib
 import re
-import shutil
-import site
 import subprocess
 import sys
 import tempfile
@@ -318,44 +316,6 @@ class Handles(unittest.TestCase):
                 list(maps)
             Procmap()
         self.assertEqual(len(os.listdir("/proc/self/fd")), len(before))
-
-
-class Install(unittest.TestCase):
-    """What "make install" installs."""
-
-    def install(self, prefix, to):
-        """Install, and return the directory of the module."""
-        subprocess.run(
-            ["make", "-s", "-C", os.path.join(HERE, ".."), "install",
-             f"OUTPUT={to}/build", "CFLAGS=-O0", f"DESTDIR={to}/root",
-             f"prefix={prefix}", f"PYTHON={sys.executable}"],
-            check=True, stdout=subprocess.DEVNULL,
-            env={"PATH": os.environ["PATH"]},
-        )
-        [path] = [path for path, _, files in os.walk(f"{to}/root")
-                  if "procmap.py" in files]
-        return path
-
-    def test_python_finds_the_module(self):
-        prefixes = {path.split("/lib/")[0] for path in site.getsitepackages()
-                    if path in sys.path}
-        self.assertTrue(prefixes)
-        with tempfile.TemporaryDirectory() as to:
-            for prefix in prefixes:
-                with self.subTest(prefix):
-                    path = self.install(prefix, to)
-                    self.assertIn(path[len(f"{to}/root"):], sys.path)
-                    shutil.rmtree(f"{to}/root")
-
-    def test_other_prefix(self):
-        with tempfile.TemporaryDirectory() as to:
-            path = self.install("/opt/procmap", to)
-            imported = subprocess.check_output(
-                [sys.executable, "-c", "import procmap; print(procmap.__file__)"],
-                env={"LD_LIBRARY_PATH": f"{to}/root/opt/procmap/lib",
-                     "PYTHONPATH": path}, text=True,
-            )
-            self.assertEqual(imported, f"{path}/procmap.py\n")
 
 
 class Snapshots(unittest.TestCase):
