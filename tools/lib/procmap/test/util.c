@@ -612,17 +612,10 @@ bool split(char *area, int nr_pages)
 
 static bool make_mappings(const char *dir)
 {
-	char *anon;
-	int i;
+	char *const anon = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	anon = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (anon == MAP_FAILED)
-		return false;
-	for (i = 0; i < 64; i += 2)
-		if (mprotect(anon + i * PAGE, PAGE, PROT_NONE))
-			return false;
-	if (munmap(anon + 10 * PAGE, 3 * PAGE))
+	if (anon == MAP_FAILED || !split(anon, 64) || munmap(anon + 10 * PAGE, 3 * PAGE))
 		return false;
 	if (mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ==
 	    MAP_FAILED ||
