@@ -13,16 +13,14 @@
 #define WORLD_PIDS	5
 #define WORLD_PAGES	12
 #define WORLD_EVENTS	400
-#define ROUND_EVENTS	48
 #define WORLD_BASE	0x10000u
 
-enum world_kind { W_MMAP, W_FORK, W_EXEC, W_EXIT, W_UNMAP, W_SECRET };
+enum world_kind { W_MMAP, W_FORK, W_EXEC, W_EXIT };
 
 /**
  * struct world_event - what happens in the world at a time
  * @time: when.
- * @kind: what. There are no events for the last two: some pages are unmapped, and
- *	something that is not executable is mapped.
+ * @kind: what.
  * @pid: the index of the process.
  * @from: of W_FORK, the index of the parent.
  * @first: the first page.
@@ -39,10 +37,9 @@ struct world_event {
 	int id;
 };
 
-/* The state of a page of a process: @id is 0 for nothing; it began at page @first. */
+/* The state of a page of a process: @id is 0 for nothing. */
 struct world_page {
 	int id;
-	int first;
 	bool is_secret;
 };
 
@@ -85,29 +82,24 @@ static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
 		break;
 	case W_EXIT:
 		break;
-	default:
+	case W_MMAP:
 		for (i = 0; i < event->nr; i++)
-			own[event->first + i] = event->kind == W_UNMAP ?
-				(struct world_page) { .id = 0 } :
-				(struct world_page) { event->id, event->first,
-						      event->kind == W_SECRET };
+			own[event->first + i].id = event->id;
 	}
 }
 
-/* Return the state of a page at a time, as far as events report it if @reported. */
-static struct world_page world_at(const struct world *world, int pid, int page,
-				  uint64_t time, bool reported)
+/* Return what is mapped at a page at a time, or 0. */
+static int world_at(const struct world *world, int pid, int page, uint64_t time)
 {
 	struct world_page pages[WORLD_PIDS][WORLD_PAGES] = {};
 	int i;
 
 	for (i = 0; i < world->nr && world->events[i].time <= time; i++)
-		if (!reported || world->events[i].kind < W_UNMAP)
-			world_apply(pages, &world->events[i]);
-	return pages[pid][page];
+		world_apply(pages, &world->events[i]);
+	return pages[pid][page].id;
 }
 
-static void world_make(struct world *world, unsigned int seed, int nr, bool secrets)
+static void world_make(struct world *world, unsigned int seed, int nr)
 {
 	int i;
 
@@ -117,9 +109,8 @@ static void world_make(struct world *world, unsigned int seed, int nr, bool secr
 		const unsigned int dice = world_random(&seed, 20);
 
 		event->time = 100 + 10 * i;
-		event->kind = dice < 12 ? W_MMAP : dice < 14 ? W_FORK :
-			      dice < 15 ? W_EXEC : dice < 16 ? W_EXIT :
-			      !secrets ? W_MMAP : dice < 18 ? W_UNMAP : W_SECRET;
+		event->kind = dice < 16 ? W_MMAP : dice < 18 ? W_FORK :
+			      dice < 19 ? W_EXEC : W_EXIT;
 		event->pid = world_random(&seed, WORLD_PIDS);
 		event->from = (event->pid + 1 + world_random(&seed, WORLD_PIDS - 1)) %
 			      WORLD_PIDS;
@@ -168,16 +159,17 @@ static int world_report(struct procmap_table *table, const struct world_event *e
 					  event->time);
 	case W_EXEC:
 		return procmap_table_exec(table, pid, event->time);
-	case W_EXIT:
-		return procmap_table_exit(table, pid, pid, event->time);
 	default:
-		return 0;
+		return procmap_table_exit(table, pid, pid, event->time);
 	}
 }
 
-/* Returns what the table has at a page, or 0; or -1 if that makes no sense. */
+/*
+ * Returns what the table has at a page, or 0; or -1 if that makes no sense, or if not all that
+ * it claims is so, unless it has @missed events.
+ */
 static int world_ask(const struct world *world, struct procmap_table *table, int pid,
-		     int page, uint64_t time, bool reported)
+		     int page, uint64_t time, bool missed)
 {
 	const struct procmap_table_mapping *found;
 	const uint64_t addr = world_addr(page) + 0x123;
@@ -194,15 +186,12 @@ static int world_ask(const struct world *world, struct procmap_table *table, int
 	    found->from > time ||
 	    strcmp(found->mapping->name, "/some/library"))
 		return -1;
-	if (!reported)
+	if (missed)
 		return id;
-	/* All that it claims is so. */
 	for (at = found->mapping->start; at < found->mapping->end; at += 0x1000)
-		if (world_at(world, pid, (at - WORLD_BASE) / 0x1000, time, true).id != id)
+		if (world_at(world, pid, (at - WORLD_BASE) / 0x1000, time) != id)
 			return -1;
-	if (world_at(world, pid, page, found->from, true).id != id)
-		return -1;
-	return id;
+	return world_at(world, pid, page, found->from) == id ? id : -1;
 }
 
 static struct procmap_table_options world_options(struct world *world)
@@ -307,66 +296,6 @@ FIXTURE_SETUP(table)
 
 FIXTURE_TEARDOWN(table)
 {
-}
-
-/* Return whether the table could know the state of the page at the time. */
-static bool is_knowable(const struct world *world, int pid, int page, uint64_t time)
-{
-	const struct world_page page_then = world_at(world, pid, page, time, false);
-
-	return page_then.id && !page_then.is_secret;
-}
-
-/*
- * With readings: what has an event is known, and what is not mapped is not invented:
- * the answer is what was mapped at the page last, or before.
- */
-TEST_F_TIMEOUT(table, reads_what_events_do_not_report, SLOW)
-{
-	struct world world;
-	struct procmap_table_options options = world_options(&world);
-	unsigned long hits = 0, readings = 0;
-	unsigned int seed;
-
-	read_world(&options);
-	options.reread = 30;
-	for (seed = 1; seed <= 400; seed++) {
-		unsigned int random = seed * 99;
-		struct procmap_table *table;
-		int i, j, pid, page, id;
-
-		world_make(&world, seed, ROUND_EVENTS, true);
-		ASSERT_EQ(0, procmap_table_new(&options, &table));
-		for (i = 0; i < world.nr; i++) {
-			world.now = world.events[i].time;
-			world_apply(world.pages, &world.events[i]);
-			ASSERT_EQ(0, world_report(table, &world.events[i]));
-			for (j = 0; j < 3; j++) {
-				const uint64_t time = world.now -
-					world_random(&random, 20) * 5 % (i * 10 + 1);
-				struct world_page was;
-
-				pid = world_random(&random, WORLD_PIDS);
-				page = world_random(&random, WORLD_PAGES);
-				was = world_at(&world, pid, page, time, false);
-				id = world_ask(&world, table, pid, page, time, false);
-				ASSERT_LE(0, id) TH_LOG("seed %u", seed);
-				if (is_knowable(&world, pid, page, time))
-					ASSERT_EQ(was.id, id)
-						TH_LOG("seed %u, %d of %d at %lu of %lu",
-						       seed, page, pid,
-						       (unsigned long)time,
-						       (unsigned long)world.now);
-				if (id)
-					ASSERT_GE(world.now, 100 + 10 * (id - 1));
-			}
-		}
-		hits += procmap_table_get_stats(table)->hits;
-		readings += procmap_table_get_stats(table)->readings;
-		procmap_table_free(table);
-	}
-	EXPECT_LT(1000, hits);
-	EXPECT_LT(100, readings);
 }
 
 static void world_gone(void *context, void *user)
@@ -562,7 +491,7 @@ static long ask_at_random(unsigned int seed, struct procmap_table_options *optio
 	struct world world;
 	long known = 0;
 
-	world_make(&world, seed, WORLD_EVENTS, false);
+	world_make(&world, seed, WORLD_EVENTS);
 	/* No event comes later than the window. */
 	world_shuffle(&world, &random, options->window < 300 ? options->window : seed % 4 * 100,
 		      order);
@@ -584,9 +513,9 @@ static long ask_at_random(unsigned int seed, struct procmap_table_options *optio
 			const uint64_t age = world_random(&random, j % 2 ? 40 : 800);
 			const uint64_t time = before > age + 1 ? before - 1 - age : 1;
 
-			id = world_ask(&world, table, pid, page, time, !failures);
+			id = world_ask(&world, table, pid, page, time, failures);
 			if ((id || (!failures && is_within(options, time, latest))) &&
-			    id != world_at(&world, pid, page, time, true).id)
+			    id != world_at(&world, pid, page, time))
 				known = -1;
 			else
 				known += !!id;
@@ -707,7 +636,7 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_get_stats(table);
-	world.pages[0][3] = (struct world_page) { .id = 4, .first = 3 };
+	world.pages[0][3] = (struct world_page) { .id = 4 };
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
 	world.pages[0][3].id = 5;
 	world.now = 1010;
@@ -736,7 +665,7 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 	options.window = 10;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	ASSERT_EQ(0, report_mapped(table, 100, 0, 3, 7));
-	world.pages[0][5] = (struct world_page) { .id = 8, .first = 5 };
+	world.pages[0][5] = (struct world_page) { .id = 8 };
 	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(5), &found));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(3), &found));
 	EXPECT_EQ(200u, found->until);
@@ -749,7 +678,7 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 
 	/* A child of that time, which nobody has read, and what was found only later. */
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 300));
-	world.pages[0][3] = (struct world_page) { .id = 9, .first = 3 };
+	world.pages[0][3] = (struct world_page) { .id = 9 };
 	world.now = 400;
 	EXPECT_EQ(-ENOENT, inode_at(table, 1, 400, 6));
 	EXPECT_EQ(9, inode_at(table, 2, 350, 3));
@@ -819,7 +748,7 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 
 	read_world(&options);
 	options.reread = UINT64_MAX;
-	world.pages[0][1] = (struct world_page) { .id = 7, .first = 1 };
+	world.pages[0][1] = (struct world_page) { .id = 7 };
 
 	/* A clock that is behind that of the events does no harm. */
 	options.window = 100;
@@ -866,7 +795,7 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	options.max_mappings = 6;
 	for (i = 0; i < 7; i++)
 		world.pages[0][i] = (struct world_page) {
-			.id = i + 1, .first = i, .is_secret = i > 1,
+			.id = i + 1, .is_secret = i > 1,
 		};
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	EXPECT_EQ(1, inode_at(table, 1, 1000, 0));
@@ -882,7 +811,7 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	options.max_mappings = 0;
 	options.max_processes = 2;
 	options.reread = UINT64_MAX;
-	world.pages[1][1] = (struct world_page) { .id = 2, .first = 1 };
+	world.pages[1][1] = (struct world_page) { .id = 2 };
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1000, 8));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 1000));
