@@ -109,8 +109,8 @@ static void world_make(struct world *world, unsigned int seed, int nr)
 		const unsigned int dice = world_random(&seed, 20);
 
 		event->time = 100 + 10 * i;
-		event->kind = dice < 16 ? W_MMAP : dice < 18 ? W_FORK :
-			      dice < 19 ? W_EXEC : W_EXIT;
+		event->kind = dice < 12 ? W_MMAP : dice < 14 ? W_FORK :
+			      dice < 15 ? W_EXEC : dice < 16 ? W_EXIT : W_MMAP;
 		event->pid = world_random(&seed, WORLD_PIDS);
 		event->from = (event->pid + 1 + world_random(&seed, WORLD_PIDS - 1)) %
 			      WORLD_PIDS;
