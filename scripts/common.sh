@@ -107,24 +107,33 @@ own_apt() {
 	APT_CONFIG=$apt/apt.conf logged "$BUILD/log/apt" apt-get -q update
 }
 
+# The architecture of the packages that apt looks at, if it is not this machine's.
+foreign=
+
+use_arm64_packages() {
+	foreign=arm64
+	APT_CONFIG=$("$ROOT/scripts/arm64")/apt.conf
+	export APT_CONFIG
+}
+
 # Have apt look at the suite $1 of Debian instead, such as its backports, on the mirror of the
-# host's own lists; at the packages of the architecture $foreign, if that is set. What it
-# fetches for that is in build/.
+# host's own lists. What it fetches for that is in build/.
 use_suite() {
 	local mirror suite=$1 options=()
-	[ -z "${foreign:-}" ] ||
+	[ -z "$foreign" ] ||
 		options=("APT::Architecture \"$foreign\";" "APT::Architectures { \"$foreign\"; };")
 	# shellcheck disable=SC2016	# for apt
 	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
 		'Created-By: Packages' 'Label: Debian' | head -n 1)
-	own_apt "$BUILD/apt/$suite${foreign:-}" "deb $mirror $suite main" "${options[@]}"
-	export APT_CONFIG=$BUILD/apt/$suite${foreign:-}/apt.conf
+	own_apt "$BUILD/apt/$suite$foreign" "deb $mirror $suite main" "${options[@]}"
+	export APT_CONFIG=$BUILD/apt/$suite$foreign/apt.conf
 }
 
-# Have apt look at one of Debian's suites in which a command prints something: that of a newer
-# or an older release. Status 1: there is none.
+# Unless a command prints something now, have apt look at one of Debian's suites in which it
+# does: that of a newer or an older release. Status 1: there is none.
 use_suite_where() {
 	local suite
+	[ -z "$("$@")" ] || return 0
 	for suite in trixie trixie-backports bullseye; do
 		use_suite "$suite"
 		[ -z "$("$@")" ] || return 0
