@@ -495,7 +495,7 @@ static void update_process(struct process *process)
 	process->has_been_read = was_read != OF_EVENTS;
 }
 
-/* Add a entry to the log, which owns what is in it if that works. */
+/* Add an entry to the log, which owns what is in it if that works. */
 int add_entry(struct procmap_table *table, struct process *process,
 	      const struct log_entry *entry)
 {
