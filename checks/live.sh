@@ -35,7 +35,7 @@ broken=(
 # of file_operations.
 only_methods_are_called_by_pointer() {
 	indirect_calls "$1" | grep -vxE 'live_text_(is_reaped|init|release)' | sort |
-		diff <(printf '%s\n' build_id_read live_name_matches proc_vma_name) -
+		diff <(printf '%s\n' build_id_read get_vma_name live_name_matches) -
 }
 
 # In the guest: the module $2 comes before whoever traces its function and goes before

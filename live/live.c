@@ -30,8 +30,8 @@
 
 #include "../fs/proc/procmap_query.h"
 #include "../fs/proc/procmap_scan.h"
-#include "../fs/proc/vma_name.h"
 #include "live.h"
+#include "procmap_base.h"
 
 /* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
@@ -90,19 +90,20 @@ static struct ftrace_ops live_ops = {
 };
 
 /*
- * Print the name of a VMA by the rules of proc_vma_name(), as the text has it at the
+ * Print the name of a VMA by the rules of get_vma_name(), as the text has it at the
  * end of a line. The caller holds mmap_lock.
  */
 static void __init live_print_name(struct seq_file *seq, struct vm_area_struct *vma)
 {
-	struct vma_name name;
+	const char *name, *format;
+	const struct path *path;
 
-	proc_vma_name(vma, &name);
+	get_vma_name(vma, &path, &name, &format);
 	seq_putc(seq, ' ');
-	if (name.path)
-		seq_path(seq, name.path, "\n");
-	else if (name.text)
-		seq_printf(seq, name.format ?: "%s", name.text);
+	if (path)
+		seq_path(seq, path, "\n");
+	else if (name)
+		seq_printf(seq, format ?: "%s", name);
 	seq_putc(seq, '\n');
 }
 

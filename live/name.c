@@ -5,7 +5,6 @@
 #include <linux/mm.h>
 #include <linux/stddef.h>
 
-#include "../fs/proc/vma_name.h"
 #include "procmap_base.h"
 
 /* Get the name that prctl(PR_SET_VMA) has set, or NULL. */
@@ -35,34 +34,37 @@ static bool live_is_heap(const struct vm_area_struct *vma)
  * Makes the kernel's decisions, except for two that never apply here: the gate VMA is
  * not in the address space, and arch_vma_name() returns NULL on x86 and arm64.
  */
-void proc_vma_name(struct vm_area_struct *vma, struct vma_name *name)
+void get_vma_name(struct vm_area_struct *vma, const struct path **path,
+		  const char **name, const char **format)
 {
 	const char *set = live_anon_name(vma);
 
-	*name = (struct vma_name) {};
+	*path = NULL;
+	*name = NULL;
+	*format = NULL;
 	if (vma->vm_file) {
 		if (set) {
-			name->text = set;
-			name->format = "[anon_shmem:%s]";
+			*name = set;
+			*format = "[anon_shmem:%s]";
 		} else {
-			name->path = procmap_vma_path(vma);
+			*path = procmap_vma_path(vma);
 		}
 		return;
 	}
 
 	if (vma->vm_ops && vma->vm_ops->name)
-		name->text = vma->vm_ops->name(vma);
-	if (name->text)
+		*name = vma->vm_ops->name(vma);
+	if (*name)
 		return;
 
 	/* brk(2) moves the end of the heap before it locks the VMA. */
 	if (data_race(live_is_heap(vma))) {
-		name->text = "[heap]";
+		*name = "[heap]";
 	} else if (vma->vm_start <= vma->vm_mm->start_stack &&
 		   vma->vm_end >= vma->vm_mm->start_stack) {
-		name->text = "[stack]";
+		*name = "[stack]";
 	} else if (set) {
-		name->text = set;
-		name->format = "[anon:%s]";
+		*name = set;
+		*format = "[anon:%s]";
 	}
 }

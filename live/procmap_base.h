@@ -85,4 +85,12 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 #define procmap_vma_path(vma)		(&(vma)->vm_file->f_path)
 #endif
 
+/*
+ * Get the name of a locked VMA, or of the gate VMA, as the text shows it: @path, which is
+ * valid while its file is; or @name, while the VMA is locked, and the format to print it
+ * with, or NULL, if prctl(PR_SET_VMA) has set it; or none. No reference is taken.
+ */
+void get_vma_name(struct vm_area_struct *vma, const struct path **path,
+		  const char **name, const char **format);
+
 #endif /* _PROC_PROCMAP_BASE_H */

@@ -6,21 +6,19 @@
 #include <linux/string.h>
 
 #include "procmap_vma.h"
-#include "vma_name.h"
 
 int procmap_copy_name(struct vm_area_struct *vma, char buffer[SHORT_NAME_SIZE],
 		      const struct path **path)
 {
-	struct vma_name name;
+	const char *name, *format;
 	int len;
 
-	proc_vma_name(vma, &name);
-	*path = name.path;
-	if (!name.text)
+	get_vma_name(vma, path, &name, &format);
+	if (!name)
 		return 0;
-	if (name.format)
-		len = snprintf(buffer, SHORT_NAME_SIZE, name.format, name.text);
+	if (format)
+		len = snprintf(buffer, SHORT_NAME_SIZE, format, name);
 	else
-		len = strscpy(buffer, name.text, SHORT_NAME_SIZE);
+		len = strscpy(buffer, name, SHORT_NAME_SIZE);
 	return len >= 0 && len < SHORT_NAME_SIZE ? len + 1 : -ENAMETOOLONG;
 }
