@@ -6,7 +6,7 @@
 at_idle_priority
 
 project=$tmp/project
-mapfile -t bases < <(cd "$ROOT/series" && dirname linux-*/base)
+mapfile -t bases < <(own_bases)
 
 prepare() {
 	for base in "${bases[@]}"; do

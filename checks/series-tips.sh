@@ -5,8 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-for base in "$ROOT"/series/linux-*/base; do
-	base=$(basename "$(dirname "$base")")
+for base in $(own_bases); do
 	[ "$base" = "$BASE" ] ||
 		take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip
 done

@@ -35,6 +35,11 @@ base_value() {
 		die "series/$BASE/base has no line $1="
 }
 
+# Print the bases whose source this release of Debian has.
+own_bases() {
+	(cd "$ROOT/series" && grep -L '^BACKPORT=y' linux-*/base | sed 's,/base$,,')
+}
+
 # Print the topics: directories of the project with a series of their own for the base,
 # TOPIC/series/BASE/, with a cover letter.
 topics() {
