@@ -2,7 +2,8 @@
 #
 # "make help" lists the targets and the options, which come from the command line.
 
-override BASE	:= $(or $(BASE),$(shell cat series/default))
+SHELL		:= /bin/bash
+override BASE	:= $(or $(BASE),$(shell . scripts/common.sh && echo $$BASE))
 CPUS		?= 2
 MEMORY		?= 2G
 

@@ -3,7 +3,16 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-BASE=${BASE:-$(cat "$ROOT/series/default")}
+
+# Print the release of this machine's Debian: 12, 13.
+debian() {
+	sed -nE 's/^VERSION_ID="?([0-9]+)"?$/\1/p' /etc/os-release
+}
+
+# Not every Debian has the kernels of the default base.
+default=$ROOT/series/default-$(debian)
+[ -e "$default" ] || default=$ROOT/series/default
+BASE=${BASE:-$(cat "$default")}
 KDIR=${KDIR:-}
 BUILD=${BUILD:-$ROOT/build}
 # The trees and kernels of the base. Each KDIR has its own.
@@ -37,7 +46,11 @@ base_value() {
 
 # Print the bases whose source this release of Debian has.
 own_bases() {
-	(cd "$ROOT/series" && grep -L '^BACKPORT=y' linux-*/base | sed 's,/base$,,')
+	local base
+	apt-cache pkgnames linux-source- | sed 's/^linux-source-/linux-/' | sort |
+		while read -r base; do
+			[ ! -e "$ROOT/series/$base/base" ] || echo "$base"
+		done
 }
 
 # Print the topics: directories of the project with a series of their own for the base,
@@ -139,7 +152,7 @@ use_suite() {
 use_suite_where() {
 	local suite
 	[ -z "$("$@")" ] || return 0
-	for suite in trixie trixie-backports bullseye; do
+	for suite in trixie trixie-backports bookworm bullseye; do
 		use_suite "$suite"
 		[ -z "$("$@")" ] || return 0
 	done
