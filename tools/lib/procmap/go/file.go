@@ -115,7 +115,7 @@ func (m *Mapping) sameName(other *Mapping) bool {
 // openPart opens what is left of a mapping that was split, or has grown, since it was
 // found, also by another thread, if that has exited by which the process was opened.
 func (p *Process) openPart(m *Mapping) (*os.File, error) {
-	again, err := p.again()
+	again, err := p.Reopen()
 	if err != nil {
 		return nil, err
 	}

@@ -84,9 +84,9 @@ type Mapping struct {
 // those of system calls, such as syscall.EACCES, or that of a context.
 var (
 	ErrNoMapping = fmt.Errorf("procmap: no mapping at the address: %w", syscall.ENOENT)
-	ErrNoProcess = fmt.Errorf("procmap: no process, or it has no mappings: %w", syscall.ESRCH)
-	// ErrExecuted says that the process has executed another program: see Reopen.
-	ErrExecuted = fmt.Errorf("procmap: another program was executed: %w", syscall.ESTALE)
+	// ErrNoProcess says that the process has exited, has no mappings, or has executed
+	// another program: see Reopen.
+	ErrNoProcess = fmt.Errorf("procmap: these mappings are gone: %w", syscall.ESRCH)
 	// ErrNoFile says that what is mapped is no regular file.
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
@@ -216,35 +216,11 @@ func (p *Process) chooseMethod() error {
 	return p.Refusal(p.method)
 }
 
-// again opens another handle on the process.
-func (p *Process) again() (*Process, error) {
-	return open(fmt.Sprintf("self/fd/%d", p.pid.Fd()), p.options)
-}
-
-// Reopen goes on with the program that the process has executed.
-func (p *Process) Reopen() error {
+// Reopen returns another handle on the process, for another goroutine, or after an execve(2).
+// Unlike Open, it never takes another process that has the same ID by now.
+func (p *Process) Reopen() (*Process, error) {
 	defer runtime.KeepAlive(p)
-	now, err := p.again()
-	if err != nil {
-		return err
-	}
-	*p, *now = *now, *p
-	return now.Close()
-}
-
-// lookupError tells an exit from an execve(2), if the address space is gone.
-func (p *Process) lookupError(err error) error {
-	if err != ErrNoProcess {
-		return err
-	}
-	now, err := p.again()
-	if err == nil {
-		now.Close()
-	}
-	if err == nil || errors.Is(err, fs.ErrPermission) {
-		return ErrExecuted
-	}
-	return err
+	return open(fmt.Sprintf("self/fd/%d", p.pid.Fd()), p.options)
 }
 
 // Close closes the handle.
@@ -292,7 +268,7 @@ func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 		return m, errArgument
 	}
 	if err := p.find(addr, flags, &m); err != nil {
-		return m, p.lookupError(err)
+		return m, err
 	}
 	p.addBuildID(flags, &m)
 	return m, nil
@@ -346,7 +322,7 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 			return list, nil
 		}
 		if err != nil {
-			return list[:before], p.lookupError(err)
+			return list[:before], err
 		}
 		p.addBuildID(flags, m)
 		if m.Start < cursor {

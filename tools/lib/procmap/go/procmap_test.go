@@ -427,17 +427,19 @@ func TestExecAndExit(t *testing.T) {
 	fmt.Fprintln(stdin)
 	for method, p := range all {
 		var err error
-		for try := 0; try < 500 && !errors.Is(err, ErrExecuted); try++ {
+		for try := 0; try < 500 && !errors.Is(err, ErrNoProcess); try++ {
 			time.Sleep(10 * time.Millisecond)
 			_, _, err = list(p, Executable)
 		}
-		if !errors.Is(err, ErrExecuted) {
+		if !errors.Is(err, ErrNoProcess) {
 			t.Fatalf("%q: after exec: %v", method, err)
 		}
-		if err := p.Reopen(); err != nil {
+		now, err := p.Reopen()
+		if err != nil {
 			t.Fatalf("%q: %v", method, err)
 		}
-		mappings, _, err := list(p, Executable|FileBacked)
+		t.Cleanup(func() { now.Close() })
+		mappings, _, err := list(now, Executable|FileBacked)
 		if err != nil || !strings.HasSuffix(mappings[0].Name, "/cat") {
 			t.Errorf("%q: after Reopen: %v, %v", method, mappings, err)
 		}
@@ -452,8 +454,8 @@ func TestExecAndExit(t *testing.T) {
 		t.Errorf("opened after exit: %v", err)
 	}
 	for method, p := range all {
-		if _, _, err := list(p, 0); !errors.Is(err, ErrNoProcess) || !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%q: after exit: %v", method, err)
+		if _, err := p.Reopen(); !errors.Is(err, ErrNoProcess) || !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%q: opened again after exit: %v", method, err)
 		}
 	}
 }
