@@ -49,7 +49,7 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 		return
 	}
 	defer file.Close()
-	id, err := buildIDOf(file)
+	id, err := readBuildID(file)
 	m.setBuildID(id)
 	m.BuildIDErr = err
 }
@@ -65,15 +65,6 @@ func (p *Process) addVDSOBuildID(m *Mapping) {
 	id, err := readBuildID(io.NewSectionReader(memory, int64(m.Start), int64(m.End-m.Start)))
 	m.setBuildID(id)
 	m.BuildIDErr = err
-}
-
-// buildIDOf reads a build ID as the kernel does: files of procfs and sysfs have none.
-func buildIDOf(file *os.File) ([]byte, error) {
-	var in syscall.Statfs_t
-	if syscall.Fstatfs(int(file.Fd()), &in) != nil || in.Type == procMagic || in.Type == sysfsMagic {
-		return nil, nil
-	}
-	return readBuildID(file)
 }
 
 // OpenFile opens the file of a mapping for reading. It is the one that the kernel has
@@ -132,7 +123,7 @@ func (p *Process) openPart(m *Mapping) (*os.File, error) {
 
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
 // with O_PATH has no side effects. The owner of a file may have a lease on it, for whose end
-// open(2) would wait.
+// open(2) would wait. The kernel reads no build ID from procfs or sysfs.
 func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, error) {
 	found, err := os.OpenFile(p.path(path), oPath, 0)
 	if err != nil {
@@ -143,7 +134,11 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	if err := syscall.Fstat(int(found.Fd()), &stat); err != nil {
 		return nil, err
 	}
-	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
+	var in syscall.Statfs_t
+	if err := syscall.Fstatfs(int(found.Fd()), &in); err != nil {
+		return nil, err
+	}
+	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG || in.Type == procMagic || in.Type == sysfsMagic {
 		return nil, ErrNoFile
 	}
 	path = fmt.Sprintf("%s/self/fd/%d", p.options.Proc, found.Fd())
@@ -191,7 +186,7 @@ func (p *Process) checkFile(file *os.File, stat *syscall.Stat_t, m Mapping, byMa
 		}
 	}
 	if m.BuildIDSize > 0 {
-		id, err := buildIDOf(file)
+		id, err := readBuildID(file)
 		if err != nil || !bytes.Equal(id, m.BuildID[:m.BuildIDSize]) {
 			return ErrOtherFile
 		}
@@ -222,108 +217,92 @@ func (p *Process) mapOwn(file *os.File, offset uint64) (own Mapping, err error) 
 	return own, self.find(address(page), 0, &own)
 }
 
-// maxNotes bounds the notes that are read of a file. It has at most 65,535 headers.
-const maxNotes = 1024
+// maxNotes bounds the bytes of notes that are read of a file.
+const maxNotes = 128 << 10
 
-// elfFile reads an ELF file with the rules of libprocmap, which debug/elf does not have: no
-// offset or size is trusted, and what is read is bounded.
-type elfFile struct {
-	file   io.ReaderAt
-	is64   bool
-	notes  int
-	err    error // why something could not be read
-	buffer [64]byte
-}
-
-// read returns some bytes, which are valid until the next call, or nil.
-func (e *elfFile) read(pos uint64, size int) []byte {
-	if pos > 1<<62 {
-		return nil
-	}
-	_, err := e.file.ReadAt(e.buffer[:size], int64(pos))
-	if err == nil {
-		return e.buffer[:size]
-	}
-	if err != io.EOF {
-		e.err = err
-	}
-	return nil
-}
-
-// long returns an address or a size: where it is in 64 bits, and in 32 bits.
-func (e *elfFile) long(b []byte, at64, at32 int) uint64 {
-	if e.is64 {
-		return binary.LittleEndian.Uint64(b[at64:])
-	}
-	return uint64(binary.LittleEndian.Uint32(b[at32:]))
-}
-
-// readBuildID reads the build ID of an ELF file; none is no error.
+// readBuildID reads the build ID of an ELF file; none is no error. debug/elf would trust the
+// sizes of sections, and refuse what the kernel does not look at.
 func readBuildID(file io.ReaderAt) (id []byte, err error) {
-	e := &elfFile{file: file}
-	h := e.read(0, 52)
-	if h == nil || string(h[:4]) != elf.ELFMAG {
-		return nil, e.err
+	defer func() {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = nil
+		}
+	}()
+	var header elf.Header64
+	var header32 elf.Header32
+	headers := io.NewSectionReader(file, 0, 1<<62)
+	if err = binary.Read(headers, binary.LittleEndian, &header32); err != nil {
+		return nil, err
 	}
-	if elf.Data(h[elf.EI_DATA]) != elf.ELFDATA2LSB {
+	if string(header32.Ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
+		return nil, nil
+	}
+	if elf.Data(header32.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
 		return nil, syscall.ENOEXEC
 	}
-	e.is64 = elf.Class(h[elf.EI_CLASS]) == elf.ELFCLASS64
-	size, numberAt := 32, 44
-	if e.is64 {
-		if h = e.read(0, 64); h == nil {
-			return nil, e.err
-		}
-		size, numberAt = 56, 56
+	is64 := elf.Class(header32.Ident[elf.EI_CLASS]) == elf.ELFCLASS64
+	header.Phoff, header.Phnum = uint64(header32.Phoff), header32.Phnum
+	if is64 {
+		headers.Seek(0, io.SeekStart)
+		err = binary.Read(headers, binary.LittleEndian, &header)
 	}
-	headers, number := e.long(h, 32, 28), int(binary.LittleEndian.Uint16(h[numberAt:]))
-	for i := 0; i < number; i++ {
-		if h = e.read(headers+uint64(i*size), size); h == nil {
-			break
+	if err == nil {
+		_, err = headers.Seek(int64(header.Phoff), io.SeekStart)
+	}
+	for left := uint64(maxNotes); err == nil && header.Phnum > 0; header.Phnum-- {
+		var prog elf.Prog64
+		if is64 {
+			err = binary.Read(headers, binary.LittleEndian, &prog)
+		} else {
+			var prog32 elf.Prog32
+			err = binary.Read(headers, binary.LittleEndian, &prog32)
+			prog = elf.Prog64{Type: prog32.Type, Off: uint64(prog32.Off),
+				Filesz: uint64(prog32.Filesz), Align: uint64(prog32.Align)}
 		}
-		if elf.ProgType(binary.LittleEndian.Uint32(h)) != elf.PT_NOTE {
+		if err != nil || elf.ProgType(prog.Type) != elf.PT_NOTE {
 			continue
 		}
-		if id = e.inNotes(e.long(h, 8, 4), e.long(h, 32, 16), e.long(h, 48, 28)); id != nil {
+		if prog.Filesz > left {
+			return nil, syscall.EFBIG
+		}
+		left -= prog.Filesz
+		notes := make([]byte, prog.Filesz)
+		n, unread := file.ReadAt(notes, int64(prog.Off))
+		if id := findBuildID(notes, n, prog.Align); id != nil {
 			return id, nil
 		}
+		if unread != io.EOF {
+			err = unread
+		}
 	}
-	return nil, e.err
+	return nil, err
 }
 
 func alignUp(size, align uint64) uint64 { return (size + align - 1) &^ (align - 1) }
 
-// inNotes looks for it in the notes at pos. As for the kernel, padding to 4 bytes is part of
-// a note, whatever the alignment.
-func (e *elfFile) inNotes(pos, left, align uint64) []byte {
+// findBuildID finds it in notes, of which n bytes are in the file. As for the kernel, padding
+// to 4 bytes is part of a note, whatever the alignment.
+func findBuildID(notes []byte, n int, align uint64) []byte {
 	const buildIDNote = 3
 	word := binary.LittleEndian.Uint32
 	if align != 8 {
 		align = 4
 	}
-	for left >= 12 {
-		if e.notes++; e.notes > maxNotes {
-			e.err = syscall.EFBIG
-			return nil
-		}
-		h := e.read(pos, 12)
-		if h == nil {
-			return nil
-		}
-		nameSize, size, kind := word(h), uint64(word(h[4:])), word(h[8:])
-		at := alignUp(12+uint64(nameSize), align)
+	for n >= 12 {
+		nameSize, size, kind := uint64(word(notes)), uint64(word(notes[4:])), word(notes[8:])
+		at := alignUp(12+nameSize, align)
 		next := alignUp(at+size, align)
-		if at+alignUp(size, 4) > left {
-			return nil
+		if at+alignUp(size, 4) > uint64(len(notes)) {
+			break
 		}
 		if kind == buildIDNote && nameSize == 4 && 0 < size && size <= 20 &&
-			string(e.read(pos+12, 4)) == "GNU\x00" {
-			return e.read(pos+at, int(size))
+			string(notes[12:16]) == "GNU\x00" && at+size <= uint64(n) {
+			return notes[at : at+size]
 		}
-		if next >= left {
-			return nil
+		if next >= uint64(n) {
+			break
 		}
-		pos, left = pos+next, left-next
+		notes, n = notes[next:], n-int(next)
 	}
 	return nil
 }
