@@ -20,82 +20,71 @@ import (
 // errNotAsked is BuildIDErr until it is known.
 var errNotAsked error = syscall.EAGAIN
 
-func (m *Mapping) setBuildID(id []byte) {
-	m.BuildIDSize, m.BuildIDErr = copy(m.BuildID[:], id), nil
+func (m *Mapping) setBuildID(id []byte, err error) {
+	m.BuildIDSize, m.BuildIDErr = copy(m.BuildID[:], id), err
 }
 
-// addBuildID sets the build ID if it is wanted, by the method of the handle.
+// hasPath returns whether the mapping may be one of a file in a file system.
+func (m *Mapping) hasPath() bool { return m.hasFile() && strings.HasPrefix(m.Name, "/") }
+
+// addBuildID sets the build ID if it is wanted, by the method of the handle. That of the vDSO
+// is in the memory of the process.
 func (p *Process) addBuildID(flags Flags, m *Mapping) {
-	if flags&WantBuildID == 0 || m.hasFile() && m.BuildIDErr == nil {
-		m.BuildIDErr = nil
+	isKnown := m.BuildIDErr == nil && m.hasFile()
+	m.BuildIDErr = nil
+	if flags&WantBuildID == 0 || isKnown {
 		return
 	}
-	m.setBuildID(nil)
 	if m.Name == "[vdso]" && !m.hasFile() {
-		p.addVDSOBuildID(m)
+		memory, err := os.Open(p.path(p.thread + "mem"))
+		if err == nil {
+			defer memory.Close()
+			m.setBuildID(readBuildID(io.NewSectionReader(memory, int64(m.Start), int64(m.End-m.Start))))
+		} else {
+			m.BuildIDErr = err
+		}
 		return
 	}
 	// Mainline reads whatever is mapped: it waits for a packet socket, and takes bytes
 	// from a TCP socket. Their names have no slash. If a query fails, the mapping is
 	// another one by now.
-	if !m.hasFile() || !strings.HasPrefix(m.Name, "/") || p.method != Text && p.queryBuildID(m) == nil {
+	if !m.hasPath() || p.method != Text && p.queryBuildID(m) == nil {
 		return
 	}
 	file, err := p.OpenFile(m)
-	if err != nil {
-		if err != ErrNoFile {
-			m.BuildIDErr = err
-		}
-		return
-	}
-	defer file.Close()
-	id, err := readBuildID(file)
-	m.setBuildID(id)
-	m.BuildIDErr = err
-}
-
-// addVDSOBuildID reads it from the memory of the process.
-func (p *Process) addVDSOBuildID(m *Mapping) {
-	memory, err := os.Open(p.path(p.thread + "mem"))
-	if err != nil {
+	if err == nil {
+		defer file.Close()
+		m.setBuildID(readBuildID(file))
+	} else if err != ErrNoFile {
 		m.BuildIDErr = err
-		return
 	}
-	defer memory.Close()
-	id, err := readBuildID(io.NewSectionReader(memory, int64(m.Start), int64(m.End-m.Start)))
-	m.setBuildID(id)
-	m.BuildIDErr = err
 }
 
 // OpenFile opens the file of a mapping for reading. It is the one that the kernel has
 // mapped, not the one that has its name now: the file is taken from map_files (for which the
 // caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), or by its name below the root of
-// the process, and compared with the mapping. The error is ErrNoFile; ErrOtherFile, also if
-// they cannot be compared, as on overlayfs since Linux 6.7 without a build ID of the kernel;
-// or that of opening it.
+// the process, and compared with the mapping. The error is ErrNoFile, also for a file of
+// procfs or sysfs; ErrOtherFile, also if they cannot be compared, as on overlayfs since
+// Linux 6.7 if the mapping has no build ID; or that of opening it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	defer runtime.KeepAlive(p)
-	if !m.hasFile() || !strings.HasPrefix(m.Name, "/") {
+	if !m.hasPath() {
 		return nil, ErrNoFile
 	}
-	file, err := p.openPath(p.mapFile(m), m, true)
+	file, err := p.openLink(m)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
-		file, err = p.openPart(m)
+		file, err = p.openAgain(m)
 	}
 	if err == nil || err == ErrNoFile {
 		return file, err
 	}
-	file, err = p.openPath(p.thread+"root"+m.Name, m, false)
-	// \012 may be these four characters, or a newline.
-	if name := strings.ReplaceAll(m.Name, `\012`, "\n"); err != nil && name != m.Name {
-		file, err = p.openPath(p.thread+"root"+name, m, false)
-	}
-	return file, err
+	return p.openPath(p.thread+"root"+m.Name, m, false)
 }
 
-// mapFile returns the path of a link in map_files, which a thread has only by its ID.
-func (p *Process) mapFile(m *Mapping) string {
-	return fmt.Sprintf("%smap_files/%x-%x", strings.Replace(p.thread, "task/", "../", 1), m.Start, m.End)
+// openLink opens the link in map_files, which a thread has only by its ID.
+func (p *Process) openLink(m *Mapping) (*os.File, error) {
+	directory := strings.Replace(p.thread, "task/", "../", 1)
+	return p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
 }
 
 func (m *Mapping) sameName(other *Mapping) bool {
@@ -103,22 +92,28 @@ func (m *Mapping) sameName(other *Mapping) bool {
 	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
 }
 
-// openPart opens what is left of a mapping that was split, or has grown, since it was
-// found, also by another thread, if that has exited by which the process was opened.
-func (p *Process) openPart(m *Mapping) (*os.File, error) {
+// sameFile returns whether both have the same part of a file at the same addresses.
+func (v *VMA) sameFile(other *VMA) bool {
+	return v.file() == other.file() && v.Offset-v.Start == other.Offset-other.Start
+}
+
+// openAgain opens the file of a mapping that was split, or has grown, since it was found;
+// also by another thread, if that has exited by which the process was opened.
+func (p *Process) openAgain(m *Mapping) (*os.File, error) {
 	again, err := p.Reopen()
 	if err != nil {
 		return nil, err
 	}
 	defer again.Close()
-	part := Mapping{VMA: VMA{End: m.Start}}
-	for part.End < m.End && again.find(part.End, coveringOrNext, &part) == nil && part.Start < m.End {
-		if part.file() == m.file() && part.sameName(m) && part.Offset-part.Start == m.Offset-m.Start {
-			part.BuildID, part.BuildIDSize = m.BuildID, m.BuildIDSize
-			return again.openPath(again.mapFile(&part), &part, true)
-		}
+	var now Mapping
+	if err := again.find(m.Start, 0, &now); err != nil {
+		return nil, err
 	}
-	return nil, syscall.ENOENT
+	if !now.sameFile(&m.VMA) || !now.sameName(m) {
+		return nil, ErrOtherFile
+	}
+	now.BuildID, now.BuildIDSize = m.BuildID, m.BuildIDSize
+	return again.openLink(&now)
 }
 
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
@@ -131,11 +126,11 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	}
 	defer found.Close()
 	var stat syscall.Stat_t
-	if err := syscall.Fstat(int(found.Fd()), &stat); err != nil {
-		return nil, err
-	}
 	var in syscall.Statfs_t
-	if err := syscall.Fstatfs(int(found.Fd()), &in); err != nil {
+	if err = syscall.Fstat(int(found.Fd()), &stat); err == nil {
+		err = syscall.Fstatfs(int(found.Fd()), &in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG || in.Type == procMagic || in.Type == sysfsMagic {
@@ -147,74 +142,59 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), m.Name)
-	if err := p.checkFile(file, &stat, *m, byMapFiles); err != nil {
+	dev := uint64(stat.Dev)
+	vma := VMA{
+		Inode:    stat.Ino,
+		DevMajor: uint32(dev>>8&0xfff | dev>>32&^0xfff),
+		DevMinor: uint32(dev&0xff | dev>>12&^0xff),
+	}
+	if in.Type == overlayMagic || vma.file() != m.file() {
+		err = p.checkByMapping(file, m, byMapFiles, in.Type == overlayMagic)
+	}
+	if err == nil && m.BuildIDSize > 0 {
+		id, _ := readBuildID(file)
+		if !bytes.Equal(id, m.BuildID[:m.BuildIDSize]) {
+			err = ErrOtherFile
+		}
+	}
+	if err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-// checkFile returns nil if this is the file of the mapping. A device and an inode do not
-// identify a file on overlayfs, and an inode may be that of another file by now.
-func (p *Process) checkFile(file *os.File, stat *syscall.Stat_t, m Mapping, byMapFiles bool) error {
-	var in syscall.Statfs_t
-	if err := syscall.Fstatfs(int(file.Fd()), &in); err != nil {
-		return err
-	}
-	isOverlay, dev := in.Type == overlayMagic, uint64(stat.Dev)
-	found := VMA{
-		Inode:    stat.Ino,
-		DevMajor: uint32(dev>>8&0xfff | dev>>32&^0xfff),
-		DevMinor: uint32(dev&0xff | dev>>12&^0xff),
-	}
-	if isOverlay || found.file() != m.file() {
-		own, err := p.mapOwn(file, m.Offset)
-		if err != nil {
-			return err
-		}
-		// On btrfs, files of two subvolumes have the same numbers in maps: map_files
-		// is the mapped file, if the name is still the same. On overlayfs, map_files
-		// may be a copy that was made since. The numbers in maps are those of a
-		// layer, up to Linux 6.6; or they, and the major number 0, are the overlay's,
-		// and stay the same. Then, the build ID by which the kernel knows it decides.
-		isKnown := byMapFiles && own.sameName(&m)
-		if isOverlay {
-			isKnown = m.DevMajor != 0
-		}
-		if own.file() != m.file() || !isKnown && m.BuildIDSize == 0 && !p.askBuildID(&m) {
-			return ErrOtherFile
-		}
-	}
-	if m.BuildIDSize > 0 {
-		id, err := readBuildID(file)
-		if err != nil || !bytes.Equal(id, m.BuildID[:m.BuildIDSize]) {
-			return ErrOtherFile
-		}
-	}
-	return nil
-}
-
-// askBuildID asks the kernel, if a file of the same name is still mapped there.
-func (p *Process) askBuildID(m *Mapping) bool {
-	var now Mapping
-	return p.method != Text && p.find(m.Start, 0, &now) == nil && now.sameName(m) &&
-		p.queryBuildID(m) == nil && m.BuildIDSize > 0
-}
-
-// mapOwn maps a page of a file, and returns how maps shows that.
-func (p *Process) mapOwn(file *os.File, offset uint64) (own Mapping, err error) {
-	page, err := syscall.Mmap(int(file.Fd()), int64(offset), os.Getpagesize(), syscall.PROT_READ,
+// checkByMapping maps a page of the file, and returns nil if maps shows it as m. A device and
+// an inode do not identify a file on overlayfs, and those of stat(2) may not be those in maps.
+//
+// On btrfs, files of two subvolumes have the same numbers in maps: map_files is the mapped
+// file, if the name is still the same. On overlayfs, map_files may be a copy that was made
+// since. The numbers in maps are those of a layer, up to Linux 6.6; or they, and the major
+// number 0, are the overlay's, and stay the same. Then, the build ID of the kernel decides.
+func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverlay bool) error {
+	page, err := syscall.Mmap(int(file.Fd()), int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_PRIVATE)
 	if err != nil {
-		return own, err
+		return err
 	}
 	defer syscall.Munmap(page)
 	self, err := open("self", Options{Proc: p.options.Proc})
 	if err != nil {
-		return own, err
+		return err
 	}
 	defer self.Close()
-	return own, self.find(address(page), 0, &own)
+	var own Mapping
+	if err := self.find(address(page), 0, &own); err != nil {
+		return err
+	}
+	isKnown := byMapFiles && own.sameName(m)
+	if isOverlay {
+		isKnown = m.DevMajor != 0
+	}
+	if own.file() != m.file() || !isKnown && m.BuildIDSize == 0 {
+		return ErrOtherFile
+	}
+	return nil
 }
 
 // maxNotes bounds the bytes of notes that are read of a file.

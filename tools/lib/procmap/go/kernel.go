@@ -104,7 +104,7 @@ func (p *Process) findByQuery(addr uint64, flags Flags, m *Mapping) error {
 	}
 	p.set(m, p.query.vma, p.name[:p.query.nameSize])
 	if hasID {
-		m.setBuildID(p.id[:p.query.buildIDSize])
+		m.setBuildID(p.id[:p.query.buildIDSize], nil)
 	}
 	return nil
 }
@@ -116,11 +116,10 @@ func (p *Process) queryBuildID(m *Mapping) error {
 		return err
 	}
 	// The mapping may be another one by now, or have been split.
-	now := &p.query.vma
-	if now.Offset-now.Start != m.Offset-m.Start || now.file() != m.file() {
+	if !p.query.vma.sameFile(&m.VMA) {
 		return ErrOtherFile
 	}
-	m.setBuildID(p.id[:p.query.buildIDSize])
+	m.setBuildID(p.id[:p.query.buildIDSize], nil)
 	return nil
 }
 
@@ -202,7 +201,7 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 	}
 	p.set(m, v.VMA, p.data[v.nameOffset:nameEnd])
 	if v.Flags&scanBuildIDUnread == 0 {
-		m.setBuildID(p.data[v.buildIDOffset:idEnd])
+		m.setBuildID(p.data[v.buildIDOffset:idEnd], nil)
 	}
 	return nil
 }
