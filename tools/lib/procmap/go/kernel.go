@@ -85,28 +85,19 @@ func (p *Process) doQuery(arg queryArg) error {
 	return err
 }
 
-// findByQuery is find by PROCMAP_QUERY. Mainline's reads the build ID of whatever is
-// mapped, a socket included. A kernel without the scan may be mainline: then, addBuildID
-// asks, when the name is known.
+// findByQuery is find by PROCMAP_QUERY. It asks for no build ID: mainline's reads one from
+// whatever is mapped, a socket included. addBuildID asks, when the name is known.
 func (p *Process) findByQuery(addr uint64, flags Flags, m *Mapping) error {
-	arg := queryArg{
-		flags:    uint64(flags & (filters | coveringOrNext)),
+	err := p.doQuery(queryArg{
+		flags:    uint64(flags & (permissions | coveringOrNext)),
 		addr:     addr,
 		nameAddr: address(p.name[:]),
 		nameSize: uint32(len(p.name)),
+	})
+	if err == nil {
+		p.set(m, p.query.vma, p.name[:p.query.nameSize])
 	}
-	hasID := flags&WantBuildID != 0 && p.hasScan
-	if hasID {
-		arg.buildIDAddr, arg.buildIDSize = address(p.id[:]), uint32(len(p.id))
-	}
-	if err := p.doQuery(arg); err != nil {
-		return err
-	}
-	p.set(m, p.query.vma, p.name[:p.query.nameSize])
-	if hasID {
-		m.setBuildID(p.id[:p.query.buildIDSize], nil)
-	}
-	return nil
+	return err
 }
 
 // queryBuildID asks for the build ID of a mapping that has the name of a file.
