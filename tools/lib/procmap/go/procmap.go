@@ -108,7 +108,6 @@ type Options struct {
 type Process struct {
 	options Options
 	method  Method
-	hasScan bool
 	pid     *os.File // the directory of the process in procfs, opened by O_PATH
 	thread  string   // the directory in task/, if the main thread has exited
 	maps    *os.File
@@ -201,19 +200,17 @@ func (p *Process) openThread() error {
 	return ErrNoProcess
 }
 
-func (p *Process) chooseMethod() error {
-	p.method = p.options.Method
-	p.hasScan = p.method != Text && p.Refusal(Scan) == nil
-	if p.method == Any && p.hasScan {
-		p.method = Scan
-	} else if p.method == Any {
-		p.method = Query
-		switch p.Refusal(Query) {
-		case syscall.ENOTTY, syscall.EACCES, syscall.EPERM, syscall.ENOSYS:
-			p.method = Text
+func (p *Process) chooseMethod() (err error) {
+	methods := []Method{Scan, Query, Text}
+	if p.options.Method != Any {
+		methods = []Method{p.options.Method}
+	}
+	for _, p.method = range methods {
+		if err = p.Refusal(p.method); err == nil || err == ErrNoProcess {
+			break
 		}
 	}
-	return p.Refusal(p.method)
+	return err
 }
 
 // Reopen returns another handle on the process, for another goroutine, or after an execve(2).
@@ -237,26 +234,24 @@ func (p *Process) Method() Method { return p.method }
 // syscall.ENOTTY if the kernel does not have it, or another error, as by seccomp.
 func (p *Process) Refusal(method Method) (err error) {
 	switch method {
-	case Query:
+	case Text:
+		return p.isThere()
+	case Query, Scan:
 		err = p.doQuery(queryArg{flags: uint64(coveringOrNext)})
-		if err == ErrNoMapping {
-			err = nil
-		}
-	case Scan:
-		// The query finds a process gone. A kernel that has the scan refuses a size
-		// of 0 before it does anything.
-		if err = p.Refusal(Query); err != nil {
-			return err
-		}
+	default:
+		return errArgument
+	}
+	if err == ErrNoMapping {
+		err = nil
+	}
+	// The query has found out if the process is gone. A kernel that has the scan refuses a
+	// size of 0 before it does anything.
+	if err == nil && method == Scan {
 		p.scan = scanArg{}
 		_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
 		if err == syscall.EINVAL {
 			err = nil
 		}
-	case Text:
-		err = p.isThere()
-	default:
-		err = errArgument
 	}
 	return err
 }
