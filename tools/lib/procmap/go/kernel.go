@@ -16,7 +16,6 @@ const (
 	procmapQuery = 0xc0686611
 	procmapScan  = 0xc06866e0
 
-	scanFileBacked    = 0x10
 	scanNameTooLong   = 0x20
 	scanBuildIDUnread = 0x40
 	scanNames         = 0x01
@@ -146,9 +145,6 @@ func (p *Process) scanMore(flags Flags) error {
 		vmaSize:  uint32(unsafe.Sizeof(p.vmas[0])),
 		data:     address(p.data),
 		dataSize: uint32(len(p.data)),
-	}
-	if flags&FileBacked != 0 {
-		arg.filter |= scanFileBacked
 	}
 	if flags&WantBuildID != 0 {
 		arg.want |= scanBuildIDs
@@ -285,7 +281,7 @@ func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
 			return errText
 		}
 		// The vsyscall page has a line, but is not a mapping of the process.
-		if flags&FileBacked != 0 && !vma.hasFile() || string(name) == "[vsyscall]" {
+		if string(name) == "[vsyscall]" {
 			continue
 		}
 		*m = Mapping{VMA: vma, Name: p.nameOf(m.Name, name), BuildIDErr: errNotAsked}

@@ -33,22 +33,20 @@ const (
 	Scan  Method = "scan"  // PROCMAP_SCAN for lists, PROCMAP_QUERY for single mappings
 )
 
-// Flags are the permissions of a mapping; filters; and fields to add.
+// Flags are the permissions of a mapping, also as filters, and fields to add.
 type Flags uint64
 
-// A mapping passes if it has all that is given of the first five.
+// A mapping passes if it has all that is given of the first four.
 const (
 	Readable    Flags = 0x01
 	Writable    Flags = 0x02
 	Executable  Flags = 0x04
 	Shared      Flags = 0x08
-	FileBacked  Flags = 0x20    // only a filter
 	WantBuildID Flags = 0x10000 // set the build ID
 
 	coveringOrNext Flags = 0x10
 
 	permissions = Readable | Writable | Executable | Shared
-	filters     = permissions | FileBacked
 )
 
 // VMA has fields of a mapping in the order of the kernel's structures. Addresses, sizes and
@@ -259,7 +257,7 @@ func (p *Process) Refusal(method Method) (err error) {
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	defer runtime.KeepAlive(p)
-	if flags&^(filters|WantBuildID) != 0 {
+	if flags&^(permissions|WantBuildID) != 0 {
 		return m, errArgument
 	}
 	if err := p.find(addr, flags, &m); err != nil {
@@ -291,14 +289,14 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 // ctx ends, that is the error. With an error, list comes back as it was.
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
 	defer runtime.KeepAlive(p)
-	if flags&^(filters|WantBuildID) != 0 {
+	if flags&^(permissions|WantBuildID) != 0 {
 		return list, errArgument
 	}
 	find := (*Process).find
 	if p.method == Scan {
 		find = (*Process).nextOfScan
 		p.batch, p.scan.walkEnd = nil, 0
-	} else if p.method == Text || p.options.Method == Any && flags&filters == 0 {
+	} else if p.method == Text || p.options.Method == Any && flags&permissions == 0 {
 		// A query for each mapping costs more than its line in the text.
 		find = (*Process).nextLine
 		p.restart()

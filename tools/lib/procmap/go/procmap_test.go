@@ -439,7 +439,7 @@ func TestExecAndExit(t *testing.T) {
 			t.Fatalf("%q: %v", method, err)
 		}
 		t.Cleanup(func() { now.Close() })
-		mappings, _, err := list(now, Executable|FileBacked)
+		mappings, _, err := list(now, Executable)
 		if err != nil || !strings.HasSuffix(mappings[0].Name, "/cat") {
 			t.Errorf("%q: after Reopen: %v, %v", method, mappings, err)
 		}
@@ -464,7 +464,7 @@ func TestTheMainThreadHasExited(t *testing.T) {
 	pid, _ := start(t, "thread", os.Args[0])
 	self, _ := os.Readlink("/proc/self/exe")
 	for method, p := range openAll(t, pid) {
-		mappings, _, err := list(p, Executable|FileBacked)
+		mappings, _, err := list(p, Executable)
 		if err != nil || len(mappings) == 0 || mappings[0].Name != self {
 			t.Fatalf("%q: %v, %v", method, mappings, err)
 		}
