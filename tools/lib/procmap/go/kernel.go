@@ -7,6 +7,7 @@ package procmap
 import (
 	"bytes"
 	"io"
+	"math/bits"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -113,19 +114,21 @@ func (p *Process) queryBuildID(m *Mapping) error {
 	return nil
 }
 
-// set sets a mapping to what the kernel returned. The name ends with a NUL, if there is
-// one. Newlines are escaped as in the text.
+// set sets a mapping to what the kernel returned. The name from an ioctl ends with a NUL, and
+// its newlines are escaped here as in the text. A name is not copied again if the last mapping
+// had it, or the one that is in its place in a list.
 func (p *Process) set(m *Mapping, vma VMA, name []byte) {
-	vma.Flags &= permissions
-	was := m.Name
-	*m = Mapping{VMA: vma, BuildIDErr: errNotAsked}
-	if len(name) > 0 {
-		name = name[:len(name)-1]
-		if bytes.IndexByte(name, '\n') >= 0 {
-			name = bytes.ReplaceAll(name, []byte("\n"), []byte(`\012`))
-		}
-		m.Name = p.nameOf(was, name)
+	name = bytes.TrimSuffix(name, []byte{0})
+	if bytes.IndexByte(name, '\n') >= 0 {
+		name = bytes.ReplaceAll(name, []byte("\n"), []byte(`\012`))
 	}
+	if string(name) == m.Name {
+		p.last = m.Name
+	} else if string(name) != p.last {
+		p.last = string(name)
+	}
+	vma.Flags &= permissions
+	*m = Mapping{VMA: vma, Name: p.last, BuildIDErr: errNotAsked}
 }
 
 // scanMore gets the next batch of mappings, which is empty after a signal.
@@ -205,52 +208,54 @@ func (p *Process) isThere() error {
 
 // restart goes back to the first line.
 func (p *Process) restart() {
-	p.start.Seek(0, io.SeekStart)
-	p.text.Reset(p.start)
+	p.maps.Seek(0, io.SeekStart)
+	p.text.Reset(p.maps)
 }
 
-// number returns the hexadecimal number in front of a byte, and what follows that.
-func number(line []byte, before byte) (value uint64, rest []byte, ok bool) {
+// number cuts a number, and the byte that follows it, off a line, which is nil if it does not
+// start so.
+func number(line []byte, base uint64, before byte) (value uint64, rest []byte) {
 	for i, c := range line {
+		digit := base
 		switch {
 		case '0' <= c && c <= '9':
-			value = value<<4 | uint64(c-'0')
+			digit = uint64(c - '0')
 		case 'a' <= c && c <= 'f':
-			value = value<<4 | uint64(c-'a'+10)
-		default:
-			return value, line[i+1:], c == before && 0 < i && i <= 16
+			digit = uint64(c - 'a' + 10)
+		case c == before && i > 0:
+			return value, line[i+1:]
 		}
+		high, low := bits.Mul64(value, base)
+		if digit >= base || high != 0 {
+			break
+		}
+		value = low + digit
 	}
-	return 0, nil, false
+	return 0, nil
 }
 
-func parsePermissions(line []byte) (flags Flags, ok bool) {
+// parseLine parses a line of maps without its newline; the name is part of it.
+func parseLine(line []byte) (v VMA, name []byte, ok bool) {
+	v.Start, line = number(line, 16, '-')
+	v.End, line = number(line, 16, ' ')
 	if len(line) < 5 || line[4] != ' ' {
-		return 0, false
+		return v, nil, false
 	}
 	for i, c := range line[:4] {
 		switch {
 		case c == "rwxs"[i]:
-			flags |= Readable << i
+			v.Flags |= Readable << i
 		case c != '-' && (i < 3 || c != 'p'):
-			return 0, false
+			return v, nil, false
 		}
 	}
-	return flags, true
-}
-
-// parseFile parses what follows the permissions, and returns the name.
-func parseFile(line []byte, v *VMA) (name []byte, ok bool) {
-	offset, line, ok1 := number(line, ' ')
-	major, line, ok2 := number(line, ':')
-	minor, line, ok3 := number(line, ' ')
-	v.Offset, v.DevMajor, v.DevMinor = offset, uint32(major), uint32(minor)
-	i := 0
-	for ; i < len(line) && '0' <= line[i] && line[i] <= '9'; i++ {
-		v.Inode = v.Inode*10 + uint64(line[i]-'0')
-	}
-	name = bytes.TrimLeft(line[i:], " ")
-	return name, ok1 && ok2 && ok3 && i > 0 && (len(line) == i || line[i] == ' ')
+	var major, minor uint64
+	v.Offset, line = number(line[5:], 16, ' ')
+	major, line = number(line, 16, ':')
+	minor, line = number(line, 16, ' ')
+	v.DevMajor, v.DevMinor = uint32(major), uint32(minor)
+	v.Inode, line = number(line, 10, ' ')
+	return v, bytes.TrimLeft(line, " "), line != nil && v.Start < v.End
 }
 
 // nextLine finds the next line of a mapping that ends above addr and passes the filters.
@@ -266,25 +271,14 @@ func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
 		if err != nil {
 			return err
 		}
-		start, line, ok1 := number(line, '-')
-		end, line, ok2 := number(line, ' ')
-		perms, ok3 := parsePermissions(line)
-		if !ok1 || !ok2 || !ok3 || start >= end {
-			return errText
-		}
-		if end <= addr || flags&permissions&^perms != 0 {
-			continue
-		}
-		vma := VMA{Start: start, End: end, Flags: perms}
-		name, ok := parseFile(line[5:len(line)-1], &vma)
+		vma, name, ok := parseLine(line[:len(line)-1])
 		if !ok {
 			return errText
 		}
 		// The vsyscall page has a line, but is not a mapping of the process.
-		if string(name) == "[vsyscall]" {
-			continue
+		if vma.End > addr && flags&permissions&^vma.Flags == 0 && string(name) != "[vsyscall]" {
+			p.set(m, vma, name)
+			return nil
 		}
-		*m = Mapping{VMA: vma, Name: p.nameOf(m.Name, name), BuildIDErr: errNotAsked}
-		return nil
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -111,8 +110,7 @@ type Process struct {
 	maps    *os.File
 	fd      uintptr // of maps
 
-	start *io.SectionReader // maps, to read it from its start
-	text  *bufio.Reader     // what follows of it
+	text  *bufio.Reader // of maps
 	query queryArg
 	scan  scanArg
 	vmas  []scanVMA
@@ -181,8 +179,7 @@ func (p *Process) openMaps(thread string) error {
 	}
 	p.maps.Close()
 	p.maps, p.fd, p.thread = maps, maps.Fd(), thread
-	p.start = io.NewSectionReader(maps, 0, 1<<62)
-	p.text = bufio.NewReaderSize(p.start, maxLine)
+	p.text = bufio.NewReaderSize(maps, maxLine)
 	return p.chooseMethod()
 }
 
@@ -326,17 +323,4 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		list = list[:len(list)+1]
 	}
-}
-
-// nameOf returns a name, which is not copied again if the last mapping had it, or the one
-// that is in its place in a list.
-func (p *Process) nameOf(was string, name []byte) string {
-	if string(name) == p.last {
-		return p.last
-	}
-	p.last = was
-	if string(name) != was {
-		p.last = string(name)
-	}
-	return p.last
 }

@@ -521,16 +521,16 @@ func TestListDoesNotAllocate(t *testing.T) {
 }
 
 func TestBadLinesAreRefused(t *testing.T) {
-	for _, line := range []string{"", "1000-2000 r-xp 0 0:0 0", "g-2000 r-xp 0 0:0 0\n",
-		"2000-1000 r-xp 0 0:0 0\n", "1000-2000 r?xp 0 0:0 0\n", "1000-2000 r-x\n",
-		"0-10000000000000001 r-xp 0 0:0 0\n", "1000-2000 r-xp 0 0:0 x\n", "1000-2000 r-xp 0 00 0\n",
-		strings.Repeat("x", maxLine+1)} {
+	const good = "1000-2000 r-xp 0 0:0 0 \n"
+	for _, change := range [][2]string{{"", ""}, {good, ""}, {"\n", ""}, {" \n", "\n"}, {"1000", "g000"},
+		{"1000", "2000"}, {"2000", "2:00"}, {"2000", "10000000000000001"}, {"x", "?"}, {"xp", "x"},
+		{"0:0", "00"}, {" 0 \n", " a \n"}, {"\n", strings.Repeat("x", maxLine) + "\n"}} {
+		line := strings.Replace(good, change[0], change[1], 1)
 		path := filepath.Join(t.TempDir(), "maps")
 		os.WriteFile(path, []byte(line), 0600)
 		file, _ := os.Open(path)
-		p := &Process{method: Text, maps: file, start: io.NewSectionReader(file, 0, 1<<62)}
-		p.text = bufio.NewReaderSize(p.start, maxLine)
-		if err := p.find(0, 0, &Mapping{}); err == nil || err == ErrNoMapping {
+		p := &Process{method: Text, maps: file, text: bufio.NewReaderSize(file, maxLine)}
+		if err := p.find(0x1000, 0, &Mapping{}); err == ErrNoMapping || err == nil != (line == good) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
