@@ -87,7 +87,7 @@ func (m *Mapping) sameName(other *Mapping) bool {
 
 // sameFile returns whether both have the same part of a file at the same addresses.
 func (v *VMA) sameFile(other *VMA) bool {
-	return v.file() == other.file() && v.Offset-v.Start == other.Offset-other.Start
+	return v.File == other.File && v.Offset-v.Start == other.Offset-other.Start
 }
 
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
@@ -117,12 +117,8 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	}
 	file := os.NewFile(uintptr(fd), m.Name)
 	dev := uint64(stat.Dev)
-	vma := VMA{
-		Inode:    stat.Ino,
-		DevMajor: uint32(dev>>8&0xfff | dev>>32&^0xfff),
-		DevMinor: uint32(dev&0xff | dev>>12&^0xff),
-	}
-	if in.Type == overlayMagic || vma.file() != m.file() {
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	if in.Type == overlayMagic || m.File != (File{stat.Ino, uint32(major), uint32(minor)}) {
 		err = p.checkByMapping(file, m, byMapFiles, in.Type == overlayMagic)
 	}
 	if err == nil && m.BuildIDSize > 0 {
@@ -165,7 +161,7 @@ func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverla
 	if isOverlay {
 		isKnown = m.DevMajor != 0
 	}
-	if own.file() != m.file() || !isKnown && m.BuildIDSize == 0 {
+	if own.File != m.File || !isKnown && m.BuildIDSize == 0 {
 		return ErrOtherFile
 	}
 	return nil

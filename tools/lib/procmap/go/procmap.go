@@ -48,6 +48,14 @@ const (
 	permissions = Readable | Writable | Executable | Shared
 )
 
+// File identifies a mapped file as maps does; the zero value is none. Those of two files may
+// be equal, as on overlayfs.
+type File struct {
+	Inode    uint64
+	DevMajor uint32
+	DevMinor uint32
+}
+
 // VMA has fields of a mapping in the order of the kernel's structures. Addresses, sizes and
 // offsets are in bytes.
 type VMA struct {
@@ -56,17 +64,10 @@ type VMA struct {
 	Flags    Flags  // permissions
 	PageSize uint64 // 0: unknown, as always by Text
 	Offset   uint64 // of Start in the file
-	Inode    uint64 // of the file; 0: none
-	DevMajor uint32 // of the file's device
-	DevMinor uint32
+	File
 }
 
-// file identifies the file as maps does; the zero value is none.
-func (v *VMA) file() [3]uint64 {
-	return [3]uint64{v.Inode, uint64(v.DevMajor), uint64(v.DevMinor)}
-}
-
-func (v *VMA) hasFile() bool { return v.file() != [3]uint64{} }
+func (v *VMA) hasFile() bool { return v.File != File{} }
 
 // Mapping is a mapping of a process.
 type Mapping struct {
