@@ -53,15 +53,12 @@ type scanVMA struct {
 // ioctl passes a structure of the handle, which is on the heap, as are the buffers that it
 // points to: none of them moves.
 func (p *Process) ioctl(command uintptr, arg unsafe.Pointer) (int, error) {
-	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.fd, command, uintptr(arg))
+	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
 	runtime.KeepAlive(p)
-	switch errno {
-	case 0:
-		return int(n), nil
-	case syscall.ESRCH:
-		return 0, ErrNoProcess
+	if errno != 0 {
+		return 0, errno
 	}
-	return 0, errno
+	return int(n), nil
 }
 
 func address(buffer []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&buffer[0]))) }

@@ -84,7 +84,7 @@ var (
 	ErrNoMapping = fmt.Errorf("procmap: no mapping at the address: %w", syscall.ENOENT)
 	// ErrNoProcess says that the process has exited, has no mappings, or has executed
 	// another program: see Reopen.
-	ErrNoProcess = fmt.Errorf("procmap: these mappings are gone: %w", syscall.ESRCH)
+	ErrNoProcess error = syscall.ESRCH
 	// ErrNoFile says that what is mapped is no regular file.
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
@@ -109,7 +109,6 @@ type Process struct {
 	pid     *os.File // the directory of the process in procfs, opened by O_PATH
 	thread  string   // the directory in task/, if the main thread has exited
 	maps    *os.File
-	fd      uintptr // of maps
 
 	text  *bufio.Reader // of maps
 	query queryArg
@@ -148,12 +147,13 @@ func open(name string, options Options) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{options: options, pid: dir}
-	err = ErrNoProcess
-	// Between the opening and the first call, the process may execute a program.
+	err = p.openMaps("")
+	// If the main thread has exited, the mappings of another are those of the process.
+	// Between the opening and the first call, it may execute a program.
 	for try := 0; err == ErrNoProcess && try < openTries; try++ {
-		err = p.openMaps("")
-		if err == ErrNoProcess {
-			err = p.openThread()
+		tasks, _ := os.ReadDir(p.path("task"))
+		for i := 0; err == ErrNoProcess && i < len(tasks); i++ {
+			err = p.openMaps("task/" + tasks[i].Name() + "/")
 		}
 	}
 	if err != nil {
@@ -170,6 +170,7 @@ func (p *Process) path(name string) string {
 	return fmt.Sprintf("%s/self/fd/%d/%s", p.options.Proc, p.pid.Fd(), name)
 }
 
+// openMaps opens maps and chooses the method.
 func (p *Process) openMaps(thread string) error {
 	maps, err := os.Open(p.path(thread + "maps"))
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
@@ -179,24 +180,8 @@ func (p *Process) openMaps(thread string) error {
 		return err
 	}
 	p.maps.Close()
-	p.maps, p.fd, p.thread = maps, maps.Fd(), thread
+	p.maps, p.thread = maps, thread
 	p.text = bufio.NewReaderSize(maps, maxLine)
-	return p.chooseMethod()
-}
-
-// openThread opens the maps file of a thread, since the main thread has exited: its
-// mappings are those of the process.
-func (p *Process) openThread() error {
-	tasks, _ := os.ReadDir(p.path("task"))
-	for _, task := range tasks {
-		if err := p.openMaps("task/" + task.Name() + "/"); err != ErrNoProcess {
-			return err
-		}
-	}
-	return ErrNoProcess
-}
-
-func (p *Process) chooseMethod() (err error) {
 	methods := []Method{Scan, Query, Text}
 	if p.options.Method != Any {
 		methods = []Method{p.options.Method}
@@ -218,7 +203,6 @@ func (p *Process) Reopen() (*Process, error) {
 
 // Close closes the handle.
 func (p *Process) Close() error {
-	p.fd = ^uintptr(0)
 	p.maps.Close()
 	return p.pid.Close()
 }
