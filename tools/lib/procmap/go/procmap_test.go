@@ -7,7 +7,6 @@ package procmap
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode/utf8"
 	"unsafe"
 )
 
@@ -29,13 +27,17 @@ var background = context.Background()
 // The program is run again as a child, which does what PROCMAP_CHILD says, prints a line
 // and waits for one.
 func TestMain(m *testing.M) {
-	what, number, _ := strings.Cut(os.Getenv("PROCMAP_CHILD"), " ")
+	what, argument, _ := strings.Cut(os.Getenv("PROCMAP_CHILD"), " ")
 	switch what {
 	case "":
 		os.Exit(m.Run())
 	case "map":
-		mappings, _ := strconv.Atoi(number)
-		mapMany(mappings)
+		mapMany(argument)
+	case "files":
+		paths, _ := filepath.Glob(argument + "/*")
+		for _, path := range paths {
+			mapFile(path)
+		}
 	case "thread":
 		go waitForLine()
 		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
@@ -53,8 +55,9 @@ func waitForLine() {
 }
 
 // mapMany makes so many mappings, of which every tenth one is executable.
-func mapMany(mappings int) {
+func mapMany(number string) {
 	page := os.Getpagesize()
+	mappings, _ := strconv.Atoi(number)
 	area, err := syscall.Mmap(-1, 0, mappings*page, syscall.PROT_NONE,
 		syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	for i := 0; err == nil && i < mappings; i += 2 {
@@ -67,6 +70,21 @@ func mapMany(mappings int) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// mapFile maps a page of a new file, or one that is there, in this process.
+func mapFile(path string) uint64 {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0600)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	file.WriteString("not an ELF file")
+	page, err := syscall.Mmap(int(file.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		panic(err)
+	}
+	return address(page)
 }
 
 // start starts a child that waits, and returns its process ID and its stdin.
@@ -112,28 +130,96 @@ func openAll(t testing.TB, pid int) map[Method]*Process {
 	return all
 }
 
-// eachProcess calls compare until it finds no difference, since a process may change
-// meanwhile.
-func eachProcess(t *testing.T, compare func(pid int, p *Process, method Method) string) {
-	directories, _ := filepath.Glob("/proc/[1-9]*")
-	compared := 0
-	for _, directory := range directories {
-		pid, _ := strconv.Atoi(filepath.Base(directory))
-		all, err := openBy(t, pid)
-		if errors.Is(err, ErrNoProcess) || errors.Is(err, os.ErrPermission) || pid == os.Getpid() {
+// format makes a line as in maps, with the build ID and without padding.
+func format(m *Mapping) string {
+	permissions, id := []byte("---p"), "-"
+	for i, c := range []byte("rwxs") {
+		if m.Flags&(Readable<<i) != 0 {
+			permissions[i] = c
+		}
+	}
+	if m.BuildIDErr != nil {
+		id = "?"
+	} else if m.BuildIDSize > 0 {
+		id = fmt.Sprintf("%x", m.BuildID[:m.BuildIDSize])
+	}
+	return fmt.Sprintf("%08x-%08x %s %08x %02x:%02x %d %s %s", m.Start, m.End, permissions, m.Offset,
+		m.DevMajor, m.DevMinor, m.Inode, id, m.Name)
+}
+
+// readLines reads lines of maps, or those of procfs_query, with a build ID before the name.
+func readLines(text []byte, hasID bool) (lines []string) {
+	for _, line := range strings.Split(string(text), "\n") {
+		fields := strings.SplitN(line, " ", 6)
+		if len(fields) < 6 {
 			continue
 		}
-		if err != nil {
+		id, name := "-", strings.TrimLeft(fields[5], " ")
+		if hasID {
+			id, name, _ = strings.Cut(name, " ")
+		}
+		fields[5] = id + " " + strings.TrimLeft(name, " ")
+		if name != "[vsyscall]" {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	return lines
+}
+
+func readText(pid int, method Method) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	return readLines(text, false)
+}
+
+// readLibrary lists with procfs_query, which uses libprocmap.
+func readLibrary(pid int, method Method) []string {
+	args := []string{"-p", strconv.Itoa(pid), "--list", "-B"}
+	if method != Any {
+		args = append(args, "--"+string(method))
+	}
+	text, _ := exec.Command(os.Getenv("TOOL"), args...).Output()
+	return readLines(text, true)
+}
+
+// difference lists a process and looks up some of its mappings.
+func difference(p *Process, flags Flags, lines []string) string {
+	mappings, err := p.List(background, nil, flags)
+	if err != nil || len(mappings) != len(lines) {
+		return fmt.Sprintf("%d mappings, not %d: %v", len(mappings), len(lines), err)
+	}
+	for i := range mappings {
+		m := &mappings[i]
+		if format(m) != lines[i] {
+			return fmt.Sprintf("%q, not %q", format(m), lines[i])
+		}
+		if i%(1+len(mappings)/10) != 0 {
+			continue
+		}
+		for _, addr := range []uint64{m.Start, m.End - 1} {
+			found, err := p.Find(addr, flags)
+			if err != nil || format(&found) != lines[i] {
+				return fmt.Sprintf("%#x: %q, not %q: %v", addr, format(&found), lines[i], err)
+			}
+		}
+	}
+	return ""
+}
+
+// compare compares each process by each method. A process may change meanwhile, or exit.
+func compare(t *testing.T, pids []int, flags Flags, read func(int, Method) []string) {
+	compared := 0
+	for _, pid := range pids {
+		all, err := openBy(t, pid)
+		if err != nil && !errors.Is(err, ErrNoProcess) && !errors.Is(err, os.ErrPermission) {
 			t.Errorf("process %d: %v", pid, err)
 		}
 		for method, p := range all {
 			problem := "?"
 			for try := 0; try < 8 && problem != ""; try++ {
 				time.Sleep(time.Duration(try) * 5 * time.Millisecond)
-				problem = compare(pid, p, method)
+				problem = difference(p, flags, read(pid, method))
 			}
-			_, err := Open(pid, Options{})
-			if problem != "" && !errors.Is(err, ErrNoProcess) {
+			if _, err := os.Stat(p.path("maps")); problem != "" && err == nil {
 				t.Errorf("process %d by %q: %s", pid, method, problem)
 			}
 			compared++
@@ -144,208 +230,75 @@ func eachProcess(t *testing.T, compare func(pid int, p *Process, method Method) 
 	}
 }
 
-// format makes a line as in maps, without the padding of the name.
-func format(m *Mapping) string {
-	permissions := []byte("---p")
-	for i, c := range []byte("rwxs") {
-		if m.Flags&(Readable<<i) != 0 {
-			permissions[i] = c
+func compareAll(t *testing.T, pids ...int) {
+	t.Run("text", func(t *testing.T) { compare(t, pids, 0, readText) })
+	t.Run("library", func(t *testing.T) {
+		if os.Getenv("TOOL") == "" {
+			t.Skip("TOOL is not set to the path of procfs_query")
 		}
-	}
-	return fmt.Sprintf("%08x-%08x %s %08x %02x:%02x %d %s", m.Start, m.End, permissions, m.Offset,
-		m.DevMajor, m.DevMinor, m.Inode, m.Name)
-}
-
-// readText is another reader of the text.
-func readText(pid int) (lines []string) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	for _, line := range strings.SplitAfter(string(text), "\n") {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6)
-		if len(fields) < 6 {
-			continue
-		}
-		fields[5] = strings.TrimLeft(fields[5], " ")
-		if fields[5] != "[vsyscall]" {
-			lines = append(lines, strings.Join(fields, " "))
-		}
-	}
-	return lines
-}
-
-func list(p *Process, flags Flags) ([]Mapping, []string, error) {
-	mappings, err := p.List(background, nil, flags)
-	lines := make([]string, 0, len(mappings))
-	for i := range mappings {
-		lines = append(lines, format(&mappings[i]))
-	}
-	return mappings, lines, err
-}
-
-// differ returns the first line that differs.
-func differ(a, b []string) string {
-	for i := 0; i < len(a) || i < len(b); i++ {
-		if i >= len(a) || i >= len(b) || a[i] != b[i] {
-			return fmt.Sprintf("line %d:\n%q\n%q", i, a[i:min(i+1, len(a))], b[i:min(i+1, len(b))])
-		}
-	}
-	return ""
-}
-
-func min(a, b int) int {
-	if a < b {
-		return a
-	}
-	return b
-}
-
-func compareWithText(pid int, p *Process) string {
-	mappings, lines, err := list(p, 0)
-	if problem := differ(lines, readText(pid)); err != nil || problem != "" {
-		return fmt.Sprint(err, " ", problem)
-	}
-	for i := 0; i < len(mappings); i += 1 + len(mappings)/10 {
-		m := &mappings[i]
-		for _, addr := range []uint64{m.Start, m.End - 1} {
-			found, err := p.Find(addr, 0)
-			if err != nil || format(&found) != format(m) {
-				return fmt.Sprintf("%v: %q, not %q", err, format(&found), format(m))
-			}
-		}
-	}
-	return ""
-}
-
-func TestEveryProcessIsAsInItsText(t *testing.T) {
-	eachProcess(t, func(pid int, p *Process, method Method) string {
-		return compareWithText(pid, p)
+		compare(t, pids, WantBuildID, readLibrary)
 	})
 }
 
-// byLibrary lists with procfs_query, which uses libprocmap.
-func byLibrary(tool string, pid int, method Method) []string {
-	args := []string{"-p", strconv.Itoa(pid), "--list", "-B", "--json"}
-	if method != Any {
-		args = append(args, "--"+string(method))
-	}
-	out, _ := exec.Command(tool, args...).Output()
-	var answer struct {
-		VMAs []struct {
-			Start, End, Permissions, Offset, Inode, Name string
-			DevMajor                                     uint32 `json:"dev_major"`
-			DevMinor                                     uint32 `json:"dev_minor"`
-			BuildID                                      string `json:"build_id"`
+func TestEveryProcess(t *testing.T) {
+	var pids []int
+	directories, _ := filepath.Glob("/proc/[1-9]*")
+	for _, directory := range directories {
+		if pid, _ := strconv.Atoi(filepath.Base(directory)); pid != os.Getpid() {
+			pids = append(pids, pid)
 		}
 	}
-	if err := json.Unmarshal(out, &answer); err != nil {
-		return []string{err.Error()}
-	}
-	var lines []string
-	for _, v := range answer.VMAs {
-		lines = append(lines, fmt.Sprintf("%s-%s %s %s %d:%d %s %s %q", v.Start, v.End, v.Permissions,
-			v.Offset, v.DevMajor, v.DevMinor, v.Inode, v.BuildID, v.Name))
-	}
-	return lines
-}
-
-func TestEveryProcessIsAsByTheLibrary(t *testing.T) {
-	tool := os.Getenv("TOOL")
-	if tool == "" {
-		t.Skip("TOOL is not set to the path of procfs_query")
-	}
-	eachProcess(t, func(pid int, p *Process, method Method) string {
-		mappings, _, err := list(p, WantBuildID)
-		var lines []string
-		for i := range mappings {
-			lines = append(lines, asByLibrary(&mappings[i]))
-		}
-		if problem := differ(lines, byLibrary(tool, pid, method)); err != nil || problem != "" {
-			return fmt.Sprint(err, " ", problem)
-		}
-		return ""
-	})
-}
-
-func asByLibrary(m *Mapping) string {
-	fields := strings.Split(format(m), " ")
-	offset, inode := "", ""
-	if m.hasFile() {
-		offset, inode = fmt.Sprintf("%#x", m.Offset), fmt.Sprint(m.Inode)
-	}
-	// In its JSON, a byte that is not UTF-8 is the character of this number.
-	name := []rune(m.Name)
-	for i, at := 0, 0; i < len(name); i++ {
-		if name[i] == utf8.RuneError && m.Name[at] != 0xef {
-			name[i] = rune(m.Name[at])
-			at++
-		} else {
-			at += utf8.RuneLen(name[i])
-		}
-	}
-	return fmt.Sprintf("%#x-%#x %s %s %d:%d %s %x %q", m.Start, m.End, fields[1], offset, m.DevMajor,
-		m.DevMinor, inode, m.BuildID[:m.BuildIDSize], string(name))
+	compareAll(t, pids...)
 }
 
 func TestManyMappings(t *testing.T) {
 	pid, _ := start(t, "map 65000", os.Args[0])
+	compareAll(t, pid)
 	for method, p := range openAll(t, pid) {
-		if problem := compareWithText(pid, p); problem != "" {
-			t.Errorf("%q: %s", method, problem)
-		}
-		mappings, _, err := list(p, Executable)
+		mappings, err := p.List(background, nil, Executable)
 		if err != nil || len(mappings) < 6500 || len(mappings) > 6600 {
 			t.Errorf("%q: %d executable mappings, %v", method, len(mappings), err)
 		}
 	}
 }
 
-// mapFile maps a page of a new file, or one that is there, in this process.
-func mapFile(t *testing.T, path string) uint64 {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if info, _ := file.Stat(); info.Size() == 0 {
-		file.WriteString("not an ELF file")
-	}
-	page, err := syscall.Mmap(int(file.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { syscall.Munmap(page) })
-	return address(page)
-}
-
 func TestHostileNames(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"new\nline", "\n\n", `back\slash`, `\012`, "deleted (deleted)",
-		" blanks  and\ttab ", "[vsyscall]", "\xff\xfe", strings.Repeat("\n", 255)} {
-		addr := mapFile(t, filepath.Join(dir, name))
-		want := filepath.Join(dir, strings.ReplaceAll(name, "\n", `\012`))
-		for method, p := range openAll(t, os.Getpid()) {
-			m, err := p.Find(addr, WantBuildID)
-			if err != nil || m.Name != want || m.BuildIDErr != nil {
-				t.Errorf("%q: %q, not %q: %v, %v", method, m.Name, want, err, m.BuildIDErr)
-				continue
+	dir, names := t.TempDir(), []string{"new\nline", "\n\n", `back\slash`, `\012`, "deleted (deleted)",
+		" blanks  and\ttab ", "[vsyscall]", "\xff\xfe", strings.Repeat("\n", 255)}
+	for _, name := range names {
+		os.WriteFile(filepath.Join(dir, name), nil, 0600)
+	}
+	pid, _ := start(t, "files "+dir, os.Args[0])
+	compareAll(t, pid)
+	for method, p := range openAll(t, pid) {
+		mappings, err := p.List(background, nil, Shared)
+		listed := make(map[string]*Mapping)
+		for i := range mappings {
+			listed[mappings[i].Name] = &mappings[i]
+		}
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			m := listed[strings.ReplaceAll(path, "\n", `\012`)]
+			if m == nil {
+				t.Fatalf("%q: %q is not in the list: %v", method, name, err)
 			}
-			file, err := p.OpenFile(&m)
-			if err != nil {
+			if file, err := p.OpenFile(m); err != nil {
 				t.Errorf("%q: %q: %v", method, name, err)
-				continue
+			} else {
+				file.Close()
 			}
-			file.Close()
-			if file, err = p.openPath("root"+filepath.Join(dir, name), &m, false); err != nil {
+			if file, err := p.openPath("root"+path, m, false); err != nil {
 				t.Errorf("%q: %q by name: %v", method, name, err)
+			} else {
+				file.Close()
 			}
-			file.Close()
 		}
 	}
 }
 
 func TestTheMappedFileIsOpened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	addr := mapFile(t, path)
+	addr := mapFile(path)
 	for method, p := range openAll(t, os.Getpid()) {
 		os.Remove(path)
 		m, err := p.Find(addr, 0)
@@ -363,15 +316,11 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 		file.Close()
 		os.WriteFile(path, []byte("another file"), 0600)
 		m.Name = path
-		if _, err := p.openPath("root"+path, &m, false); !errors.Is(err, ErrOtherFile) {
-			t.Errorf("%q: by name: %v", method, err)
-		}
 		m.End = m.Start + 1 // as if it had been split since
 		if _, err := p.OpenFile(&m); !errors.Is(err, ErrOtherFile) {
-			t.Errorf("%q: a part: %v", method, err)
+			t.Errorf("%q: by name: %v", method, err)
 		}
-		stack := Mapping{Name: "[stack]"}
-		if _, err := p.OpenFile(&stack); !errors.Is(err, ErrNoFile) {
+		if _, err := p.OpenFile(&Mapping{Name: "[stack]"}); !errors.Is(err, ErrNoFile) {
 			t.Errorf("%q: stack: %v", method, err)
 		}
 	}
@@ -398,63 +347,50 @@ func TestNothingIsAskedOfASocket(t *testing.T) {
 	}
 	defer syscall.Munmap(page)
 	for method, p := range openAll(t, os.Getpid()) {
-		done := make(chan error, 1)
-		go func() {
-			_, err := p.Find(address(page), WantBuildID)
-			done <- err
-		}()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("%q: %v", method, err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%q: it waits", method)
+		waits := time.AfterFunc(10*time.Second, func() { panic("it waits by " + method) })
+		if _, err := p.Find(address(page), WantBuildID); err != nil {
+			t.Errorf("%q: %v", method, err)
 		}
+		waits.Stop()
 	}
 }
 
 func TestExecAndExit(t *testing.T) {
 	pid, stdin := start(t, "", "/bin/sh", "-c", "echo ready; read x; exec cat")
-	for method, p := range openAll(t, pid) {
+	all := openAll(t, pid)
+	for method, p := range all {
 		if _, err := p.Find(0, 0); !errors.Is(err, ErrNoMapping) || !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("%q: %v", method, err)
 		}
 	}
-	all := openAll(t, pid)
-	fmt.Fprintln(stdin)
-	for method, p := range all {
+	gone := func(call func() error) {
+		t.Helper()
 		var err error
 		for try := 0; try < 500 && !errors.Is(err, ErrNoProcess); try++ {
 			time.Sleep(10 * time.Millisecond)
-			_, _, err = list(p, Executable)
+			err = call()
 		}
 		if !errors.Is(err, ErrNoProcess) {
-			t.Fatalf("%q: after exec: %v", method, err)
+			t.Errorf("not ErrNoProcess: %v", err)
 		}
+	}
+	fmt.Fprintln(stdin)
+	for method, p := range all {
+		gone(func() error { _, err := p.List(background, nil, Executable); return err })
 		now, err := p.Reopen()
 		if err != nil {
 			t.Fatalf("%q: %v", method, err)
 		}
-		t.Cleanup(func() { now.Close() })
-		mappings, _, err := list(now, Executable)
+		mappings, err := now.List(background, nil, Executable)
 		if err != nil || !strings.HasSuffix(mappings[0].Name, "/cat") {
 			t.Errorf("%q: after Reopen: %v, %v", method, mappings, err)
 		}
+		now.Close()
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
-	var err error
-	for try := 0; try < 500 && !errors.Is(err, ErrNoProcess); try++ {
-		time.Sleep(10 * time.Millisecond)
-		_, err = Open(pid, Options{})
-	}
-	if !errors.Is(err, ErrNoProcess) {
-		t.Errorf("opened after exit: %v", err)
-	}
-	for method, p := range all {
-		if _, err := p.Reopen(); !errors.Is(err, ErrNoProcess) || !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%q: opened again after exit: %v", method, err)
-		}
+	gone(func() error { _, err := Open(pid, Options{}); return err })
+	for _, p := range all {
+		gone(func() error { _, err := p.Reopen(); return err })
 	}
 }
 
@@ -462,7 +398,7 @@ func TestTheMainThreadHasExited(t *testing.T) {
 	pid, _ := start(t, "thread", os.Args[0])
 	self, _ := os.Readlink("/proc/self/exe")
 	for method, p := range openAll(t, pid) {
-		mappings, _, err := list(p, Executable)
+		mappings, err := p.List(background, nil, Executable)
 		if err != nil || len(mappings) == 0 || mappings[0].Name != self {
 			t.Fatalf("%q: %v, %v", method, mappings, err)
 		}
@@ -485,6 +421,7 @@ func TestOptionsAndErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer p.Close()
 	for method, q := range openAll(t, os.Getpid()) {
 		if p.Refusal(method) != nil && method != Any {
 			t.Errorf("%q: %v", method, q.Refusal(method))
@@ -502,7 +439,6 @@ func TestOptionsAndErrors(t *testing.T) {
 			t.Errorf("%q: after Close: %v", method, err)
 		}
 	}
-	p.Close()
 }
 
 func TestListDoesNotAllocate(t *testing.T) {
