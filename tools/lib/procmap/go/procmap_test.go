@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 
-//go:build linux && (386 || amd64 || arm64)
-
 package procmap
 
 import (
