@@ -447,7 +447,7 @@ func TestListDoesNotAllocate(t *testing.T) {
 func TestBadLinesAreRefused(t *testing.T) {
 	const good = "1000-2000 r-xp 0 0:0 0 \n"
 	for _, change := range [][2]string{{"", ""}, {good, ""}, {"\n", ""}, {" \n", "\n"}, {"1000", "g000"},
-		{"1000", "2000"}, {"2000", "2:00"}, {"2000", "10000000000000001"}, {"x", "?"}, {"xp", "x"},
+		{"1000", "2000"}, {"2000", "2:00"}, {"2000", "10000000000002000"}, {"x", "?"}, {"xp", "x"},
 		{"0:0", "00"}, {" 0 \n", " a \n"}, {"\n", strings.Repeat("x", maxLine) + "\n"}} {
 		line := strings.Replace(good, change[0], change[1], 1)
 		path := filepath.Join(t.TempDir(), "maps")
