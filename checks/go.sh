@@ -28,7 +28,6 @@ test_on_live_module() {
 }
 
 check "go vet" vet
-check "go test" go test -v .
 check "go test -race" go test -v -race .
 check "the tests on the live module" test_on_live_module
 done_testing
