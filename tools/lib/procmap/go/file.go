@@ -80,16 +80,6 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	return p.openPath(p.thread+"root"+m.Name, m, false)
 }
 
-func (m *Mapping) sameName(other *Mapping) bool {
-	const deleted = " (deleted)"
-	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
-}
-
-// sameFile returns whether both have the same part of a file at the same addresses.
-func (v *VMA) sameFile(other *VMA) bool {
-	return v.File == other.File && v.Offset-v.Start == other.Offset-other.Start
-}
-
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
 // with O_PATH has no side effects. The owner of a file may have a lease on it, for whose end
 // open(2) would wait. The kernel reads no build ID from procfs or sysfs.
@@ -157,7 +147,8 @@ func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverla
 	if err := self.find(address(page), 0, &own); err != nil {
 		return err
 	}
-	isKnown := byMapFiles && own.sameName(m)
+	const deleted = " (deleted)"
+	isKnown := byMapFiles && strings.TrimSuffix(own.Name, deleted) == strings.TrimSuffix(m.Name, deleted)
 	if isOverlay {
 		isKnown = m.DevMajor != 0
 	}

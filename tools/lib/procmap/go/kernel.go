@@ -82,21 +82,6 @@ func (p *Process) doQuery(arg queryArg) error {
 	return err
 }
 
-// findByQuery is find by PROCMAP_QUERY. It asks for no build ID: mainline's reads one from
-// whatever is mapped, a socket included. addBuildID asks, when the name is known.
-func (p *Process) findByQuery(addr uint64, flags Flags, m *Mapping) error {
-	err := p.doQuery(queryArg{
-		flags:    uint64(flags & (permissions | coveringOrNext)),
-		addr:     addr,
-		nameAddr: address(p.name[:]),
-		nameSize: uint32(len(p.name)),
-	})
-	if err == nil {
-		p.set(m, p.query.vma, p.name[:p.query.nameSize])
-	}
-	return err
-}
-
 // queryBuildID asks for the build ID of a mapping that has the name of a file.
 func (p *Process) queryBuildID(m *Mapping) error {
 	arg := queryArg{addr: m.Start, buildIDAddr: address(p.id[:]), buildIDSize: uint32(len(p.id))}
@@ -104,7 +89,8 @@ func (p *Process) queryBuildID(m *Mapping) error {
 		return err
 	}
 	// The mapping may be another one by now, or have been split.
-	if !p.query.vma.sameFile(&m.VMA) {
+	now := &p.query.vma
+	if now.File != m.File || now.Offset-now.Start != m.Offset-m.Start {
 		return ErrOtherFile
 	}
 	m.setBuildID(p.id[:p.query.buildIDSize], nil)

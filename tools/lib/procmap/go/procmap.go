@@ -249,10 +249,20 @@ func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	return m, nil
 }
 
-// find finds the mapping at addr; with coveringOrNext, or the next one that passes.
+// find finds the mapping at addr; with coveringOrNext, or the next one that passes. It asks for
+// no build ID: mainline reads one from whatever is mapped, a socket included. addBuildID asks,
+// when the name is known.
 func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 	if p.method != Text {
-		err := p.findByQuery(addr, flags, m)
+		err := p.doQuery(queryArg{
+			flags:    uint64(flags & (permissions | coveringOrNext)),
+			addr:     addr,
+			nameAddr: address(p.name[:]),
+			nameSize: uint32(len(p.name)),
+		})
+		if err == nil {
+			p.set(m, p.query.vma, p.name[:p.query.nameSize])
+		}
 		if err != syscall.ENAMETOOLONG {
 			return err
 		}
