@@ -36,11 +36,10 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 	}
 	if m.Name == "[vdso]" && !m.hasFile() {
 		memory, err := os.Open(p.path(p.thread + "mem"))
+		m.BuildIDErr = err
 		if err == nil {
 			defer memory.Close()
 			m.setBuildID(readBuildID(io.NewSectionReader(memory, int64(m.Start), int64(m.End-m.Start))))
-		} else {
-			m.BuildIDErr = err
 		}
 		return
 	}
