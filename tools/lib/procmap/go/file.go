@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,20 +64,55 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 // caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), or by its name below the root of
 // the process, and compared with the mapping. The error is ErrNoFile, also for a file of
 // procfs or sysfs; ErrOtherFile, also if they cannot be compared, as on overlayfs since
-// Linux 6.7 if the mapping has no build ID; or that of opening it, such as syscall.ENOENT if
-// the mapping was split since: then, find it again.
+// Linux 6.7 if the mapping has no build ID; or that of opening it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	defer runtime.KeepAlive(p)
 	if !m.hasPath() {
 		return nil, ErrNoFile
 	}
-	// A thread has the directory only by its own ID.
-	directory := strings.Replace(p.thread, "task/", "../", 1)
-	file, err := p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
+	file, err := p.openLink(m)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
+		file, err = p.openAgain(m)
+	}
 	if err == nil || err == ErrNoFile {
 		return file, err
 	}
 	return p.openPath(p.thread+"root"+m.Name, m, false)
+}
+
+// openLink opens the link in map_files, which a thread has only by its ID.
+func (p *Process) openLink(m *Mapping) (*os.File, error) {
+	directory := strings.Replace(p.thread, "task/", "../", 1)
+	return p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
+}
+
+// openAgain opens the file of a mapping that was split, or has grown, since it was found;
+// also by another thread, if that has exited by which the process was opened.
+func (p *Process) openAgain(m *Mapping) (*os.File, error) {
+	again, err := p.Reopen()
+	if err != nil {
+		return nil, err
+	}
+	defer again.Close()
+	var now Mapping
+	if err := again.find(m.Start, 0, &now); err != nil {
+		return nil, err
+	}
+	if !now.sameFile(&m.VMA) || !now.sameName(m) {
+		return nil, ErrOtherFile
+	}
+	now.BuildID, now.BuildIDSize = m.BuildID, m.BuildIDSize
+	return again.openLink(&now)
+}
+
+func (m *Mapping) sameName(other *Mapping) bool {
+	const deleted = " (deleted)"
+	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
+}
+
+// sameFile returns whether both have the same part of a file at the same addresses.
+func (v *VMA) sameFile(other *VMA) bool {
+	return v.File == other.File && v.Offset-v.Start == other.Offset-other.Start
 }
 
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
@@ -146,8 +182,7 @@ func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverla
 	if err := self.find(address(page), 0, &own); err != nil {
 		return err
 	}
-	const deleted = " (deleted)"
-	isKnown := byMapFiles && strings.TrimSuffix(own.Name, deleted) == strings.TrimSuffix(m.Name, deleted)
+	isKnown := byMapFiles && own.sameName(m)
 	if isOverlay {
 		isKnown = m.DevMajor != 0
 	}

@@ -89,8 +89,7 @@ func (p *Process) queryBuildID(m *Mapping) error {
 		return err
 	}
 	// The mapping may be another one by now, or have been split.
-	now := &p.query.vma
-	if now.File != m.File || now.Offset-now.Start != m.Offset-m.Start {
+	if !p.query.vma.sameFile(&m.VMA) {
 		return ErrOtherFile
 	}
 	m.setBuildID(p.id[:p.query.buildIDSize], nil)

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 			mapFile(path)
 		}
 	case "thread":
+		fmt.Println("ready")
+		os.Stdin.Read(make([]byte, 1))
 		go waitForLine()
 		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 	}
@@ -311,9 +313,14 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 		file.Close()
 		os.WriteFile(path, []byte("another file"), 0600)
 		m.Name = path
-		m.End = m.Start + 1 // as if it had been split since
-		if _, err := p.OpenFile(&m); !errors.Is(err, ErrOtherFile) {
+		if _, err := p.openPath("root"+path, &m, false); !errors.Is(err, ErrOtherFile) {
 			t.Errorf("%q: by name: %v", method, err)
+		}
+		m.End = m.Start + 1 // as if it had been split since
+		if file, err := p.OpenFile(&m); err != nil {
+			t.Errorf("%q: a part: %v", method, err)
+		} else {
+			file.Close()
 		}
 		if _, err := p.OpenFile(&Mapping{Name: "[stack]"}); !errors.Is(err, ErrNoFile) {
 			t.Errorf("%q: stack: %v", method, err)
@@ -399,18 +406,25 @@ func TestExecAndExit(t *testing.T) {
 }
 
 func TestTheMainThreadHasExited(t *testing.T) {
-	pid, _ := start(t, "thread", os.Args[0])
+	pid, stdin := start(t, "thread", os.Args[0])
 	self, _ := os.Readlink("/proc/self/exe")
-	for method, p := range openAll(t, pid) {
-		mappings, err := p.List(background, nil, Executable)
-		if err != nil || len(mappings) == 0 || mappings[0].Name != self {
-			t.Fatalf("%q: %v, %v", method, mappings, err)
+	before := openAll(t, pid)
+	stdin.Write([]byte{0})
+	for try := 0; try < 500 && readText(pid, Text) != ""; try++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, all := range []map[Method]*Process{before, openAll(t, pid)} {
+		for method, p := range all {
+			mappings, err := p.List(background, nil, Executable)
+			if err != nil || len(mappings) == 0 || mappings[0].Name != self {
+				t.Fatalf("%q: %v, %v", method, mappings, err)
+			}
+			file, err := p.OpenFile(&mappings[0])
+			if err != nil {
+				t.Fatalf("%q: %v", method, err)
+			}
+			file.Close()
 		}
-		file, err := p.OpenFile(&mappings[0])
-		if err != nil {
-			t.Fatalf("%q: %v", method, err)
-		}
-		file.Close()
 	}
 }
 
