@@ -10,40 +10,6 @@
 #include "kselftest_harness.h"
 #include "util.h"
 
-/*
- * This process, with a directory for files that it maps.
- */
-FIXTURE(files)
-{
-	char dir[32];
-	struct procmap *procmap;
-};
-
-FIXTURE_VARIANT(files)
-{
-	enum procmap_method method;
-};
-
-FIXTURE_VARIANT_ADD(files, any) { .method = PROCMAP_ANY_METHOD };
-FIXTURE_VARIANT_ADD(files, query) { .method = PROCMAP_BY_QUERY };
-FIXTURE_VARIANT_ADD(files, scan) { .method = PROCMAP_BY_SCAN };
-FIXTURE_VARIANT_ADD(files, text) { .method = PROCMAP_BY_TEXT };
-
-FIXTURE_SETUP(files)
-{
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
-	ASSERT_TRUE(make_directory(self->dir));
-	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
-}
-
-FIXTURE_TEARDOWN(files)
-{
-	calls.opens = -1;
-	procmap_close(self->procmap);
-	EXPECT_TRUE(remove_directory(self->dir));
-}
-
 /* Another file is mapped there by the time of the query. */
 TEST(build_id_of_a_mapping_that_was_replaced)
 {
@@ -79,26 +45,6 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 		procmap_close(procmap);
 	}
 	EXPECT_TRUE(remove_directory(dir));
-}
-
-/* A file that is damaged behind its build ID, and one whose header has a wrong size. */
-TEST_F_TIMEOUT(files, build_id_of_a_damaged_file, SLOW)
-{
-	static const uint64_t filesz = 1 << 20;
-	static const uint16_t phentsize = 1;
-	uint8_t id[20];
-	void *map;
-	int fd;
-
-	map = map_file(self->dir, "plain", &fd);
-	ASSERT_TRUE(map != MAP_FAILED);
-	ASSERT_EQ(2, pwrite(fd, &phentsize, 2, offsetof(Elf64_Ehdr, e_phentsize)));
-	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
-	EXPECT_EQ(0, memcmp(test_id, id, 20));
-	ASSERT_EQ(8, pwrite(fd, &filesz, 8, offsetof(struct tiny_elf, phdr.p_filesz)));
-	EXPECT_EQ(20, walk_to_build_id(self->procmap, map, id));
-	EXPECT_EQ(0, memcmp(test_id, id, 20));
-	close(fd);
 }
 
 #define NR_HEADERS	300
@@ -150,16 +96,18 @@ static ElfW(Ehdr) elf_header(uint16_t type, uint16_t nr_phdrs)
 	};
 }
 
+struct form_file {
+	ElfW(Ehdr) ehdr;
+	ElfW(Phdr) phdrs[NR_HEADERS];
+	ElfW(Shdr) shdrs[2];
+	ElfW(Nhdr) note;
+	char name[4];
+	uint8_t id[24];
+};
+
 static bool write_form(int fd, const struct elf_form *form)
 {
-	struct {
-		ElfW(Ehdr) ehdr;
-		ElfW(Phdr) phdrs[NR_HEADERS];
-		ElfW(Shdr) shdrs[2];
-		ElfW(Nhdr) note;
-		char name[4];
-		uint8_t id[24];
-	} file = {
+	struct form_file file = {
 		.ehdr = elf_header(form->type, form->in_section ? 0 : NR_HEADERS),
 		.note = { .n_namesz = 4, .n_descsz = form->size, .n_type = NT_GNU_BUILD_ID },
 		.name = "GNU",
@@ -168,51 +116,19 @@ static bool write_form(int fd, const struct elf_form *form)
 
 	memcpy(file.id, test_id, 20);
 	if (form->in_section) {
-		file.ehdr.e_shoff = offsetof(typeof(file), shdrs);
+		file.ehdr.e_shoff = offsetof(struct form_file, shdrs);
 		file.ehdr.e_shnum = 2;
 		file.shdrs[1] = (ElfW(Shdr)) {
-			.sh_type = SHT_NOTE, .sh_offset = offsetof(typeof(file), note),
+			.sh_type = SHT_NOTE, .sh_offset = offsetof(struct form_file, note),
 			.sh_size = size, .sh_addralign = 4,
 		};
 	} else {
 		file.phdrs[form->at] = (ElfW(Phdr)) {
-			.p_type = PT_NOTE, .p_offset = offsetof(typeof(file), note),
+			.p_type = PT_NOTE, .p_offset = offsetof(struct form_file, note),
 			.p_filesz = size, .p_align = form->align ? form->align : 4,
 		};
 	}
 	return pwrite(fd, &file, sizeof(file), 0) == sizeof(file);
-}
-
-/* A kernel with the scan is not mainline, and looks at no section header. */
-TEST_F_TIMEOUT(files, build_id_in_every_form, SLOW)
-{
-	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
-			       has_method(PROCMAP_BY_SCAN);
-	uint8_t id[20];
-	void *map;
-	int fd;
-	size_t i;
-
-	for (i = 0; i < NR_OF(elf_forms); i++) {
-		const struct elf_form *const form = &elf_forms[i];
-		const int size = form->is_found ? form->size : 0;
-		struct procmap_file *file;
-
-		map = map_file(self->dir, "form", &fd);
-		ASSERT_TRUE(write_form(fd, form));
-		ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
-		EXPECT_EQ(size, procmap_file_build_id(file, id)) {
-			TH_LOG("form %zu", i);
-		}
-		EXPECT_EQ(0, memcmp(test_id, id, size));
-		procmap_close_file(file);
-		if (!form->in_section || !by_kernel)
-			EXPECT_EQ(size, walk_to_build_id(self->procmap, map, id)) {
-				TH_LOG("form %zu", i);
-			}
-		munmap(map, PAGE);
-		close(fd);
-	}
 }
 
 /* The size of the build ID of a file in a form, with other bytes; or an error. */
@@ -227,40 +143,80 @@ static int id_size_with(int fd, int form, size_t offset, const void *bytes, size
 		return -EIO;
 	size = procmap_file_build_id(file, id);
 	procmap_close_file(file);
-	return size;
+	return size > 0 && memcmp(test_id, id, size) ? -EIO : size;
 }
 
-/* More headers or notes than are read, another byte order, and files not to be read. */
-TEST_F(files, build_id_that_is_unknown)
+TEST(build_id_in_every_form)
+{
+	const int fd = memfd_create("form", MFD_CLOEXEC);
+	size_t i;
+
+	for (i = 0; i < NR_OF(elf_forms); i++)
+		EXPECT_EQ(elf_forms[i].is_found ? elf_forms[i].size : 0,
+			  id_size_with(fd, i, 0, "\177", 1)) TH_LOG("form %zu", i);
+	close(fd);
+}
+
+TEST(build_id_of_a_damaged_file)
+{
+	const ElfW(Phdr) cut_off = {
+		.p_type = PT_NOTE, .p_filesz = 1 << 20, .p_align = 4,
+		.p_offset = offsetof(struct form_file, note),
+	};
+	const int fd = memfd_create("damaged", MFD_CLOEXEC);
+	const uint16_t phentsize = 1;
+
+	EXPECT_EQ(20, id_size_with(fd, 0, offsetof(ElfW(Ehdr), e_phentsize), &phentsize, 2));
+	EXPECT_EQ(20, id_size_with(fd, 0, sizeof(ElfW(Ehdr)), &cut_off, sizeof(cut_off)));
+	close(fd);
+}
+
+/* More headers or notes than are read, another byte order, and a directory. */
+TEST(build_id_that_is_unknown)
 {
 	const ElfW(Phdr) notes = {
 		.p_type = PT_NOTE, .p_offset = 8 * PAGE, .p_filesz = 4 * PAGE,
 	};
-	const bool by_kernel = expected_method(variant->method) != PROCMAP_BY_TEXT &&
-			       has_method(PROCMAP_BY_SCAN);
 	const uint16_t none = 0;
 	const uint8_t order = 3;
 	struct procmap_file *directory;
 	uint8_t id[20];
-	void *map;
 	int fd;
 
-	map = map_file(self->dir, "form", &fd);
-	ASSERT_TRUE(map != MAP_FAILED);
+	fd = memfd_create("form", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, 12 * PAGE));
 	EXPECT_EQ(-EFBIG, id_size_with(fd, 1, sizeof(ElfW(Ehdr)), &notes, sizeof(notes)));
 	EXPECT_EQ(-EFBIG, id_size_with(fd, 7, offsetof(ElfW(Ehdr), e_shnum), &none, 2));
 	EXPECT_EQ(-ENOEXEC, id_size_with(fd, 7, EI_DATA, &order, 1));
-	EXPECT_EQ(20, id_size_with(fd, 7, 0, "\177", 1));
-	calls.opens = 0;
-	EXPECT_EQ(by_kernel ? 0 : -ENFILE, walk_to_build_id(self->procmap, map, id));
-	calls.opens = -1;
 	close(fd);
-	fd = open(self->dir, O_RDONLY | O_CLOEXEC);
+	fd = open("/", O_RDONLY | O_CLOEXEC);
 	ASSERT_EQ(0, procmap_open_file_fd(fd, &directory));
 	EXPECT_EQ(-EISDIR, procmap_file_build_id(directory, id));
 	procmap_close_file(directory);
 	close(fd);
+}
+
+/* A kernel with the scan is not mainline: what its ioctls do not find is not looked for. */
+TEST(build_id_that_mainline_does_not_find)
+{
+	const bool by_kernel = has_method(PROCMAP_BY_SCAN);
+	struct procmap *procmap;
+	char dir[32];
+	uint8_t id[20];
+	void *map;
+	int fd;
+
+	ASSERT_TRUE(make_directory(dir));
+	map = map_file(dir, "form", &fd);
+	ASSERT_TRUE(write_form(fd, &elf_forms[7]));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
+	EXPECT_EQ(by_kernel ? 0 : 20, walk_to_build_id(procmap, map, id));
+	calls.opens = 0;
+	EXPECT_EQ(by_kernel ? 0 : -ENFILE, walk_to_build_id(procmap, map, id));
+	calls.opens = -1;
+	procmap_close(procmap);
+	close(fd);
+	EXPECT_TRUE(remove_directory(dir));
 }
 
 /* The build ID behind the header of its note in the memory of the vdso, or NULL. */
@@ -275,34 +231,36 @@ static const uint8_t *id_of_vdso(const char *image)
 	return found ? (const uint8_t *)found + sizeof(note) : NULL;
 }
 
-TEST_F(files, build_id_of_the_vdso)
+TEST(build_id_of_the_vdso)
 {
 	const char *const image = (const char *)getauxval(AT_SYSINFO_EHDR);
 	const struct procmap_mapping *found;
 	uint64_t cursor = (uintptr_t)image;
+	struct procmap *procmap;
 	const uint8_t *id;
 
 	if (!image)
 		SKIP(return, "there is no vdso");
 	id = id_of_vdso(image);
 	ASSERT_TRUE(!!id);
-	ASSERT_EQ(0, procmap_find(self->procmap, cursor, PROCMAP_WANT_BUILD_ID,
-				  &found));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, cursor, PROCMAP_WANT_BUILD_ID, &found));
 	EXPECT_STREQ("[vdso]", found->name);
 	ASSERT_EQ(20, found->build_id_size);
 	EXPECT_EQ(0, memcmp(id, found->build_id, 20));
-	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_BUILD_ID,
-				  &found));
+	ASSERT_EQ(0, procmap_next(procmap, &cursor, PROCMAP_WANT_BUILD_ID, &found));
 	ASSERT_EQ(20, found->build_id_size);
 	EXPECT_EQ(0, memcmp(id, found->build_id, 20));
-	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image, 0, &found));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)image, 0, &found));
 	EXPECT_EQ(0, found->build_id_size);
 
 	/* Without a descriptor, it is unknown. */
 	calls.opens = 0;
-	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)image,
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)image,
 				  PROCMAP_WANT_BUILD_ID, &found));
 	EXPECT_EQ(-ENFILE, found->build_id_size);
+	calls.opens = -1;
+	procmap_close(procmap);
 }
 
 struct loads {

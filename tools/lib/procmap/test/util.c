@@ -2,6 +2,7 @@
 #include "util.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <pthread.h>
@@ -530,19 +531,25 @@ const uint8_t other_id[20] = "another build ID of.";
 bool write_elf(int fd, const uint8_t id[20])
 {
 	const uint16_t one = 1;
-	struct tiny_elf elf = {
+	struct {
+		Elf64_Ehdr ehdr;
+		Elf64_Phdr phdr;
+		Elf64_Nhdr note;
+		char name[4];
+		uint8_t id[20];
+	} elf = {
 		.ehdr = {
 			.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64,
 				     *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB,
 				     EV_CURRENT },
 			.e_type = ET_DYN, .e_version = EV_CURRENT, .e_phnum = 1,
-			.e_phoff = offsetof(struct tiny_elf, phdr),
+			.e_phoff = offsetof(typeof(elf), phdr),
 			.e_ehsize = sizeof(elf.ehdr), .e_phentsize = sizeof(elf.phdr),
 		},
 		.phdr = {
 			.p_type = PT_NOTE, .p_align = 4,
-			.p_offset = offsetof(struct tiny_elf, note),
-			.p_filesz = sizeof(elf) - offsetof(struct tiny_elf, note),
+			.p_offset = offsetof(typeof(elf), note),
+			.p_filesz = sizeof(elf) - offsetof(typeof(elf), note),
 		},
 		.note = { .n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID },
 		.name = "GNU",

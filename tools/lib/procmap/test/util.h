@@ -7,7 +7,6 @@
 #ifndef PROCMAP_TEST_UTIL_H
 #define PROCMAP_TEST_UTIL_H
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/procmap_scan.h>
@@ -193,15 +192,6 @@ bool become_nobody(void);
 /* The build IDs of files that tests make. */
 extern const uint8_t test_id[20];
 extern const uint8_t other_id[20];
-
-/* The beginning of a file that the next function makes. */
-struct tiny_elf {
-	Elf64_Ehdr ehdr;
-	Elf64_Phdr phdr;
-	Elf64_Nhdr note;
-	char name[4];
-	uint8_t id[20];
-};
 
 /* Fill an empty file with a 64-bit ELF file that has a build ID. */
 bool write_elf(int fd, const uint8_t id[20]);
