@@ -300,40 +300,6 @@ TEST_F(table, takes_what_is_special_in_records)
 	EXPECT_EQ(5, inode_at(table, 1, 33));
 }
 
-static int open_library(void *context, pid_t pid, struct procmap **procmap)
-{
-	const char *const text = context;
-
-	(void)pid;
-	return procmap_open_text(text, strlen(text), NULL, procmap);
-}
-
-TEST(process_is_read_again_when_events_were_lost)
-{
-	char text[] = "11000-12000 r-xp 00001000 08:00 5 /some/library\n";
-	const struct procmap_table_options options = {
-		.size = sizeof(options), .open = open_library, .context = text,
-		.window = UINT64_MAX, .reread = UINT64_MAX,
-	};
-	struct perf_event_attr attr = attr_of(ALL_IDS);
-	const struct procmap_table_mapping *found;
-	struct packed_record record;
-	struct procmap_table *table;
-	int i;
-
-	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	for (i = 1; i <= 2; i++) {
-		ASSERT_EQ(0, procmap_table_find(table, 1, UINT64_MAX, ADDR, &found));
-		EXPECT_EQ(i, procmap_table_get_stats(table)->readings);
-		begin_record(&record, PERF_RECORD_LOST, 0);
-		pack_u64(&record, 1);
-		pack_u64(&record, 12);
-		end_record(&record, &attr, UINT64_MAX);
-		ASSERT_EQ(0, pass_on(table, &attr, &record));
-	}
-	procmap_table_free(table);
-}
-
 TEST_F(table, refuses_records_that_make_no_sense)
 {
 	const struct procmap_mmap mapped = {
