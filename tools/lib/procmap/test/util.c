@@ -137,11 +137,6 @@ static bool may_allocate(void)
 	calls.allocated++;
 	if (!calls.allocations)
 		return false;
-	if (calls.failures) {
-		calls.seed = calls.seed * 1103515245 + 12345;
-		if ((calls.seed >> 16) % 100 < calls.failures)
-			return false;
-	}
 	if (calls.allocations > 0)
 		calls.allocations--;
 	return true;

@@ -65,8 +65,6 @@
  * @replacement: by one of this file, or if 0 by an anonymous one.
  * @hide_ids: let no record of a scan have its build ID.
  * @allocations: let all fail that come after so many; -1: none.
- * @failures: let so many of 100 allocations fail, at random.
- * @seed: of that.
  * @opens: as @allocations, with ENFILE.
  * @interruptions: let so many calls fail with EINTR.
  */
@@ -82,8 +80,6 @@ extern _Thread_local struct calls {
 	int replacement;
 	bool hide_ids;
 	long allocations;
-	unsigned int failures;
-	unsigned int seed;
 	long opens;
 	unsigned int interruptions;
 } calls;
