@@ -363,6 +363,15 @@ TEST_F(files, that_were_deleted_in_a_chroot)
 	stop_child(&child);
 }
 
+#define NOBODY	65534
+
+/* Look at the own process without privileges from then on. */
+static bool become_nobody(void)
+{
+	return !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
+	       !prctl(PR_SET_DUMPABLE, 1);
+}
+
 static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
 {
 	struct fate fates[NR_FATES];

@@ -17,8 +17,6 @@
 #include <linux/procmap_query.h>
 #endif
 
-#define NOBODY	65534
-
 _Thread_local struct calls calls = { .allocations = -1, .opens = -1 };
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
@@ -300,23 +298,6 @@ bool is_as_line(const struct procmap_mapping *mapping,
 	       mapping->name_len == strlen(line->name);
 }
 
-bool walks_over(struct procmap *procmap, uint64_t cursor,
-		const struct maps *maps, size_t i, unsigned int flags)
-{
-	const struct procmap_mapping *found;
-
-	for (; i < maps->nr; i++) {
-		struct line line = maps->lines[i];
-
-		if (flags && strstr(line.name, " (deleted)"))
-			line.flags |= PROCMAP_DELETED;
-		if (procmap_next(procmap, &cursor, flags, &found) ||
-		    !is_as_line(found, &line))
-			return false;
-	}
-	return procmap_next(procmap, &cursor, flags, &found) == -ENOENT;
-}
-
 int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
 {
 	const struct procmap_mapping *found;
@@ -512,12 +493,6 @@ int count_fds(void)
 		count++;
 	closedir(dir);
 	return count;
-}
-
-bool become_nobody(void)
-{
-	return !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       !prctl(PR_SET_DUMPABLE, 1);
 }
 
 const uint8_t test_id[20] = "the build ID of it.";

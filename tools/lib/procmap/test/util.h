@@ -126,13 +126,6 @@ const struct line *expected_line(const struct maps *maps, uint64_t addr, unsigne
 
 bool is_as_line(const struct procmap_mapping *mapping, const struct line *line);
 
-/*
- * Return whether a walk from the cursor on is over the lines from index @i on. All files
- * are still there, except shared memory, which the text shows as deleted.
- */
-bool walks_over(struct procmap *procmap, uint64_t cursor, const struct maps *maps, size_t i,
-		unsigned int flags);
-
 /* Walk to the mapping at @start. Returns the size of its build ID, or an error. */
 int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20]);
 
@@ -181,9 +174,6 @@ bool execute(const struct child *child);
 void stop_child(struct child *child);
 
 int count_fds(void);
-
-/* Look at the own process without privileges from then on. */
-bool become_nobody(void);
 
 /* The build IDs of files that tests make. */
 extern const uint8_t test_id[20];
