@@ -114,23 +114,6 @@ TEST_F(scene, snapshot_has_what_is_wanted)
 	free_maps(&smaps);
 }
 
-/* A snapshot that cannot be brought up to date stays as it was. */
-TEST_F(scene, snapshot_without_memory)
-{
-	struct procmap_snapshot *changed;
-	int failures;
-
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, PROCMAP_WANT_DELETED,
-					   &changed));
-	for (failures = 0; failures < 3; failures++) {
-		calls.allocations = failures;
-		EXPECT_EQ(-ENOMEM, procmap_snapshot_refresh(changed, self->scene.procmap));
-		calls.allocations = -1;
-		EXPECT_EQ(self->scene.maps.nr, procmap_snapshot_count(changed));
-	}
-	procmap_snapshot_free(changed);
-}
-
 /* The mappings that a call has returned as changed, by their starts. */
 struct changes {
 	int nr;
