@@ -410,7 +410,7 @@ static int obey(int control, void *area)
 	char order;
 
 	notify(control);
-	while (read(control, &order, 1) == 1 && order != END) {
+	while (read(control, &order, 1) == 1) {
 		switch (order) {
 		case EXECUTE_CAT:
 			if (dup2(control, 0) < 0 || dup2(control, 1) < 0)
@@ -429,12 +429,6 @@ static int obey(int control, void *area)
 			break;
 		case UNMAP:
 			munmap(area + PAGE, PAGE);
-			break;
-		case PROTECT:
-			mprotect(area + 3 * PAGE, PAGE, PROT_READ | PROT_EXEC);
-			break;
-		case UNPROTECT:
-			mprotect(area + 3 * PAGE, PAGE, PROT_NONE);
 			break;
 		}
 		notify(control);
@@ -609,10 +603,8 @@ bool make_scene(struct scene *scene, enum procmap_method method)
 {
 	if (!make_directory(scene->dir) || !make_mappings(scene->dir))
 		return false;
-	/* One page, and three, that no other mapping is next to. */
-	scene->area = mmap(NULL, 6 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	scene->area = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return scene->area != MAP_FAILED && !munmap(scene->area + PAGE, PAGE) &&
-	       !munmap(scene->area + 5 * PAGE, PAGE) &&
 	       start_child(&scene->child, scene->area, NULL) &&
 	       read_maps(scene->child.pid, "maps", &scene->maps) && scene->maps.nr > 40 &&
 	       !procmap_open_pid(scene->child.pid, BY(method), &scene->procmap);

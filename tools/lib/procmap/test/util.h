@@ -155,18 +155,15 @@ struct child {
 
 /* What a child is told to do; cat(1) then echoes what it gets. */
 enum order {
-	END,
 	EXECUTE_CAT,
 	EXIT_MAIN_THREAD,
 	MAP,
 	UNMAP,
-	PROTECT,
-	UNPROTECT,
 };
 
 /*
  * Start a child that obeys orders, with @root for its root if that is not NULL. Of the
- * pages at @area, or NULL, it maps and unmaps the second, and protects the fourth.
+ * pages at @area, or NULL, it maps and unmaps the second.
  */
 bool start_child(struct child *child, void *area, const char *root);
 bool tell(const struct child *child, enum order order);
