@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Let mappings change at random: no walk by PROCMAP_QUERY, by PROCMAP_SCAN or over the text
- * misses a mapping that stays. And let a process unmap everything while others walk it.
+ * misses a mapping that stays, or mixes what two mappings have. And let a process unmap
+ * everything while others walk it.
  */
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -32,40 +33,80 @@
 /* One walk over the mappings from an address on: 0 or -errno. */
 typedef int walk_fn(int fd, uint64_t pos, uint64_t end, unsigned int n, struct maps *found);
 
+static void add_line(struct maps *found, const struct maps_line *line)
+{
+	found->lines = reallocarray(found->lines, found->nr + 1, sizeof(*line));
+	found->lines[found->nr++] = *line;
+}
+
 static int walk_by_query(int fd, uint64_t pos, uint64_t end, unsigned int n,
 			 struct maps *found)
 {
-	struct procmap_query query;
-	int err = 0;
+	char name[PATH_MAX];
+	int err;
 
 	(void)n;
 	*found = (struct maps) {};
-	while (pos < end && !(err = query_fields(fd, pos, QUERY_NEXT, &query)) &&
-	       query.vma_start < end) {
-		found->lines = reallocarray(found->lines, found->nr + 1,
-					    sizeof(*found->lines));
-		found->lines[found->nr++] = (struct maps_line) {
-			.start = query.vma_start, .end = query.vma_end,
-			.flags = query.vma_flags, .offset = query.vma_offset,
-			.inode = query.inode, .name = strdup(""),
-		};
+	while (pos < end) {
+		struct maps_line line = {};
+		struct procmap_query query = QUERY(.query_addr = pos, .query_flags = QUERY_NEXT,
+			.vma_name_addr = (uintptr_t)name, .vma_name_size = sizeof(name),
+			.build_id_addr = (uintptr_t)line.build_id,
+			.build_id_size = sizeof(line.build_id));
+
+		err = procmap_query(fd, &query);
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		if (query.vma_start >= end)
+			return 0;
+		line.start = query.vma_start;
+		line.end = query.vma_end;
+		line.offset = query.vma_offset;
+		line.inode = query.inode;
+		line.name = strdup(query.vma_name_size ? name : "");
+		line.build_id_size = query.build_id_size;
+		add_line(found, &line);
 		pos = query.vma_end;
 	}
-	return err == -ENOENT ? 0 : err;
+	return 0;
+}
+
+static void add_record(struct maps *found, const struct procmap_scan_arg *arg,
+		       const struct procmap_vma *record)
+{
+	struct maps_line line = {
+		.start = record->start, .end = record->end, .offset = record->offset,
+		.inode = record->inode, .name = strdup(name_of(arg, record)),
+		.build_id_size = record->build_id_size,
+	};
+
+	if (record->build_id_size <= sizeof(line.build_id))
+		memcpy(line.build_id, (char *)(uintptr_t)arg->data + record->build_id_offset,
+		       record->build_id_size);
+	add_line(found, &line);
 }
 
 static int walk_by_scan(int fd, uint64_t pos, uint64_t end, unsigned int n,
 			struct maps *found)
 {
+	static __thread struct scan_buffers buffers;
 	static const uint32_t vec_lens[] = { 1000, 1, 2, 7, 31, 32, 33, 64, 200 };
 	struct procmap_scan_arg arg;
-	static __thread struct scan_buffers buffers;
+	int i, nr;
 
 	if (!buffers.vec)
 		buffers = make_scan_buffers(1000, 65536);
 	arg = scan_arg(&buffers, pos, end, SCAN_ALL);
 	arg.vec_len = vec_lens[n % ARRAY_SIZE(vec_lens)];
-	return scan_to_maps(fd, &buffers, arg, found);
+	*found = (struct maps) {};
+	for (; arg.walk_end != end; arg.start = arg.walk_end) {
+		nr = procmap_scan(fd, &arg);
+		if (nr < 0 || arg.walk_end < arg.start)
+			return nr < 0 ? nr : -EBADMSG;
+		for (i = 0; i < nr; i++)
+			add_record(found, &arg, record_at(&arg, i));
+	}
+	return 0;
 }
 
 /* The text of a process that is gone is empty before the process is reaped. */
@@ -80,10 +121,25 @@ static int walk_by_text(int fd, uint64_t pos, uint64_t end, unsigned int n,
 	return err ?: found->nr ? 0 : -ESRCH;
 }
 
-struct shared {
-	atomic_uint changes;
-	int file;
-};
+/* Of their names and build IDs, each byte is their number. */
+static int files[2];
+static uint64_t inodes[2];
+
+static bool make_files(void)
+{
+	uint8_t id[BUILD_ID_SIZE];
+	struct stat stat;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		memset(id, i, sizeof(id));
+		files[i] = make_elf(i ? "1" : "0", id);
+		if (fstat(files[i], &stat))
+			return false;
+		inodes[i] = stat.st_ino;
+	}
+	return true;
+}
 
 /* A page is the same page of the file wherever it is mapped: so neighbours can merge. */
 static bool map_area(unsigned int page, unsigned int nr, int prot, int file)
@@ -105,7 +161,7 @@ static bool grow_stack_on(unsigned int n)
 }
 
 /* Replace, split and merge mappings: of many pages, or of some between two pillars. */
-static bool change_area(unsigned int n, int file, uint64_t *seed)
+static bool change_area(unsigned int n, uint64_t *seed)
 {
 	const uint64_t random = next_random(seed);
 	const unsigned int first = 1 + (random >> 8) % (PILLAR_STEP - 1);
@@ -124,7 +180,7 @@ static bool change_area(unsigned int n, int file, uint64_t *seed)
 		nr = nr > NR_PAGES - page ? NR_PAGES - page : nr;
 	}
 	if ((random >> 40) % 4 < 2)
-		return map_area(page, nr, prot, (random >> 40) % 4 ? file : -1);
+		return map_area(page, nr, prot, (random >> 40) % 4 ? files[n % 2] : -1);
 	if (is_between && (random >> 42) % 2)
 		return !munmap(page_at(page), nr * page_size());
 	/* It ends at a page that is not mapped. */
@@ -134,7 +190,7 @@ static bool change_area(unsigned int n, int file, uint64_t *seed)
 
 static int keep_changing(int control, void *arg)
 {
-	struct shared *const shared = arg;
+	atomic_uint *changes = arg;
 	uint64_t seed = 0x9e3779b97f4a7c15;
 	unsigned int n;
 
@@ -143,8 +199,8 @@ static int keep_changing(int control, void *arg)
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) == MAP_FAILED ||
 	    !notify(control))
 		return 1;
-	for (n = 0; change_area(n, shared->file, &seed); n++)
-		shared->changes++;
+	for (n = 0; change_area(n, &seed); n++)
+		++*changes;
 	return 1;
 }
 
@@ -172,8 +228,23 @@ FIXTURE_TEARDOWN(walk)
 	stop_child(&self->child);
 }
 
+/* Is what the walk returned of a mapping that of one file, or of memory? */
+static bool is_of_one_file(const struct maps_line *line, bool has_build_ids)
+{
+	const unsigned int file = line->inode == inodes[1];
+
+	if (!line->inode)
+		return !line->offset && !*line->name && !line->build_id_size;
+	return line->inode == inodes[file] &&
+	       line->offset == line->start - AREA + page_size() &&
+	       !strcmp(line->name, file ? "/memfd:1 (deleted)" : "/memfd:0 (deleted)") &&
+	       (!has_build_ids || (line->build_id_size == BUILD_ID_SIZE &&
+				   is_filled(line->build_id, BUILD_ID_SIZE, file)));
+}
+
 /* Returns a fault of the mappings of one walk, or "". Counts those that straddle. */
-static const char *wrong_walk_of_area(const struct maps *found, unsigned int *straddling)
+static const char *wrong_walk_of_area(const struct maps *found, bool has_build_ids,
+				      unsigned int *straddling)
 {
 	const struct maps_line *line;
 	uint64_t last_end = 0;
@@ -185,8 +256,8 @@ static const char *wrong_walk_of_area(const struct maps *found, unsigned int *st
 		*straddling += line->start < last_end;
 		last_end = line->end;
 		if (line->start >= AREA && line->end <= addr_of(END_PAGE) &&
-		    line->offset != (line->inode ? line->start - AREA + page_size() : 0))
-			return "offset";
+		    !is_of_one_file(line, has_build_ids))
+			return "what two mappings have";
 	}
 	for (page = 0; page < NR_PAGES; page += PILLAR_STEP)
 		if (!line_at(found, addr_of(page)))
@@ -197,24 +268,24 @@ static const char *wrong_walk_of_area(const struct maps *found, unsigned int *st
 /* In the text, mappings straddle only where it is too long for one read. */
 TEST_F_TIMEOUT(walk, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 {
-	struct shared *const shared = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
-					   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	atomic_uint *changes = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const bool is_text = variant->by == walk_by_text;
 	unsigned int n, straddling = 0;
 	struct maps found;
 	int fd;
 
-	shared->file = make_elf("file", scene_id);
-	ASSERT_TRUE(start_child(&self->child, keep_changing, shared));
+	ASSERT_TRUE(make_files());
+	ASSERT_TRUE(start_child(&self->child, keep_changing, changes));
 	ASSERT_TRUE(await(self->child.control));
 	fd = open_maps(self->child.pid);
-	for (n = 0; n < WALKS || shared->changes < CHANGES ||
+	for (n = 0; n < WALKS || *changes < CHANGES ||
 	     (!is_text && straddling < STRADDLING); n++) {
 		ASSERT_EQ(0, variant->by(fd, AREA, addr_of(END_PAGE), n, &found));
-		ASSERT_STREQ("", wrong_walk_of_area(&found, &straddling));
+		ASSERT_STREQ("", wrong_walk_of_area(&found, !is_text, &straddling));
 		free_maps(&found);
 		ASSERT_FALSE(is_late()) {
-			TH_LOG("%u changes, %u straddling", shared->changes, straddling);
+			TH_LOG("%u changes, %u straddling", *changes, straddling);
 		}
 	}
 }

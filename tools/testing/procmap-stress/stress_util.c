@@ -97,36 +97,3 @@ bool ends_in_time(const struct child *child)
 	close(end.fd);
 	return ended;
 }
-
-int scan_to_maps(int fd, const struct scan_buffers *buffers, struct procmap_scan_arg arg,
-		 struct maps *found)
-{
-	const uint32_t data_size = arg.data_size;
-	int i, nr;
-
-	*found = (struct maps) {};
-	for (; arg.walk_end != arg.end; arg.start = arg.walk_end) {
-		nr = procmap_scan(fd, &arg);
-		arg.data_size = nr == -ENOSPC ? arg.data_needed : data_size;
-		if (nr == -ENOSPC && arg.data_size <= buffers->data_size)
-			nr = 0;
-		if (nr < 0 || arg.walk_end < arg.start)
-			return nr ?: -EBADMSG;
-		found->lines = reallocarray(found->lines, found->nr + nr + 1,
-					    sizeof(*found->lines));
-		for (i = 0; i < nr; i++) {
-			const struct procmap_vma *const record = record_at(&arg, i);
-			struct maps_line *const line = &found->lines[found->nr++];
-
-			*line = (struct maps_line) {
-				.start = record->start, .end = record->end,
-				.flags = record->flags & SCAN_PERMISSIONS,
-				.offset = record->offset, .inode = record->inode,
-				.dev_major = record->dev_major,
-				.dev_minor = record->dev_minor,
-				.name = strdup(name_of(&arg, record)),
-			};
-		}
-	}
-	return 0;
-}

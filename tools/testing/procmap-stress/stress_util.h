@@ -38,8 +38,5 @@ unsigned int nr_many(void);
 bool is_late(void);
 /* Wait for the child to end, so long and no longer. */
 bool ends_in_time(const struct child *child);
-/* Collect the records of a whole range, without page sizes and build IDs. */
-int scan_to_maps(int fd, const struct scan_buffers *buffers, struct procmap_scan_arg arg,
-		 struct maps *found);
 
 #endif /* STRESS_UTIL_H */
