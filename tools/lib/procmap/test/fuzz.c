@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Give the scanner, tables and the readers of ELF files whatever libFuzzer thinks of. What
- * begins like an ELF file is one, and what begins with a byte of 1 are records of events;
- * all else is a text.
+ * Give the scanner and the readers of ELF files whatever libFuzzer thinks of. What begins
+ * like an ELF file is one; all else is a text.
  */
 #include <elf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "internal.h"
-#include "procmap_table.h"
 
 #define NR_ADDRS	64
 #define IMAGE		0x100000
@@ -104,74 +101,10 @@ static void read_text(const uint8_t *data, size_t size)
 	procmap_close(procmap);
 }
 
-/*
- * Look for what a record may have mapped. Its process is the first field, and its address
- * the third.
- */
-static void find_mapped(struct procmap_table *table, const struct perf_event_header *record)
-{
-	const char *const fields = (const char *)(record + 1);
-	const struct procmap_table_mapping *found;
-	uint64_t addr;
-	int32_t pid;
-
-	if (record->size < sizeof(*record) + 16)
-		return;
-	memcpy(&pid, fields, sizeof(pid));
-	memcpy(&addr, fields + 8, sizeof(addr));
-	require(procmap_table_find(table, pid, UINT64_MAX, addr, &found) ||
-		(found->mapping->start <= addr && addr < found->mapping->end));
-}
-
-/* Each record in memory of its own, as long as it says, or up to the end of the input. */
-static void read_records(const uint8_t *data, size_t size)
-{
-	const struct procmap_table_options options = {
-		.size = sizeof(options),
-		.flags = PROCMAP_TABLE_EVENTS_ONLY,
-		.window = data[1],
-		.max_mappings = data[2],
-		.max_processes = data[7],
-	};
-	const struct perf_event_attr attr = {
-		.sample_type = PERF_SAMPLE_TIME | data[3] | (uint64_t)data[4] << 8 |
-			       (uint64_t)data[5] << 16,
-		.sample_id_all = 1,
-		.build_id = data[6] & 1,
-	};
-	const struct procmap_table_stats *stats;
-	struct perf_event_header header, *record;
-	struct procmap_table *table;
-	int err;
-
-	require(!procmap_table_new(&options, &table));
-	stats = procmap_table_get_stats(table);
-	for (data += 8, size -= 8; size >= sizeof(header);
-	     data += header.size, size -= header.size) {
-		memcpy(&header, data, sizeof(header));
-		if (header.size > size)
-			header.size = size;
-		if (header.size < sizeof(header))
-			header.size = sizeof(header);
-		record = malloc(header.size);
-		memcpy(record, data, header.size);
-		*record = header;
-		err = procmap_table_record(table, &attr, record);
-		require(!err || err == -EINVAL);
-		require(!options.max_mappings || stats->mappings <= options.max_mappings);
-		require(!options.max_processes || stats->processes <= options.max_processes);
-		find_mapped(table, record);
-		free(record);
-	}
-	procmap_table_free(table);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= SELFMAG && !memcmp(data, ELFMAG, SELFMAG))
 		read_elf(data, size);
-	else if (size >= 8 && *data == 1)
-		read_records(data, size);
 	else if (size)
 		read_text(data, size);
 	return 0;
