@@ -57,7 +57,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
  * @size: of the build ID, bytes.
  * @is_cut: the note's padding is left out of its size.
  * @is_found: there is a build ID by the rules of the kernel.
- * @align: of the notes, bytes; 0: 4.
+ * @align_8: another note is before it, and is aligned to 8 bytes.
  */
 struct elf_form {
 	uint16_t type;
@@ -66,7 +66,7 @@ struct elf_form {
 	uint32_t size;
 	bool is_cut;
 	bool is_found;
-	uint8_t align;
+	bool align_8;
 };
 
 static const struct elf_form elf_forms[] = {
@@ -80,7 +80,7 @@ static const struct elf_form elf_forms[] = {
 	{ ET_DYN, true, 0, 20, false, true },
 	{ ET_REL, true, 0, 8, false, true },
 	{ ET_CORE, false, 0, 20, false, false },
-	{ ET_DYN, false, 0, 20, false, true, 8 },
+	{ ET_DYN, false, 0, 20, false, true, true },
 };
 
 /* The header of an ELF file of this machine, in front of its program headers. */
@@ -100,6 +100,10 @@ struct form_file {
 	ElfW(Ehdr) ehdr;
 	ElfW(Phdr) phdrs[NR_HEADERS];
 	ElfW(Shdr) shdrs[2];
+	struct {
+		ElfW(Nhdr) note;
+		char name_desc_and_padding[12];
+	} before;
 	ElfW(Nhdr) note;
 	char name[4];
 	uint8_t id[24];
@@ -109,9 +113,11 @@ static bool write_form(int fd, const struct elf_form *form)
 {
 	struct form_file file = {
 		.ehdr = elf_header(form->type, form->in_section ? 0 : NR_HEADERS),
+		.before.note = { .n_namesz = 4, .n_descsz = 4, .n_type = NT_GNU_ABI_TAG },
 		.note = { .n_namesz = 4, .n_descsz = form->size, .n_type = NT_GNU_BUILD_ID },
 		.name = "GNU",
 	};
+	const size_t before = form->align_8 ? sizeof(file.before) : 0;
 	const size_t size = 16 + (form->is_cut ? form->size : (form->size + 3) / 4 * 4);
 
 	memcpy(file.id, test_id, 20);
@@ -124,8 +130,9 @@ static bool write_form(int fd, const struct elf_form *form)
 		};
 	} else {
 		file.phdrs[form->at] = (ElfW(Phdr)) {
-			.p_type = PT_NOTE, .p_offset = offsetof(struct form_file, note),
-			.p_filesz = size, .p_align = form->align ? form->align : 4,
+			.p_type = PT_NOTE, .p_filesz = before + size,
+			.p_offset = offsetof(struct form_file, note) - before,
+			.p_align = form->align_8 ? 8 : 4,
 		};
 	}
 	return pwrite(fd, &file, sizeof(file), 0) == sizeof(file);
