@@ -11,7 +11,7 @@
 #define PAGE_WAIT	DEBUGFS "fail_page_alloc/ignore-gfp-wait"
 #define PAGE_ORDER	DEBUGFS "fail_page_alloc/min-order"
 
-/* Let every allocation and every copy fail, by fail-nth alone. */
+/* Let every allocation and every copy fail, by fail-nth alone: they may stay so. */
 static const struct {
 	const char *path;
 	const char *value;
@@ -39,7 +39,6 @@ static const struct {
 
 FIXTURE(call)
 {
-	char saved[ARRAY_SIZE(settings)][16];
 	int fail_nth;
 	int file;		/* to be evicted before each call, or -1 */
 	int fd;
@@ -89,7 +88,7 @@ FIXTURE_VARIANT_ADD(call, scan_of_longer_records) {
 };
 
 /* Returns NULL, or why no faults can be injected. */
-static const char *open_injection(struct _test_data_call *self)
+static const char *set_up_injection(struct _test_data_call *self)
 {
 	unsigned int i;
 
@@ -97,7 +96,7 @@ static const char *open_injection(struct _test_data_call *self)
 	if (self->fail_nth < 0)
 		return "needs root and CONFIG_FAULT_INJECTION";
 	for (i = 0; i < ARRAY_SIZE(settings); i++)
-		if (!read_file(settings[i].path, self->saved[i], sizeof(self->saved[i])))
+		if (!write_file(settings[i].path, settings[i].value))
 			return "needs debugfs with failslab, fail_page_alloc and fail_usercopy";
 	return NULL;
 }
@@ -166,7 +165,7 @@ FIXTURE_SETUP(call)
 	unsigned int i;
 
 	SKIP_WITHOUT_SCAN();
-	missing = open_injection(self) ?:
+	missing = set_up_injection(self) ?:
 		  variant->evicted ? mount_scratch_ext4() : mount_scratch();
 	if (missing)
 		SKIP_SETUP(missing);
@@ -191,8 +190,6 @@ FIXTURE_SETUP(call)
 	self->good = map_pages(CALL_SIZE);
 	prepare(self, variant);
 
-	for (i = 0; i < ARRAY_SIZE(settings); i++)
-		ASSERT_TRUE(write_file(settings[i].path, settings[i].value));
 	/* Slabs take pages when they need some, which the tests cannot foresee. */
 	if (!variant->evicted)
 		ASSERT_TRUE(write_file(PAGE_WAIT, "Y"));
@@ -205,10 +202,6 @@ FIXTURE_SETUP(call)
 /* The file system can be unmounted: no call has left a reference on its file. */
 FIXTURE_TEARDOWN(call)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(settings); i++)
-		EXPECT_TRUE(write_file(settings[i].path, self->saved[i]));
 	EXPECT_EQ(0, munmap(page_at(0), variant->nr * page_size()));
 	close(self->file);
 	EXPECT_EQ(0, umount2(variant->evicted ? SCRATCH_DISK : SCRATCH, 0));
