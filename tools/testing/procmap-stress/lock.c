@@ -14,6 +14,21 @@
 /* The device of the module in lock-holder/, which holds that lock. */
 #define HOLDER_DEVICE	"/dev/procmap_lock_holder"
 
+/* Seconds until a killed process must be gone. */
+#define DEATH_PATIENCE	60
+
+static bool ends_in_time(const struct child *child)
+{
+	struct pollfd end = {
+		.fd = syscall(SYS_pidfd_open, child->pid, 0),
+		.events = POLLIN,
+	};
+	const bool ended = end.fd >= 0 && poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
+
+	close(end.fd);
+	return ended;
+}
+
 /* The wait of the reader must be killable. */
 static void expect_death(struct __test_metadata *const _metadata, struct child *reader)
 {
@@ -274,6 +289,12 @@ static void read_trace(pid_t pid, struct locks *locks)
  * at 64 VMAs at most before it drops the lock, whether they pass its filters or not.
  */
 #define VMAS_PER_HOLD	64
+
+/* The number of mappings, which takes a debug kernel minutes. */
+static unsigned int nr_many(void)
+{
+	return atoi(getenv("PROCMAP_TEST_MAPPINGS") ?: "60000");
+}
 
 /* A target of many mappings, and a reader that looks at all of them. */
 FIXTURE(large)

@@ -6,8 +6,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include <poll.h>
-
 #include "stress_util.h"
 
 #define SOAK_SECONDS	10
@@ -64,11 +62,6 @@ uint64_t rand_below(uint64_t end, uint64_t *seed)
 	return (next_random(seed) >> 16) % end;
 }
 
-unsigned int nr_many(void)
-{
-	return env_number("PROCMAP_TEST_MAPPINGS", 60000);
-}
-
 /* Seconds until loops that wait for something give up. */
 #define PATIENCE	600
 
@@ -81,19 +74,4 @@ bool is_late(void)
 
 	atomic_compare_exchange_strong(&first, &unset, now);
 	return now - first > PATIENCE;
-}
-
-/* Seconds until a killed process must be gone. */
-#define DEATH_PATIENCE	60
-
-bool ends_in_time(const struct child *child)
-{
-	struct pollfd end = {
-		.fd = syscall(SYS_pidfd_open, child->pid, 0),
-		.events = POLLIN,
-	};
-	const bool ended = end.fd >= 0 && poll(&end, 1, DEATH_PATIENCE * 1000) == 1;
-
-	close(end.fd);
-	return ended;
 }

@@ -31,12 +31,7 @@ uint64_t soak_seed(const struct soak *soak, uint64_t part);
 uint64_t next_random(uint64_t *seed);
 uint64_t rand_below(uint64_t end, uint64_t *seed);
 
-/* The number of mappings of a large process, which takes a debug kernel minutes. */
-unsigned int nr_many(void);
-
 /* Becomes true when a test has taken longer than a slow machine may take. */
 bool is_late(void);
-/* Wait for the child to end, so long and no longer. */
-bool ends_in_time(const struct child *child);
 
 #endif /* STRESS_UTIL_H */
