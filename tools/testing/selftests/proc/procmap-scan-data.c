@@ -175,11 +175,10 @@ static bool map_long_path(const struct _test_data_pages *self, char directory[64
 	       !read_build_ids(self->fd, text);
 }
 
-static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
-
 /* A path that is too long needs no data, but a build ID does. */
 TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, LONG_TIMEOUT)
 {
+	static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
 	struct procmap_scan_arg arg;
 	struct maps text;
 	char directory[64];
@@ -195,28 +194,6 @@ TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, L
 				TH_LOG("length %zu, run %u", lengths[i], n);
 			}
 		}
-		EXPECT_TRUE(remove_directory(directory));
-		free_maps(&text);
-	}
-}
-
-TEST_F_TIMEOUT(pages, have_paths_up_to_path_max_and_build_ids_always, LONG_TIMEOUT)
-{
-	const struct procmap_vma *const record = self->buffers.vec;
-	struct procmap_scan_arg arg;
-	char directory[64];
-	struct maps text;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		const bool is_too_long = lengths[i] >= PATH_MAX;
-
-		ASSERT_TRUE(map_long_path(self, directory, lengths[i], &text));
-		arg = scan_arg(&self->buffers, addr_of(1), addr_of(2), SCAN_ALL);
-		ASSERT_EQ(1, procmap_scan(self->fd, &arg));
-		EXPECT_EQ(is_too_long, !!(record->flags & PROCMAP_VMA_NAME_TOO_LONG));
-		EXPECT_EQ(is_too_long ? 0 : lengths[i] + 1, record->name_size);
-		EXPECT_TRUE(has_build_id(&arg, record, scene_id, BUILD_ID_SIZE));
 		EXPECT_TRUE(remove_directory(directory));
 		free_maps(&text);
 	}
