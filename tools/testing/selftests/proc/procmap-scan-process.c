@@ -66,21 +66,6 @@ TEST_F(process, that_has_exited_is_esrch_from_any_address)
 	EXPECT_EQ(-ESRCH, procmap_scan(fd, &arg));
 }
 
-TEST_F(process, that_has_executed_another_program_is_esrch)
-{
-	struct procmap_scan_arg arg = scan_arg(&self->buffers, 0, NO_END, 0);
-	struct child child;
-	int fd;
-
-	ASSERT_TRUE(start_child(&child, keep_scene_and_execute, NULL));
-	ASSERT_TRUE(await(child.control));
-	fd = open_maps(child.pid);
-	EXPECT_LT(NR_MAPPINGS, procmap_scan(fd, &arg));
-	ASSERT_TRUE(notify(child.control) && notify(child.control) && await(child.control));
-	EXPECT_EQ(-ESRCH, procmap_scan(fd, &arg));
-	stop_child(&child);
-}
-
 /* It has no address space, and never had one. kthreadd has pid 2. */
 TEST_F(process, that_is_a_kernel_thread_is_esrch)
 {
