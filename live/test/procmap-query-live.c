@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <sys/klog.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
@@ -312,9 +313,12 @@ static int execute(int control, void *device)
 	       waitpid(pid, &status, 0) != pid || status;
 }
 
+/* Tell when it is open, and keep it open. */
 static int open_maps_of(int control, void *pid)
 {
-	return open_maps(*(pid_t *)pid) < 0;
+	if (open_maps(*(pid_t *)pid) < 0 || !notify(control))
+		return 1;
+	return pause();
 }
 
 TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
@@ -325,6 +329,7 @@ TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
 	struct fuse_in_header request;
 	pid_t executed;
 	bool waits;
+	char byte;
 	int idle;
 
 	ASSERT_TRUE(!why && device >= 0);
@@ -346,11 +351,9 @@ TEST_F_TIMEOUT(live, open_that_waits_for_execve_keeps_the_module, 600)
 	while (live_references() == idle)
 		sched_yield();
 	sleep(1);
-	waits = live_references() != idle;
-	if (waits) {
-		EXPECT_EQ(idle + 1, live_references());
-		EXPECT_EQ(-EAGAIN, live_unload());
-	}
+	waits = recv(opening.control, &byte, 1, MSG_DONTWAIT) < 0;
+	EXPECT_EQ(idle + 1, live_references());
+	EXPECT_EQ(-EAGAIN, live_unload());
 	stop_child(&opening);
 	EXPECT_EQ(idle, live_references());
 	EXPECT_EQ(0, live_unload());
