@@ -2,6 +2,7 @@
 /*
  * Find VMAs, with mmap_lock held for reading.
  */
+#include <linux/mm.h>
 #include <linux/mmap_lock.h>
 #include <linux/sched/mm.h>
 
