@@ -11,7 +11,8 @@ fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$TOPIC/config"
 # Print the objects that the series changes, and those that include its headers.
 objects() {
 	{
-		base_git diff --name-only --diff-filter=d base uprobes -- '*.c' ':!tools' |
+		base_git diff --name-only --diff-filter=d base uprobes -- '*.c' ':!tools' \
+			':!arch/arm64' |
 			sed 's/c$/o/'
 		printf '%s\n' arch/x86/kernel/uprobes.o kernel/{fork,signal,events/uprobes}.o
 	} | sort -u

@@ -25,30 +25,6 @@
 /* A privileged instruction of one byte, which nobody gets past. */
 #define HLT		0xf4
 
-/*
- * A function of one argument, which it returns plus 1: where its instructions are. The
- * base emulates none of them, and nobody the mov.
- */
-#define ENDBR_AT	0
-#define NOP5_AT		4
-#define MOV_AT		9
-#ifdef __x86_64__
-#define RET_AT		13
-#define NEXT_FUNCTION	"\xf3\x0f\x1e\xfa"		/* endbr64 */		\
-			"\x0f\x1f\x44\x00\x00"		/* nopl 0(%rax,%rax) */	\
-			"\x48\x8d\x47\x01"		/* lea 1(%rdi),%rax */	\
-			"\xc3"
-#else
-#define RET_AT		14
-#define NEXT_FUNCTION	"\xf3\x0f\x1e\xfb"		/* endbr32 */		\
-			"\x0f\x1f\x44\x00\x00"		/* nopl 0(%eax,%eax) */	\
-			"\x8b\x44\x24\x04"		/* mov 4(%esp),%eax */	\
-			"\x40"				/* inc %eax */		\
-			"\xc3"
-#endif
-
-#define NR_PROBES	4
-
 /* Of a uprobe: at the return of the function that begins there. */
 #define RETPROBE	1
 
@@ -170,62 +146,12 @@ static inline bool open_steps(struct calls *steps)
 	       open_calls(steps, "arch_uprobe_abort_xol");
 }
 
-/* The function, and uprobes on its instructions. */
-struct probed {
-	long (*next)(long number);
-	int fd;
-	int probes[NR_PROBES];
-};
-
-static inline bool open_probes(struct probed *probed)
+/* Wait for a child, and return whether it ended with status 0. */
+static inline bool ends_well(pid_t pid)
 {
-	const unsigned int at[NR_PROBES] = { ENDBR_AT, NOP5_AT, MOV_AT, RET_AT };
-	int i;
+	int status;
 
-	for (i = 0; i < NR_PROBES; i++) {
-		probed->probes[i] = open_uprobe(0, probed->fd, at[i], 0);
-		if (probed->probes[i] < 0)
-			return false;
-	}
-	return true;
-}
-
-static inline void close_probes(const struct probed *probed)
-{
-	int i;
-
-	for (i = 0; i < NR_PROBES; i++)
-		close(probed->probes[i]);
-}
-
-static inline int64_t hits(const struct probed *probed)
-{
-	int64_t nr = 0;
-	int i;
-
-	for (i = 0; i < NR_PROBES; i++)
-		nr += count(probed->probes[i]);
-	return nr;
-}
-
-/* Call it so often. Is each call right? */
-static inline bool next_is_right(long (*next)(long number), long calls)
-{
-	long i;
-
-	for (i = 0; i < calls; i++)
-		if (next(i) != i + 1)
-			return false;
-	return true;
-}
-
-/* The same. Are all hits counted, too? */
-static inline bool calls_are_right(const struct probed *probed, long calls)
-{
-	const int64_t hits_before = hits(probed);
-
-	return next_is_right(probed->next, calls) &&
-	       hits(probed) - hits_before == NR_PROBES * calls;
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
 #endif /* _SELFTESTS_X86_UPROBES_H */
