@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measure what a hit of a uprobe costs. Print a line for each probed instruction: its
- * name, and the nanoseconds of a hit. The uprobes count their hits, and record nothing.
+ * name, and the nanoseconds of a hit. "-ret" has a return probe, too; "mov4" is of four
+ * functions in turn, "mov64" of 64 threads in turn, on the 31 slots of a process. The
+ * uprobes count their hits, and record nothing.
  *
- * In a guest of "scripts/vm -i", a nanosecond is an instruction.
+ * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
+ * are between marks for locked.c.
  *
  * With an argument, measure how long it takes to close that many uprobes.
  */
@@ -11,51 +14,131 @@
 #define _GNU_SOURCE
 #endif
 #include <err.h>
+#include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 #include "../test/x86/uprobes.h"
 #include "../../bench/cost.h"
 
-/* A function, and where in it the probed instruction is. */
-static const struct insn {
+#define NR_MARKED	1000
+#define NR_THREADS	64
+#define NR_CALLS	500		/* of each thread */
+
+/* Functions of @size bytes, one after the other, and where in each the instruction is. */
+static const struct functions {
 	const char *name;
 	const char *code;
-	size_t size;
-	unsigned int at;
+	int nr;
+	int size;
+	int at;
+	int config;
 } functions[] = {
-	{ "nop", "\x90\xc3", 2, 0 },
-	{ "push", "\x50\x59\xc3", 3, 0 },
-	{ "nop5", "\x0f\x1f\x44\x00\x00\xc3", 6, 0 },
-	{ "endbr64", "\xf3\x0f\x1e\xfa\xc3", 5, 0 },
-	{ "ret", "\x90\xc3", 2, 1 },
-	{ "mov", "\x89\xc0\xc3", 3, 0 },	/* out of line */
+	{ "nop", "\x90\xc3", 1, 2, 0, 0 },
+	{ "push", "\x50\x59\xc3", 1, 3, 0, 0 },
+	{ "ret", "\x90\xc3", 1, 2, 1, 0 },
+	{ "mov", "\x89\xc0\xc3", 1, 3, 0, 0 },
+	{ "nop-ret", "\x90\xc3", 1, 2, 0, RETPROBE },
+	{ "push-ret", "\x50\x59\xc3", 1, 3, 0, RETPROBE },
+	{ "mov-ret", "\x89\xc0\xc3", 1, 3, 0, RETPROBE },
+	{ "mov4", "\x89\xc0\xc3\x89\xc9\xc3\x89\xd2\xc3\x89\xdb\xc3", 4, 3, 0, 0 },
 };
 
-#define NR_FUNCTIONS	(sizeof(functions) / sizeof(*functions))
+static const struct functions *called;
+static char *text;
 
-static void call(void *function)
+static void call(void *unused)
 {
-	((void (*)(void))function)();
+	int i;
+
+	for (i = 0; i < called->nr; i++)
+		((void (*)(void))(text + i * called->size))();
 }
 
-static void measure_cost(const struct insn *insn)
+static void mark(void)
 {
-	const int fd = make_code(insn->code, insn->size, 0);
-	void *function = map_code(NULL, fd);
-	double without, with;
-	int uprobe;
+	asm volatile (".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb");
+}
 
-	if (function == MAP_FAILED)
+static void map_functions(const struct functions *functions, int *fd)
+{
+	called = functions;
+	*fd = make_code(functions->code, functions->nr * functions->size, 0);
+	text = map_code(NULL, *fd);
+	if (text == MAP_FAILED)
 		err(1, "no code");
-	without = cost_of_run(call, function);
-	uprobe = open_uprobe(0, fd, insn->at, 0);
-	if (uprobe < 0)
-		err(1, "no uprobe");
-	with = cost_of_run(call, function);
-	close(uprobe);
-	munmap(function, TEXT_SIZE);
+}
+
+static void open_uprobes(const struct functions *functions, int fd, int *uprobes)
+{
+	int i;
+
+	for (i = 0; i < functions->nr; i++) {
+		uprobes[i] = open_uprobe(0, fd, i * functions->size + functions->at,
+					 functions->config);
+		if (uprobes[i] < 0)
+			err(1, "no uprobe");
+	}
+}
+
+static void measure_cost(const struct functions *functions)
+{
+	double without, with;
+	int uprobes[4], fd, i;
+
+	map_functions(functions, &fd);
+	without = cost_of_run(call, NULL);
+	open_uprobes(functions, fd, uprobes);
+	with = cost_of_run(call, NULL);
+	mark();
+	for (i = 0; i < NR_MARKED; i += functions->nr)
+		call(NULL);
+	mark();
+	for (i = 0; i < functions->nr; i++)
+		close(uprobes[i]);
+	munmap(text, TEXT_SIZE);
 	close(fd);
-	printf("%s %.0f\n", insn->name, with - without);
+	printf("%s %.0f\n", functions->name, (with - without) / functions->nr);
+}
+
+static void *be_thread(void *unused)
+{
+	int i;
+
+	for (i = 0; i < NR_CALLS; i++) {
+		call(NULL);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* The nanoseconds that all threads take for a call. */
+static double cost_of_threads(void)
+{
+	pthread_t threads[NR_THREADS];
+	const uint64_t begin = now(CLOCK_PROCESS_CPUTIME_ID);
+	int i;
+
+	for (i = 0; i < NR_THREADS; i++)
+		if (pthread_create(&threads[i], NULL, be_thread, NULL))
+			errx(1, "no thread");
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return (double)(now(CLOCK_PROCESS_CPUTIME_ID) - begin) / (NR_THREADS * NR_CALLS);
+}
+
+static void measure_threads(const struct functions *functions)
+{
+	double without, with;
+	int uprobe, fd;
+
+	map_functions(functions, &fd);
+	without = cost_of_threads();
+	open_uprobes(functions, fd, &uprobe);
+	mark();
+	with = cost_of_threads();
+	mark();
+	printf("mov64 %.0f\n", with - without);
 }
 
 static void measure_close(int nr)
@@ -83,7 +166,8 @@ int main(int argc, char **argv)
 		measure_close(atoi(argv[1]));
 		return 0;
 	}
-	for (i = 0; i < NR_FUNCTIONS; i++)
+	for (i = 0; i < sizeof(functions) / sizeof(*functions); i++)
 		measure_cost(&functions[i]);
+	measure_threads(&functions[3]);
 	return 0;
 }
