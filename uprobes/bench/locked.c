@@ -48,23 +48,20 @@ static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
 
 static bool counting;
 static FILE *out;
-static uint64_t locked;
+static unsigned long locked;
 
 static void at_mark(unsigned int vcpu, void *data)
 {
-	(void)vcpu;
-	(void)data;
 	counting = !counting;
 	if (counting)
 		locked = 0;
 	else
-		fprintf(out, "%llu\n", (unsigned long long)locked);
+		fprintf(out, "%lu\n", locked);
 }
 
 /* @data is the number of locked instructions in the block. */
 static void at_block(unsigned int vcpu, void *data)
 {
-	(void)vcpu;
 	locked += (uintptr_t)data;
 }
 
@@ -88,7 +85,6 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	uintptr_t locked_insns = 0;
 	size_t i;
 
-	(void)id;
 	for (i = 0; i < insns; i++) {
 		struct qemu_plugin_insn *const insn =
 			qemu_plugin_tb_get_insn(tb, i);
@@ -108,7 +104,6 @@ __attribute__((visibility("default")))
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc,
 			char **argv)
 {
-	(void)info;
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
 		fputs("locked: give out=FILE\n", stderr);
 		return -1;

@@ -12,6 +12,7 @@ compile_tests() {
 	local out=$1 bits=$2 source sources
 	shift 2
 	sources=("$TOPIC"/test/x86/*.c)
+	[ "$bits" = 64 ] || sources=("$TOPIC"/test/x86/uprobes-insns.c)
 	[ "$bits" = 32 ] || sources+=("$TOPIC"/live/test/*.c)
 	for source in "${sources[@]}"; do
 		"$@" -m"$bits" -D_GNU_SOURCE -O2 -pthread \

@@ -63,8 +63,8 @@ mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
 check "W=1 and sparse find nothing new" no_warnings_in_uprobes
 check "nor do they in 32 bits" no_warnings_in_32_bits
-mapfile -t tests < <(cd "$WORK/uprobes/$x86" && printf 'x86/%s\n' uprobes-*.c)
-tests=("${tests[@]/%.c/_64}" "${tests[@]/%.c/_32}")
+tests=(x86/uprobes-insns_{64,32})
+[ ! -e "$WORK/uprobes/$x86/uprobes-slots.c" ] || tests+=(x86/uprobes-slots_64)
 check "its selftests are built" selftests_are_built
 kernel_is_built uprobes
 # -s: see uprobes-live.sh. The other CPU has AVX.
