@@ -279,6 +279,48 @@ TEST_F_TIMEOUT(slots, more_threads_than_slots, 300)
 	join_threads(_metadata, threads, NR_THREADS);
 }
 
+struct reader {
+	pthread_t id;
+	function read;
+	const char *from;
+	long result;
+};
+
+static void *be_reader(void *arg)
+{
+	struct reader *const reader = arg;
+
+	reader->result = reader->read((long)reader->from);
+	return NULL;
+}
+
+/*
+ * The thread that takes a slot from this one exits, and this one gets the slot back for
+ * another instruction: the one that it had there is not in it any more.
+ */
+TEST_F(slots, slot_that_was_lost_comes_back)
+{
+	const int last = NR_FUNCTIONS - 1;
+	struct thread threads[NR_SLOTS - 1];
+	struct reader taker = {
+		.read = function_at(self->text, 0), .from = (char *)100,
+	};
+	int i;
+
+	for (i = 0; i < NR_SLOTS - 1; i++)
+		threads[i] = (struct thread) {
+			.text = self->text, .first = i, .nr = 1, .calls = 1,
+		};
+	start_threads(_metadata, threads, NR_SLOTS - 1);
+	wait_until_ready(NR_SLOTS - 1);
+	ASSERT_EQ(0, pthread_create(&taker.id, NULL, be_reader, &taker));
+	ASSERT_EQ(0, pthread_join(taker.id, NULL));
+	EXPECT_EQ(101, taker.result);
+	EXPECT_EQ(100 + last, function_at(self->text, last - 1)(100));
+	EXPECT_EQ(101 + last, function_at(self->text, last)(100));
+	join_threads(_metadata, threads, NR_SLOTS - 1);
+}
+
 TEST_F(slots, children_have_their_own)
 {
 	pid_t pid;
@@ -352,21 +394,6 @@ static bool fill_late_memory(const struct late_memory *late)
 	};
 
 	return !ioctl(late->fd, UFFDIO_COPY, &copy);
-}
-
-struct reader {
-	pthread_t id;
-	function read;
-	const char *from;
-	long result;
-};
-
-static void *be_reader(void *arg)
-{
-	struct reader *const reader = arg;
-
-	reader->result = reader->read((long)reader->from);
-	return NULL;
 }
 
 static int read_as_child(void *reader)
