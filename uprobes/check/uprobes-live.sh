@@ -25,6 +25,38 @@ tests_are_warning_free() {
 	[ ! -s "$tmp/warnings" ]
 }
 
+# Print the instruction in the bytes $1, as in a string of C, with a displacement.
+decode() {
+	printf '%b\x10\0\0\0\x04' "$1" >"$tmp/insn"
+	objdump -D -b binary -m i386:x86-64 --no-show-raw-insn "$tmp/insn" |
+		sed -nE 's/ *#.*//; s/ +/ /g; s/^ *0:\t(rex\S* )?//p'
+}
+
+# In the tables of uprobes-insns, which knows EVEX, XOP and REX2 only by their bytes: a copy
+# is the same instruction, with a register that it does not have otherwise, and what has
+# neither is refused.
+decoder_agrees() {
+	local source=$TOPIC/test/x86/uprobes-insns.c code copy register verdict
+	sed -nE 's/^\t\{ "(\S+)", "(\S+)", [0-9] \},$/\1 \2/p' "$source" >"$tmp/copies"
+	[ "$(wc -l <"$tmp/copies")" -eq 5 ]
+	while read -r code copy; do
+		copy=$(decode "$copy")
+		register=${copy#*(%r}
+		register=${register:0:2}
+		diff <(decode "$code") - <<<"${copy/(%r$register)/(%rip)}"
+		[ "$(grep -o "[%re]$register" <<<"$copy" | wc -l)" -eq 1 ]
+	done <"$tmp/copies"
+	sed -nE 's/^\tINSN\("(\\x(62|8f|d5)\S{8,})", ([A-Z]+)\).*/\1 \3/p' "$source" >"$tmp/verdicts"
+	[ "$(wc -l <"$tmp/verdicts")" -eq 4 ]
+	while read -r code verdict; do
+		if decode "$code" | grep -E '%rip|bad'; then
+			[ "$verdict" = REFUSED ]
+		else
+			[ "$verdict" = STEPPED ]
+		fi
+	done <"$tmp/verdicts"
+}
+
 # Pairs: a sed script that breaks an assumption of the module about the kernel, and the
 # message that the module has to refuse with.
 broken=(
@@ -96,6 +128,7 @@ mapfile -t releases < <(printf '%s\n' "$newest" "$(debian_release mainline)" | u
 check "uprobes: the tests are built" tests_are_built
 check "uprobes: gcc and clang have no warning" tests_are_warning_free
 check "uprobes: checkpatch --strict" style
+check "uprobes: objdump agrees" decoder_agrees
 for release in "${releases[@]}"; do
 	check "uprobes: live module for $release" "$ROOT/scripts/live" -r uprobes "$release"
 	check "uprobes: calls through pointers on $release" \

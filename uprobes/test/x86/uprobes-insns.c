@@ -483,7 +483,7 @@ static const struct insn insns[] = {
 	INSN("\x64\xc5\xe9\xe8\x00", STEPPED),		/* vpsubsb %fs:(%ax),%xmm2,%xmm0 */
 	/* What QEMU does not have, and ends in SIGILL there. */
 	INSN("\x62\xf1\x6d\x48\xe8\xc1", STEPPED),	/* vpsubsb %zmm1,%zmm2,%zmm0 */
-	INSN("\x8f\xe8\x68\xce\xc1\x04", STEPPED),	/* vpcomd (XOP) */
+	INSN("\x8f\xe8\x68\xce\xc1\x04", STEPPED),	/* vpcomeqd (XOP) */
 #ifdef __x86_64__
 	INSN("\x48\x9c", IN_KERNEL),			/* rex.W pushf */
 	INSN("\x48\x90", IN_KERNEL),			/* rex.W nop */
@@ -494,7 +494,7 @@ static const struct insn insns[] = {
 	INSN("\x48\xff\x1f", REFUSED),			/* rex.W lcall *(%rdi) */
 	INSN("\x67\x8b\x05\x10\x00\x00\x00", STEPPED),	/* mov 0x10(%eip),%eax */
 	INSN("\x4c\x0f\xb1\x3d\x10\x00\x00\x00", STEPPED), /* cmpxchg %r15,0x10(%rip) */
-	INSN("\x8f\xe8\x68\xce\x05\x10\x00\x00\x00\x04", REFUSED), /* vpcomd 0x10(%rip) */
+	INSN("\x8f\xe8\x68\xce\x05\x10\x00\x00\x00\x04", REFUSED), /* vpcomeqd 0x10(%rip) */
 	INSN("\xd5\x18\x89\xc0", REFUSED),		/* mov %r16,%rax: REX2 */
 #else
 	INSN("\xc4\x0f", STEPPED),			/* les (%edi),%ecx */
