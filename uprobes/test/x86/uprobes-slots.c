@@ -124,7 +124,7 @@ FIXTURE_TEARDOWN(slots)
 	close(self->fd);
 }
 
-TEST_F(slots, instructions_are_copied_once)
+TEST_F_TIMEOUT(slots, instructions_are_copied_once, 300)
 {
 	int64_t before = count_calls(&copies);
 	int i, j;
@@ -145,7 +145,7 @@ TEST_F(slots, instructions_are_copied_once)
 }
 
 /* A slot has an instruction, not a uprobe. */
-TEST_F(slots, equal_instruction_is_not_copied_again)
+TEST_F_TIMEOUT(slots, equal_instruction_is_not_copied_again, 300)
 {
 	const int fd = make_functions(1);
 	void *const text = map_code(NULL, fd);
@@ -167,7 +167,7 @@ TEST_F(slots, equal_instruction_is_not_copied_again)
  * The next uprobe may well be where this one was in the kernel's memory. There is no other
  * one on this page, so that without one the text is that of the file.
  */
-TEST_F(slots, probe_goes_and_text_changes)
+TEST_F_TIMEOUT(slots, probe_goes_and_text_changes, 300)
 {
 	const int fd = make_functions(1);
 	const function add = map_code(NULL, fd);
@@ -246,7 +246,7 @@ static void wait_until_ready(int nr)
 		usleep(1000);
 }
 
-TEST_F(slots, two_threads_have_one_probe)
+TEST_F_TIMEOUT(slots, two_threads_have_one_probe, 300)
 {
 	const int64_t before = count_calls(&copies);
 	struct thread threads[2];
@@ -298,7 +298,7 @@ static void *be_reader(void *arg)
  * The thread that takes a slot from this one exits, and this one gets the slot back for
  * another instruction: the one that it had there is not in it any more.
  */
-TEST_F(slots, slot_that_was_lost_comes_back)
+TEST_F_TIMEOUT(slots, slot_that_was_lost_comes_back, 300)
 {
 	const int last = NR_FUNCTIONS - 1;
 	struct thread threads[NR_SLOTS - 1];
@@ -321,7 +321,7 @@ TEST_F(slots, slot_that_was_lost_comes_back)
 	join_threads(_metadata, threads, NR_SLOTS - 1);
 }
 
-TEST_F(slots, children_have_their_own)
+TEST_F_TIMEOUT(slots, children_have_their_own, 300)
 {
 	pid_t pid;
 	int i;
@@ -342,8 +342,13 @@ static int call_as_child(void *text)
 	return function_at(text, 0)(100) != 101 || function_at(text, 1)(100) != 102;
 }
 
-/* Each has its slot for as long as it lives, and nobody takes that of the parent. */
-TEST_F(slots, children_in_the_same_memory)
+static int exec_as_child(void *text)
+{
+	return call_as_child(text) || execl("/bin/true", "true", NULL);
+}
+
+/* Each has its slots until it exits or executes a program: nobody takes the parent's. */
+TEST_F_TIMEOUT(slots, children_in_the_same_memory, 300)
 {
 	char *const stack = malloc(64 << 10);
 	int64_t before;
@@ -354,7 +359,8 @@ TEST_F(slots, children_in_the_same_memory)
 	before = count_calls(&copies);
 	for (i = 0; i < 5 * NR_SLOTS; i++) {
 		EXPECT_EQ(103, function_at(self->text, 2)(100));
-		EXPECT_TRUE(ends_well(clone(call_as_child, stack + (64 << 10),
+		EXPECT_TRUE(ends_well(clone(i % 5 ? call_as_child : exec_as_child,
+					    stack + (64 << 10),
 					    CLONE_VM | CLONE_VFORK | SIGCHLD,
 					    self->text)));
 	}
@@ -465,7 +471,7 @@ static void note_place(int signal, siginfo_t *info, void *context)
 }
 
 /* The signal has to wait for its end, and comes behind the instruction in the text. */
-TEST_F(slots, signal_comes_in_a_step)
+TEST_F_TIMEOUT(slots, signal_comes_in_a_step, 300)
 {
 	const int probe = open_uprobe(0, self->fd, READ_AT, 0);
 	const struct sigaction action = {
@@ -541,7 +547,7 @@ static const unsigned char push_function[] =
  * The kernel cannot emulate a push to memory that is late for user mode only. It is
  * executed in a slot then, and has to be restarted.
  */
-TEST_F(slots, push_to_late_memory)
+TEST_F_TIMEOUT(slots, push_to_late_memory, 300)
 {
 	const int fd = make_code(push_function, sizeof(push_function), 0);
 	void *const text = map_code(NULL, fd);
