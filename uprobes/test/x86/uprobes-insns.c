@@ -305,8 +305,8 @@ struct map {
 static bool is_group(enum map_kind kind, int opcode)
 {
 	static const char *const groups[] = {
-		[ONE_BYTE] = "\x80\x81\x83\x8e\x8f\xc0\xc1\xc6\xc7\xd0\xd1\xd2\xd3\xd8\xd9"
-			     "\xda\xdb\xdc\xdd\xde\xdf\xf6\xf7\xfe\xff",
+		[ONE_BYTE] = ("\x80\x81\x83\x8e\x8f\xc0\xc1\xc6\xc7\xd0\xd1\xd2\xd3\xd8\xd9"
+			      "\xda\xdb\xdc\xdd\xde\xdf\xf6\xf7\xfe\xff"),
 		[DATA16] = "\xff",
 		[TWO_BYTES] = "\x01\x18\x1e\x1f\x71\x72\x73\xae\xba\xc7",
 		[THREE_BYTES] = "",
@@ -443,19 +443,19 @@ static const struct map maps[] = {
 	MAP("\xc4\xe3\x69", AVX),
 };
 
-FIXTURE(maps)
+FIXTURE(insns)
 {
 };
 
-FIXTURE_SETUP(maps)
+FIXTURE_SETUP(insns)
 {
 }
 
-FIXTURE_TEARDOWN(maps)
+FIXTURE_TEARDOWN(insns)
 {
 }
 
-TEST_F_TIMEOUT(maps, each_opcode_does_the_same, 3600)
+TEST_F_TIMEOUT(insns, each_opcode_does_the_same, 3600)
 {
 	size_t i;
 
@@ -520,13 +520,13 @@ static bool insns_are_same(const struct insn *insns, int nr, unsigned long flags
 	return right;
 }
 
-TEST(instructions_with_prefixes_do_the_same)
+TEST_F_TIMEOUT(insns, instructions_with_prefixes_do_the_same, 300)
 {
 	EXPECT_TRUE(insns_are_same(insns, ARRAY_SIZE(insns), FLAGS, PTRACE_CONT));
 }
 
 /* A program that has set TF, or is stepped, is stopped behind the instruction. */
-TEST(task_that_steps_stops_behind_it)
+TEST_F_TIMEOUT(insns, task_that_steps_stops_behind_it, 300)
 {
 	static const struct insn stepped[] = {
 		INSN("\x90", IN_KERNEL),			/* nop */
@@ -591,7 +591,7 @@ static bool slots_have(const void *bytes, size_t length)
 	       memmem(stack, STACK_SIZE, bytes, length);
 }
 
-TEST(relative_operands_are_rewritten)
+TEST_F_TIMEOUT(insns, relative_operands_are_rewritten, 300)
 {
 	unsigned char code[2 * CELL], copy[16];
 	struct outcome outcome;
