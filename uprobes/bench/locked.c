@@ -33,15 +33,11 @@ extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 extern struct qemu_plugin_insn *
 qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t nr);
+extern char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *insn);
 extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
-
-/* LOCK, REPNE, REP, those of segments, and those of sizes. */
-static const unsigned char prefixes[] = {
-	0xf0, 0xf2, 0xf3, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67,
-};
 
 /* The mark of hits.c: a form of an instruction that no compiler emits. */
 static const unsigned char mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
@@ -68,15 +64,12 @@ static void at_block(unsigned int vcpu, void *data)
 /* Has it a LOCK prefix, or is it an XCHG with memory, which has no need of one? */
 static bool is_locked(const struct qemu_plugin_insn *insn)
 {
-	const unsigned char *byte = qemu_plugin_insn_data(insn);
-	const unsigned char *const end = byte + qemu_plugin_insn_size(insn);
+	char *const text = qemu_plugin_insn_disas(insn);
+	const bool locked = !strncmp(text, "lock", 4) ||
+			    (!strncmp(text, "xchg", 4) && strpbrk(text, "([:"));
 
-	for (; byte < end && memchr(prefixes, *byte, sizeof(prefixes)); byte++)
-		if (*byte == 0xf0)
-			return true;
-	if (byte < end && (*byte & 0xf0) == 0x40)	/* REX */
-		byte++;
-	return byte + 1 < end && (byte[0] & 0xfe) == 0x86 && byte[1] < 0xc0;
+	free(text);
+	return locked;
 }
 
 static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)

@@ -116,9 +116,8 @@ kernel_misreads() {
 programs_do_the_same() {
 	local cpus
 	set_cpus "$1"
-	UPROBES_FIX_KO=$(module_of "$1" uprobes) UPROBES_FIX_ROUNDS=5 \
-		guest "uprobes-lifetimes-$1" "${cpus[@]}" -m 1G -k "stock:$1" -- \
-		uprobes/uprobes-live-64
+	UPROBES_FIX_KO=$(module_of "$1" uprobes) guest "uprobes-lifetimes-$1" \
+		"${cpus[@]}" -m 1G -k "stock:$1" -- uprobes/uprobes-live-64
 	guest "uprobes-insns-$1" "${cpus[@]}" -m 1G -t 3600 -k "stock:$1" \
 		-M "$(module_of "$1" uprobes)" -- uprobes/uprobes-insns-{64,32}
 }

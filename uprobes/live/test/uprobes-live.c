@@ -25,6 +25,7 @@
 #define TF		0x100
 
 #define NR_WORKERS	3
+#define NR_ROUNDS	5
 
 FIXTURE(live)
 {
@@ -131,13 +132,6 @@ static void *be_worker(void *arg)
 	return NULL;
 }
 
-static int nr_rounds(void)
-{
-	const char *rounds = getenv("UPROBES_FIX_ROUNDS");
-
-	return rounds ? atoi(rounds) : 100;
-}
-
 TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 {
 	struct worker workers[NR_WORKERS] = {};
@@ -146,7 +140,7 @@ TEST_F_TIMEOUT(live, comes_and_goes_under_load, 1200)
 	for (i = 0; i < NR_WORKERS; i++)
 		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, be_worker,
 					    &workers[i]));
-	for (i = 0; i < nr_rounds(); i++) {
+	for (i = 0; i < NR_ROUNDS; i++) {
 		ASSERT_EQ(0, live_load());
 		ASSERT_EQ(0, live_unload());
 	}

@@ -144,25 +144,6 @@ TEST_F_TIMEOUT(slots, instructions_are_copied_once, 300)
 	EXPECT_EQ(1, count_calls(&copies) - before);
 }
 
-/* A slot has an instruction, not a uprobe. */
-TEST_F_TIMEOUT(slots, equal_instruction_is_not_copied_again, 300)
-{
-	const int fd = make_functions(1);
-	void *const text = map_code(NULL, fd);
-	const int probe = probe_function(fd, 0);
-	int64_t before;
-
-	ASSERT_TRUE(text != MAP_FAILED);
-	ASSERT_LE(0, probe);
-	EXPECT_EQ(101, function_at(self->text, 0)(100));
-	before = count_calls(&copies);
-	EXPECT_EQ(201, function_at(text, 0)(200));
-	EXPECT_EQ(1, count(probe));
-	EXPECT_EQ(0, count_calls(&copies) - before);
-	close(probe);
-	close(fd);
-}
-
 /*
  * The next uprobe may well be where this one was in the kernel's memory. There is no other
  * one on this page, so that without one the text is that of the file.
