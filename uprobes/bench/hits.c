@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measure what a hit of a uprobe costs. Print a line for each probed instruction: its
- * name, and the nanoseconds of a hit. "-ret" has a return probe, too; "mov4" is of four
- * functions in turn, "mov64" of 64 threads in turn, on the 31 slots of a process. The
- * uprobes count their hits, and record nothing.
+ * name, and the nanoseconds of a hit. "-ret" has a return probe, too; "mov64" is of 64
+ * threads in turn, on the 31 slots of a process. The uprobes count their hits, and record
+ * nothing.
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
  * are between marks for locked.c.
@@ -25,34 +25,28 @@
 #define NR_THREADS	64
 #define NR_CALLS	500		/* of each thread */
 
-/* Functions of @size bytes, one after the other, and where in each the instruction is. */
-static const struct functions {
+/* Functions, and where in each the instruction is. */
+static const struct function {
 	const char *name;
 	const char *code;
-	int nr;
 	int size;
 	int at;
 	int config;
 } functions[] = {
-	{ "nop", "\x90\xc3", 1, 2, 0, 0 },
-	{ "push", "\x50\x59\xc3", 1, 3, 0, 0 },
-	{ "ret", "\x90\xc3", 1, 2, 1, 0 },
-	{ "mov", "\x89\xc0\xc3", 1, 3, 0, 0 },
-	{ "nop-ret", "\x90\xc3", 1, 2, 0, RETPROBE },
-	{ "push-ret", "\x50\x59\xc3", 1, 3, 0, RETPROBE },
-	{ "mov-ret", "\x89\xc0\xc3", 1, 3, 0, RETPROBE },
-	{ "mov4", "\x89\xc0\xc3\x89\xc9\xc3\x89\xd2\xc3\x89\xdb\xc3", 4, 3, 0, 0 },
+	{ "nop", "\x90\xc3", 2, 0, 0 },
+	{ "push", "\x50\x59\xc3", 3, 0, 0 },
+	{ "ret", "\x90\xc3", 2, 1, 0 },
+	{ "mov", "\x89\xc0\xc3", 3, 0, 0 },
+	{ "nop-ret", "\x90\xc3", 2, 0, RETPROBE },
+	{ "push-ret", "\x50\x59\xc3", 3, 0, RETPROBE },
+	{ "mov-ret", "\x89\xc0\xc3", 3, 0, RETPROBE },
 };
 
-static const struct functions *called;
-static char *text;
+static void *text;
 
 static void call(void *unused)
 {
-	int i;
-
-	for (i = 0; i < called->nr; i++)
-		((void (*)(void))(text + i * called->size))();
+	((void (*)(void))text)();
 }
 
 static void mark(void)
@@ -60,45 +54,42 @@ static void mark(void)
 	asm volatile (".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb");
 }
 
-static void map_functions(const struct functions *functions, int *fd)
+static int map_function(const struct function *function)
 {
-	called = functions;
-	*fd = make_code(functions->code, functions->nr * functions->size, 0);
-	text = map_code(NULL, *fd);
+	const int fd = make_code(function->code, function->size, 0);
+
+	text = map_code(NULL, fd);
 	if (text == MAP_FAILED)
 		err(1, "no code");
+	return fd;
 }
 
-static void open_uprobes(const struct functions *functions, int fd, int *uprobes)
+static int probe_function(const struct function *function, int fd)
 {
-	int i;
+	const int uprobe = open_uprobe(0, fd, function->at, function->config);
 
-	for (i = 0; i < functions->nr; i++) {
-		uprobes[i] = open_uprobe(0, fd, i * functions->size + functions->at,
-					 functions->config);
-		if (uprobes[i] < 0)
-			err(1, "no uprobe");
-	}
+	if (uprobe < 0)
+		err(1, "no uprobe");
+	return uprobe;
 }
 
-static void measure_cost(const struct functions *functions)
+static void measure_cost(const struct function *function)
 {
+	const int fd = map_function(function);
 	double without, with;
-	int uprobes[4], fd, i;
+	int uprobe, i;
 
-	map_functions(functions, &fd);
 	without = cost_of_run(call, NULL);
-	open_uprobes(functions, fd, uprobes);
+	uprobe = probe_function(function, fd);
 	with = cost_of_run(call, NULL);
 	mark();
-	for (i = 0; i < NR_MARKED; i += functions->nr)
+	for (i = 0; i < NR_MARKED; i++)
 		call(NULL);
 	mark();
-	for (i = 0; i < functions->nr; i++)
-		close(uprobes[i]);
+	close(uprobe);
 	munmap(text, TEXT_SIZE);
 	close(fd);
-	printf("%s %.0f\n", functions->name, (with - without) / functions->nr);
+	printf("%s %.0f\n", function->name, with - without);
 }
 
 static void *be_thread(void *unused)
@@ -127,14 +118,13 @@ static double cost_of_threads(void)
 	return (double)(now(CLOCK_PROCESS_CPUTIME_ID) - begin) / (NR_THREADS * NR_CALLS);
 }
 
-static void measure_threads(const struct functions *functions)
+static void measure_threads(const struct function *function)
 {
-	double without, with;
-	int uprobe, fd;
+	const int fd = map_function(function);
+	const double without = cost_of_threads();
+	double with;
 
-	map_functions(functions, &fd);
-	without = cost_of_threads();
-	open_uprobes(functions, fd, &uprobe);
+	probe_function(function, fd);
 	mark();
 	with = cost_of_threads();
 	mark();
@@ -143,15 +133,12 @@ static void measure_threads(const struct functions *functions)
 
 static void measure_close(int nr)
 {
-	const int fd = make_code("\x90", 1, 0);
+	const int fd = map_function(&functions[0]);
 	int uprobes[1000], i;
 	time_t begin;
 
-	for (i = 0; i < nr && i < 1000; i++) {
-		uprobes[i] = open_uprobe(0, fd, 0, 0);
-		if (uprobes[i] < 0)
-			err(1, "no uprobe");
-	}
+	for (i = 0; i < nr && i < 1000; i++)
+		uprobes[i] = probe_function(&functions[0], fd);
 	begin = time(NULL);
 	while (i--)
 		close(uprobes[i]);
