@@ -106,8 +106,6 @@ static const struct uprobe_xol_ops *push_ops __ro_after_init;
  * line, as in arch/x86/kernel/uprobes.c.
  */
 #define FIX_IP		0x01	/* It does not set the instruction pointer. */
-#define FIX_CALL	0x02	/* It pushes the instruction pointer. */
-#define FIX_SETF	0x04	/* It sets TF. */
 #define FIX_RIP		0x38	/* Its operand was relative to the instruction pointer. */
 
 /* Of the opcodes that are given in @opcode's cases below. */
@@ -297,15 +295,11 @@ static struct ftrace_ops hook = {
 struct expected {
 	u8 insn[MAX_UINSN_BYTES];
 	u8 length;
-	u8 fixups;	/* 0: it is emulated */
+	u8 fixups;
 };
 
 static const struct expected expectations[] __initconst = {
-	{ { 0x90 }, 1 },				/* nop */
-	{ { 0xeb, 0x10 }, 2 },				/* jmp */
 	{ { 0x9c }, 1, FIX_IP },			/* pushf */
-	{ { 0x9d }, 1, FIX_IP | FIX_SETF },		/* popf */
-	{ { 0xff, 0xd0 }, 2, FIX_CALL },		/* call *%ax */
 	{ { 0x89, 0x05 }, 6, FIX_IP | 0x08 },		/* mov %eax,0(%rip) */
 	{ { 0xc5, 0xf8, 0x28, 0xc1 }, 4, FIX_IP },	/* vmovaps */
 };
@@ -335,8 +329,6 @@ static bool __init check_insn(const struct expected *expected)
 	struct arch_uprobe auprobe;
 	const struct uprobe_xol_ops *ops = analyze(&auprobe, expected->insn);
 
-	if (!expected->fixups)
-		return ops && ops != default_ops && ops != push_ops;
 	return ops == default_ops && auprobe.defparam.fixups == expected->fixups &&
 	       auprobe.defparam.ilen == expected->length;
 }
