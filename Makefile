@@ -79,7 +79,7 @@ bench-contention: setup
 	@bench/bench contention
 
 uprobes: setup
-	@$(MAKE) -C $@ check
+	@checks/run uprobes-live uprobes
 
 series: setup
 	@scripts/series

@@ -304,24 +304,13 @@ static const struct expected expectations[] __initconst = {
 	{ { 0xc5, 0xf8, 0x28, 0xc1 }, 4, FIX_IP },	/* vmovaps */
 };
 
-/*
- * Have the kernel analyze an instruction. Return the operations that it has, or NULL. The
- * kernel's struct may be larger than the module believes. May sleep.
- */
+/* Have the kernel analyze an instruction. Return the operations that it has, or NULL. */
 static const struct uprobe_xol_ops __init *analyze(struct arch_uprobe *auprobe,
 						   const u8 *insn)
 {
-	union {
-		struct arch_uprobe auprobe;
-		u8 bytes[sizeof(struct arch_uprobe) + 256];
-	} probed = {};
-
-	memcpy(probed.auprobe.insn, insn, MAX_UINSN_BYTES);
-	if (static_call(analyze_insn)(&probed.auprobe, current->mm, 0) ||
-	    memchr_inv(probed.bytes + sizeof(*auprobe), 0, sizeof(probed) - sizeof(*auprobe)))
-		return NULL;
-	*auprobe = probed.auprobe;
-	return auprobe->ops;
+	memset(auprobe, 0, sizeof(*auprobe));
+	memcpy(auprobe->insn, insn, MAX_UINSN_BYTES);
+	return static_call(analyze_insn)(auprobe, current->mm, 0) ? NULL : auprobe->ops;
 }
 
 static bool __init check_insn(const struct expected *expected)
