@@ -432,7 +432,7 @@ module_of() {
 	if [ $# -eq 1 ]; then
 		printf '%s\n' "$BUILD/live/$1/procmap_query.ko"
 	else
-		printf '%s\n' "$BUILD/$2/live/$1"/*.ko
+		sed -nE "s,^obj-m := (.*)\.o\$,$BUILD/$2/live/$1/\1.ko,p" "$ROOT/$2/live/Kbuild"
 	fi
 }
 
