@@ -18,15 +18,11 @@ objects() {
 	} | sort -u
 }
 
-configure() {
-	configure_each "$@"
-	grep -x CONFIG_UPROBES=y "$out_each/.config"
-}
-
 commits_compile() {
 	local commit
 	lock_each
-	configure "${fragments[@]}"
+	configure_each "${fragments[@]}"
+	grep -x CONFIG_UPROBES=y "$out_each/.config"
 	for commit; do
 		checkout_each "$commit"
 		make_each "${objects[@]}"
@@ -35,16 +31,6 @@ commits_compile() {
 
 no_warnings_in_uprobes() {
 	lock_each
-	no_new_warnings uprobes "${objects[@]}"
-}
-
-# The kernel's own 32 bits are another configuration of these objects.
-no_warnings_in_32_bits() {
-	local arch=i386 out_each=$out_each-i386
-	lock_each
-	grep -vx CONFIG_64BIT=y "${fragments[0]}" >"$tmp/guest-32"
-	configure "$tmp/guest-32" "${fragments[@]:1}"
-	grep -x CONFIG_X86_32=y "$out_each/.config"
 	no_new_warnings uprobes "${objects[@]}"
 }
 
@@ -62,7 +48,6 @@ mapfile -t objects < <(objects)
 mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
 check "W=1 and sparse find nothing new" no_warnings_in_uprobes
-check "nor do they in 32 bits" no_warnings_in_32_bits
 tests=(x86/uprobes-insns_{64,32})
 [ ! -e "$WORK/uprobes/$x86/uprobes-slots.c" ] || tests+=(x86/uprobes-slots_64)
 check "its selftests are built" selftests_are_built
