@@ -1,6 +1,6 @@
 #!/bin/bash
 # uprobes: the series for uprobes: it applies to the base, each commit compiles, and its
-# selftests pass on the kernel with it.
+# selftests pass on the kernel with it, and on stock kernels with the live module.
 # shellcheck source=uprobes/check/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -42,16 +42,33 @@ selftests_are_built() {
 	cp -u "$patched/tools/testing/selftests/proc/settings" "$out/"
 }
 
+# Without the module, the kernel of release $1 takes some instructions for others, or
+# executes them out of line although they do something else there.
+kernel_misreads() {
+	expect 1 vm "${in_turn[@]}" -k "stock:$1" -- \
+		"$programs/uprobes/uprobes-insns-64" | tee "$tmp/output"
+	sed -nE 's/^not ok [0-9]+ //p' "$tmp/output" | diff - <(
+		printf 'insns.%s\n' each_opcode_does_the_same \
+			instructions_with_prefixes_do_the_same \
+			task_that_steps_stops_behind_it)
+}
+
 check "the tree 'uprobes' is that of the series" tree_is_the_series uprobes
 check "git am takes it on the base" git_am base uprobes "uprobes-$(base_value VERSION)"
 mapfile -t objects < <(objects)
 mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
 check "W=1 and sparse find nothing new" no_warnings_in_uprobes
-tests=(x86/uprobes-insns_{64,32})
-[ ! -e "$WORK/uprobes/$x86/uprobes-slots.c" ] || tests+=(x86/uprobes-slots_64)
+tests=(x86/uprobes-insns_{64,32} x86/uprobes-slots_64)
 check "its selftests are built" selftests_are_built
 kernel_is_built uprobes
-# -s: see uprobes-live.sh. The other CPU has AVX.
-guest uprobes -s -q '-cpu max' -m 1G -k uprobes -- "${tests[@]}"
+guest uprobes-insns "${in_turn[@]}" -k uprobes -- "${tests[@]:0:2}"
+# -s: see uprobes-live.sh.
+guest uprobes-slots -s -m 1G -k uprobes -- "${tests[2]}"
+check "uprobes: the tests are built" tests_are_built
+for release in $(releases); do
+	programs_do_the_same "$release" uprobes/uprobes-insns-{64,32}
+done
+newest=$(debian_release newest)
+check "uprobes: $newest misreads instructions" kernel_misreads "$newest"
 done_testing
