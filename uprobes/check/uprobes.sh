@@ -64,7 +64,7 @@ check "its selftests are built" selftests_are_built
 kernel_is_built uprobes
 guest uprobes-insns "${in_turn[@]}" -k uprobes -- "${tests[@]:0:2}"
 # -s: see uprobes-live.sh.
-guest uprobes-slots -s -m 1G -k uprobes -- "${tests[2]}"
+guest uprobes-slots -s -m 1G -t 3600 -a rcupdate.rcu_expedited=1 -k uprobes -- "${tests[2]}"
 check "uprobes: the tests are built" tests_are_built
 for release in $(releases); do
 	programs_do_the_same "$release" uprobes/uprobes-insns-{64,32}
