@@ -28,7 +28,12 @@ static void print_version(FILE *out, struct argp_state *state)
 		library & 0xff);
 }
 
-/* argp(3) exits after --help, and does not look whether it could be printed. */
+/*
+ * argp(3) exits after --help, and does not look whether it could be printed. The reason is
+ * that of the last write: help fits into the buffer.
+ */
+static char output_buffer[BUFSIZ];
+
 static void check_output(void)
 {
 	errno = EIO;
@@ -340,6 +345,8 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_TROUBLE;
 	argp_program_version_hook = print_version;
+	if (!isatty(STDOUT_FILENO))
+		setvbuf(stdout, output_buffer, _IOFBF, sizeof(output_buffer));
 	atexit(check_output);
 	collect_options();
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
