@@ -46,8 +46,9 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 	}
 	// Mainline reads whatever is mapped: it waits for a packet socket, and takes bytes
 	// from a TCP socket. Their names have no slash. If a query fails, the mapping is
-	// another one by now.
-	if !m.hasPath() || p.method != Text && p.queryBuildID(m) == nil {
+	// another one by now. Where mainline's says that there is none, it may not have read it.
+	if !m.hasPath() || p.method != Text && p.queryBuildID(m) == nil &&
+		(p.method == Scan || m.BuildIDSize > 0) {
 		return
 	}
 	file, err := p.OpenFile(m)
@@ -140,6 +141,11 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	if err != nil {
 		return nil, err
 	}
+	// The runtime would poll one that does not block, and a FUSE server may never answer.
+	if err = syscall.SetNonblock(fd, false); err != nil {
+		syscall.Close(fd)
+		return nil, err
+	}
 	file := os.NewFile(uintptr(fd), m.Name)
 	dev := uint64(stat.Dev)
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
@@ -214,6 +220,11 @@ func readBuildID(file io.ReaderAt) (id []byte, err error) {
 	}
 	if elf.Data(header32.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
 		return nil, syscall.ENOEXEC
+	}
+	switch elf.Type(header32.Type) {
+	case elf.ET_EXEC, elf.ET_DYN, elf.ET_REL:
+	default:
+		return nil, nil
 	}
 	is64 := elf.Class(header32.Ident[elf.EI_CLASS]) == elf.ELFCLASS64
 	header.Phoff, header.Phnum = uint64(header32.Phoff), header32.Phnum

@@ -6,6 +6,7 @@ package procmap
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/bits"
 	"runtime"
@@ -182,7 +183,7 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 // The kernel makes only one line for one byte.
 func (p *Process) isThere() error {
 	_, err := p.maps.ReadAt(p.id[:1], 0)
-	if err == io.EOF {
+	if err == io.EOF || errors.Is(err, syscall.ESRCH) {
 		return ErrNoProcess
 	}
 	return err

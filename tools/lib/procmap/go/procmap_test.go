@@ -306,6 +306,13 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", method, err)
 		}
+		raw, _ := file.SyscallConn()
+		raw.Control(func(fd uintptr) {
+			flags, _, _ := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0)
+			if flags&syscall.O_NONBLOCK != 0 {
+				t.Errorf("%q: the runtime may poll the file", method)
+			}
+		})
 		text, _ := io.ReadAll(file)
 		if string(text) != "not an ELF file" {
 			t.Errorf("%q: %q", method, text)
