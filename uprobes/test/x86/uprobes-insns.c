@@ -225,12 +225,12 @@ static bool same(unsigned long at, enum verdict verdict)
 
 static void __attribute__((constructor)) set_up(void)
 {
+	const char *const why = why_no_uprobes();
+
 	/* Tests end without flushing what they print. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (geteuid())
-		ksft_exit_skip("only root has uprobes\n");
-	if (probe_type("uprobe") < 0 || probe_type("kprobe") < 0)
-		ksft_exit_skip("this kernel has no uprobes or no kprobes in perf\n");
+	if (why)
+		ksft_exit_skip("%s\n", why);
 	text = mmap(NULL, TEXT_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		     -1, 0);

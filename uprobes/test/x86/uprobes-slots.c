@@ -82,12 +82,12 @@ static int probe_function(int fd, int i)
 
 static void __attribute__((constructor)) set_up(void)
 {
+	const char *const why = why_no_uprobes();
+
 	/* Tests end without flushing what they print. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (geteuid())
-		ksft_exit_skip("only root has uprobes\n");
-	if (probe_type("uprobe") < 0 || probe_type("kprobe") < 0)
-		ksft_exit_skip("this kernel has no uprobes or no kprobes in perf\n");
+	if (why)
+		ksft_exit_skip("%s\n", why);
 	if (!open_calls(&copies, "arch_uprobe_copy_ixol"))
 		ksft_exit_fail_msg("no kprobe\n");
 }

@@ -72,6 +72,16 @@ static inline int probe_type(const char *name)
 	return type;
 }
 
+/* Return why there are no uprobes and calls to count here; NULL if there are. */
+static inline const char *why_no_uprobes(void)
+{
+	if (geteuid())
+		return "only root has uprobes";
+	if (probe_type("uprobe") < 0 || probe_type("kprobe") < 0)
+		return "this kernel has no uprobes or no kprobes in perf";
+	return NULL;
+}
+
 /*
  * Count a task's hits of a uprobe on a file of code. All threads of its process hit it.
  */
