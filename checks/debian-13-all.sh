@@ -8,13 +8,10 @@ at_idle_priority
 root=$BUILD/debian-13
 
 make_root() {
-	local mirror
 	[ ! -e "$root/procmap" ] || return 0
 	rm -rf "$root"
-	# shellcheck disable=SC2016	# for apt
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
-		sed -n 1p)
-	debootstrap --variant=minbase --include=ca-certificates,make trixie "$root" "$mirror"
+	debootstrap --variant=minbase --include=ca-certificates,make trixie "$root" \
+		"$(debian_mirror)"
 	# No daemon is started.
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod +x "$root/usr/sbin/policy-rc.d"

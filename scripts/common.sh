@@ -134,15 +134,20 @@ use_arm64_packages() {
 	export APT_CONFIG
 }
 
+# Print the mirror of the host's own lists.
+debian_mirror() {
+	# shellcheck disable=SC2016	# for apt
+	env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
+		'Created-By: Packages' 'Label: Debian' | sed -n 1p
+}
+
 # Have apt look at the suite $1 of Debian instead, such as its backports, on the mirror of the
 # host's own lists. What it fetches for that is in build/.
 use_suite() {
 	local mirror suite=$1 options=()
 	[ -z "$foreign" ] ||
 		options=("APT::Architecture \"$foreign\";" "APT::Architectures { \"$foreign\"; };")
-	# shellcheck disable=SC2016	# for apt
-	mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
-		'Created-By: Packages' 'Label: Debian' | head -n 1)
+	mirror=$(debian_mirror)
 	own_apt "$BUILD/apt/$suite$foreign" "deb $mirror $suite main" "${options[@]}"
 	export APT_CONFIG=$BUILD/apt/$suite$foreign/apt.conf
 }
