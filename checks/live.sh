@@ -23,7 +23,9 @@ broken=(
 	's/!= PROC_SUPER_MAGIC/== PROC_SUPER_MAGIC/'
 	'there is no procfs on .proc'
 	's/"\[stack\]"/"[pile]"/'
-	'names mappings by other rules'
+	'shows mappings by other rules'
+	's/_inode((vma)->vm_file)/_inode((vma)->vm_mm->exe_file)/'
+	'shows mappings by other rules'
 	's/^\tstruct task_struct \*task;/&\n\tlong more;/'
 	'not as expected'
 	's/!= LIVE_KERNEL_HAS_QUERY/== LIVE_KERNEL_HAS_QUERY/'
@@ -35,7 +37,7 @@ broken=(
 # of file_operations.
 only_methods_are_called_by_pointer() {
 	indirect_calls "$1" | grep -vxE 'live_text_(is_reaped|init|release)' | sort |
-		diff <(printf '%s\n' build_id_read get_vma_name live_name_matches) -
+		diff <(printf '%s\n' build_id_read get_vma_name live_line_matches) -
 }
 
 # In the guest: the module $2 comes before whoever traces its function and goes before

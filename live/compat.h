@@ -7,6 +7,9 @@
 #ifndef _LIVE_COMPAT_H
 #define _LIVE_COMPAT_H
 
+#undef pr_fmt
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/fs.h>
 #include <linux/ftrace.h>
 #include <linux/highmem.h>
@@ -43,9 +46,7 @@ static inline struct vm_area_struct *vma_next(struct vma_iterator *vmi)
 
 static inline struct vm_area_struct *live_vma_lookup(struct mm_struct *mm, unsigned long addr)
 {
-	struct vm_area_struct *vma = find_vma(mm, addr);
-
-	return vma && vma->vm_start <= addr ? vma : NULL;
+	return find_vma_intersection(mm, addr, addr + 1);
 }
 
 #define vma_lookup		live_vma_lookup
@@ -74,9 +75,6 @@ static inline ssize_t live_filemap_read(struct kiocb *kiocb, struct iov_iter *it
 #if !LIVE_FTRACE_REGS	/* before 5.11 */
 #define ftrace_regs		pt_regs
 #define ftrace_get_regs(regs)	(regs)
-#endif
-
-#if !LIVE_KMAP_LOCAL	/* before 5.11 */
 #define kmap_local_page(page)	kmap(page)
 #define kunmap_local(addr)	kunmap(kmap_to_page(addr))
 #endif

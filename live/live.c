@@ -11,12 +11,9 @@
  * were opened before are not changed.
  *
  * The module verifies its assumptions about the kernel: it opens a maps file, and
- * looks at its private data and at the names in its text. If an assumption is wrong, it
- * prints one line, changes nothing and does not load.
+ * looks at its private data and at its text. If an assumption is wrong, it prints one
+ * line, changes nothing and does not load.
  */
-#undef pr_fmt
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <generated/utsrelease.h>
 #include <linux/fs.h>
 #include <linux/ftrace.h>
@@ -30,8 +27,8 @@
 
 #include "../fs/proc/procmap_query.h"
 #include "../fs/proc/procmap_scan.h"
+#include "../fs/proc/procmap_vma.h"
 #include "live.h"
-#include "procmap_base.h"
 
 /* The kernel's operations of a maps file, with the ioctls added. */
 static struct file_operations live_operations __ro_after_init;
@@ -59,7 +56,7 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 /* The second argument of the traced function, the open method. Called by ftrace. */
 static struct file *notrace live_file(struct ftrace_regs *regs)
 {
-#if LIVE_FTRACE_REGS_H
+#if LIVE_FTRACE_ARGS
 	return (struct file *)ftrace_regs_get_argument(regs, 1);
 #else
 	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
@@ -82,24 +79,30 @@ static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 
 static struct ftrace_ops live_ops = {
 	.func	= live_hook,
-#if LIVE_FTRACE_REGS_H
-	.flags	= FTRACE_OPS_FL_PERMANENT,
-#else
-	.flags	= FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS,
-#endif
+	.flags	= FTRACE_OPS_FL_PERMANENT | (LIVE_FTRACE_ARGS ? 0 : FTRACE_OPS_FL_SAVE_REGS),
 };
 
-/*
- * Print the name of a VMA by the rules of get_vma_name(), as the text has it at the
- * end of a line. The caller holds mmap_lock.
- */
-static void __init live_print_name(struct seq_file *seq, struct vm_area_struct *vma)
+/* Print the line of a VMA from the engine's fields and name. The caller holds mmap_lock. */
+static void __init live_print_line(struct seq_file *seq, struct vm_area_struct *vma)
 {
+	const u64 flags = procmap_vma_permissions(vma);
 	const char *name, *format;
 	const struct path *path;
+	u32 major, minor;
+	u64 offset, ino;
 
+	procmap_file_fields(vma, &offset, &ino, &major, &minor);
 	get_vma_name(vma, &path, &name, &format);
-	seq_putc(seq, ' ');
+	seq_setwidth(seq, 25 + sizeof(void *) * 6 - 1);	/* the column of the name */
+	seq_printf(seq, "%08lx-%08lx %c%c%c%c %08llx %02x:%02x %llu ",
+		   vma->vm_start, vma->vm_end,
+		   flags & PROCMAP_QUERY_VMA_READABLE ? 'r' : '-',
+		   flags & PROCMAP_QUERY_VMA_WRITABLE ? 'w' : '-',
+		   flags & PROCMAP_QUERY_VMA_EXECUTABLE ? 'x' : '-',
+		   flags & PROCMAP_QUERY_VMA_SHARED ? 's' : 'p',
+		   offset, major, minor, ino);
+	if (path || name)
+		seq_pad(seq, ' ');
 	if (path)
 		seq_path(seq, path, "\n");
 	else if (name)
@@ -108,28 +111,26 @@ static void __init live_print_name(struct seq_file *seq, struct vm_area_struct *
 }
 
 /*
- * Compare a VMA's name with the kernel's text, if both fit into @buffer, which has two
+ * Compare a VMA with its line in the kernel's text, if both fit into @buffer, which has two
  * pages. The caller holds mmap_lock.
  */
-static bool __init live_name_matches(struct file *file, struct vm_area_struct *vma,
+static bool __init live_line_matches(struct file *file, struct vm_area_struct *vma,
 				     char *buffer)
 {
 	const struct seq_file *opened = file->private_data;
 	struct seq_file seq = { .buf = buffer, .size = 2 * PAGE_SIZE,
 				.private = opened->private };
-	size_t text_size, size;
+	size_t size;
 
 	opened->op->show(&seq, vma);
-	text_size = seq.count;
-	live_print_name(&seq, vma);
-	size = seq.count - text_size;
+	size = seq.count;
+	live_print_line(&seq, vma);
 	return seq_has_overflowed(&seq) ||
-	       (size < text_size &&
-		!memcmp(buffer + text_size - size, buffer + text_size, size));
+	       (seq.count == 2 * size && !memcmp(buffer, buffer + size, size));
 }
 
-/* Compare all names of this process with its text. */
-static bool __init live_names_match(struct file *file)
+/* Compare all VMAs of this process with its text. */
+static bool __init live_text_matches(struct file *file)
 {
 	char *buffer = kmalloc(2 * PAGE_SIZE, GFP_KERNEL);
 	struct vm_area_struct *vma;
@@ -137,7 +138,7 @@ static bool __init live_names_match(struct file *file)
 
 	mmap_read_lock(current->mm);
 	for (vma = find_vma(current->mm, 0); vma; vma = find_vma(current->mm, vma->vm_end))
-		alike = alike && live_name_matches(file, vma, buffer);
+		alike = alike && live_line_matches(file, vma, buffer);
 	mmap_read_unlock(current->mm);
 	kfree(buffer);
 	return alike;
@@ -162,8 +163,8 @@ static int __init live_check_file(struct file *file)
 		pr_err("the private data of an opened maps file is not as expected\n");
 		return -EOPNOTSUPP;
 	}
-	if (!live_names_match(file)) {
-		pr_err("this kernel names mappings by other rules\n");
+	if (!live_text_matches(file)) {
+		pr_err("this kernel shows mappings by other rules\n");
 		return -EOPNOTSUPP;
 	}
 

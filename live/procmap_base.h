@@ -73,15 +73,15 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 
 #endif
 
-/*
- * The inode and the path that the text shows. The VMA has a file, and is locked. Stacked
- * file systems may map a file of their own instead of the one that the user has opened.
- */
-#if LIVE_BACKING_FILES
+/* The inode and the path that the text shows. The VMA has a file, and is locked. */
+#if LIVE_USER_INODE
 #define procmap_vma_inode(vma)		file_user_inode((vma)->vm_file)
-#define procmap_vma_path(vma)		file_user_path((vma)->vm_file)
 #else
 #define procmap_vma_inode(vma)		file_inode((vma)->vm_file)
+#endif
+#if LIVE_USER_PATH
+#define procmap_vma_path(vma)		file_user_path((vma)->vm_file)
+#else
 #define procmap_vma_path(vma)		(&(vma)->vm_file->f_path)
 #endif
 

@@ -5,9 +5,6 @@
  * The first read or seek gives an opened file seq_operations that find the VMAs by the
  * engine. The lines are the kernel's own.
  */
-#undef pr_fmt
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
