@@ -63,9 +63,11 @@ bpf_on() {
 		kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
 	timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
 }
-# bpftrace ends by a signal that interrupts its sleep, and by no other.
+# bpftrace ends by a signal that interrupts its sleep, and by no other. While it detaches, a
+# second one kills it.
 bpf_off() {
-	while kill -INT $!; sleep 0.5; [ -n "$(jobs -r)" ]; do :; done
+	while kill -INT $!; timeout 20 tail -s 0.1 --pid=$! -f /dev/null; [ -n "$(jobs -r)" ]
+	do :; done
 	wait $!
 	grep "@entry: [1-9]" /run/bpf
 	grep "@end: [1-9]" /run/bpf
