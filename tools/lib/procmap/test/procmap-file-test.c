@@ -4,6 +4,7 @@
  * that have their names, or their device and inode, now.
  */
 #include <limits.h>
+#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -839,6 +840,7 @@ static int open_path(struct procmap *procmap, const char *path, const char *cont
 /* In a chroot, a link leads to another file than outside. */
 TEST_F(files, by_path_in_the_root_of_the_process)
 {
+	const struct open_how how = {};
 	const int before = count_fds();
 	struct procmap *procmap;
 	struct child child;
@@ -846,7 +848,7 @@ TEST_F(files, by_path_in_the_root_of_the_process)
 
 	if (geteuid())
 		SKIP(return, "needs root");
-	if (syscall(SYS_openat2, -1, "", NULL, 0) && errno == ENOSYS)
+	if (syscall(SYS_openat2, -1, "", &how, sizeof(how)) && errno == ENOSYS)
 		SKIP(return, "no openat2");
 	file = open(in(self->dir, "inside"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	ASSERT_EQ(6, write(file, "inside", 6));
