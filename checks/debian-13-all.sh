@@ -1,6 +1,6 @@
 #!/bin/bash
-# debian-13-all: "make run", "make setup" and the packages on Debian 13, in a root of it that
-# is made under build/. This machine stays as it is.
+# debian-13-all: "make run", "make setup", the packages and the tests of library and tool on
+# Debian 13, in a root of it that is made under build/. This machine stays as it is.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
@@ -24,16 +24,21 @@ take_commit() {
 	git -C "$root/procmap" checkout -q -f --detach FETCH_HEAD
 }
 
-# Run a command in the root, in the directory of the project. The mounts go with it.
+# Run a command in the root, in the directory of the project. The mounts go with it. In a
+# chroot, user namespaces could not be made.
 # shellcheck disable=SC2016	# for the shells
 in_root() {
-	unshare --mount --propagation slave setpriv --pdeathsig TERM bash -euc '
+	unshare --mount --propagation private setpriv --pdeathsig TERM bash -euc '
+		mount --rbind "$1" "$1"
 		for name in proc sys dev; do
 			mount --rbind "/$name" "$1/$name"
 		done
-		exec chroot "$1" env -i HOME=/root TERM=dumb DEBIAN_FRONTEND=noninteractive \
-			PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-			sh -c "cd /procmap && exec \"\$@\"" sh "${@:2}"
+		cd "$1"
+		pivot_root . mnt
+		umount -l /mnt
+		cd /procmap
+		exec env -i HOME=/root TERM=dumb DEBIAN_FRONTEND=noninteractive \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "${@:2}"
 	' in_root "$root" "$@"
 }
 
@@ -50,6 +55,8 @@ check "the commit is there" take_commit
 check "make run" in_root make run
 check "make setup" in_root make setup
 check "make deb, and lintian" in_root checks/section checks/packages
+check "the tests of library and tool" in_root checks/run lib
+check "selftests on its stock kernel" in_root make test T=proc/procmap-query-abi
 state >"$tmp/after"
 check "this machine is as it was" diff "$tmp/before" "$tmp/after"
 done_testing
