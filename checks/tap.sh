@@ -238,6 +238,11 @@ guests() {
 	done
 }
 
+skip_guest() {
+	results=$((results + 1))
+	echo "ok - $1 # SKIP $2"
+}
+
 # Run the guest of a line of the table; with more arguments, only that program with its own
 # arguments.
 guest_of_line() {
@@ -245,6 +250,10 @@ guest_of_line() {
 	local variant='' arch='' options=() programs=$programs tree=$patched
 	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE='' TOOL=$TOOL
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
+	if [ "$kernel" = query ] && [ "$(base_value BACKPORT)" = y ]; then
+		skip_guest "$guest" "the query of $BASE is mainline's without the RFC"
+		return
+	fi
 	case $kernel in
 	query) variant=query tree=$WORK/query TOOL=$BUILD/programs-query/procmap/procfs_query ;;
 	*arm64*) variant=arm64 ;;
@@ -278,8 +287,7 @@ guest_of_line() {
 		;;
 	*)
 		release=$(debian_release "$kernel") || {
-			results=$((results + 1))
-			echo "ok - $guest-$kernel # SKIP the mirror has no such kernel"
+			skip_guest "$guest-$kernel" 'the mirror has no such kernel'
 			return
 		}
 		check "image of $release" "$ROOT/scripts/stock" "$release"
