@@ -72,6 +72,10 @@ static inline ssize_t live_filemap_read(struct kiocb *kiocb, struct iov_iter *it
 #define filemap_read		live_filemap_read
 #endif
 
+#if !LIVE_FTRACE_ARGS	/* before 6.2: FTRACE_OPS_FL_SAVE_REGS has them all saved */
+#define ftrace_regs_get_argument(regs, n)	regs_get_kernel_argument(ftrace_get_regs(regs), n)
+#endif
+
 #if !LIVE_FTRACE_REGS	/* before 5.11 */
 #define ftrace_regs		pt_regs
 #define ftrace_get_regs(regs)	(regs)

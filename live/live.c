@@ -53,16 +53,6 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	return -ENOTTY;
 }
 
-/* The second argument of the traced function, the open method. Called by ftrace. */
-static struct file *notrace live_file(struct ftrace_regs *regs)
-{
-#if LIVE_FTRACE_ARGS
-	return (struct file *)ftrace_regs_get_argument(regs, 1);
-#else
-	return (struct file *)regs_get_kernel_argument(ftrace_get_regs(regs), 1);
-#endif
-}
-
 /*
  * Give a maps file that is being opened the ioctls. The file keeps the reference on the
  * module: do_dentry_open() drops it with the file's operations if the open method fails,
@@ -71,7 +61,8 @@ static struct file *notrace live_file(struct ftrace_regs *regs)
 static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
 			      struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
-	struct file *file = live_file(regs);
+	/* The second argument of the open method. */
+	struct file *file = (struct file *)ftrace_regs_get_argument(regs, 1);
 
 	if (try_module_get(THIS_MODULE))
 		replace_fops(file, &live_operations);

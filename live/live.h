@@ -15,7 +15,7 @@
 struct proc_maps_private {
 	struct inode *inode;
 	struct task_struct *task;
-#ifdef VM_REFCNT_LIMIT	/* with the count of references came other members */
+#ifdef VM_REFCNT_LIMIT	/* 7.3 has more members before it */
 	struct vma_iterator iter;
 	loff_t last_pos;
 #endif

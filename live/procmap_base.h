@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The names that differ between kernels, of the lock of a VMA, its file's inode and path.
- * The headers are searched for a macro or a file, never for a version: a distribution's
- * kernel may have the memory management of a later one.
  */
 #ifndef _PROC_PROCMAP_BASE_H
 #define _PROC_PROCMAP_BASE_H
