@@ -259,7 +259,12 @@ static int check_file(struct procmap *procmap, int dir, int fd,
 		if (fstat(fd, &stat) || fstatfs(fd, &fs))
 			return -errno;
 		is_overlay = fs.f_type == OVERLAYFS_SUPER_MAGIC;
-		if (is_overlay || !is_stat_of(&stat, mapping))
+		if (!is_overlay && is_stat_of(&stat, mapping))
+			err = 0;
+		else if ((unsigned int)fs.f_type == HUGETLBFS_MAGIC)
+			/* The kernel would map a huge page, which munmap(2) would not free. */
+			err = -ESTALE;
+		else
 			err = compare_by_mapping(procmap, dir, fd, mapping, is_overlay, by);
 	}
 	if (!err && mapping->build_id_size > 0 && !has_id_of(fd, mapping))

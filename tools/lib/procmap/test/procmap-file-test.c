@@ -328,6 +328,32 @@ TEST_F(files, that_are_not_mapped_any_more)
 	EXPECT_EQ(-ENOENT, open_file(self->procmap, &old));
 }
 
+/*
+ * Its owner has huge pages at its path now: what is mapped of them to compare it would stay
+ * mapped, or cannot be mapped.
+ */
+TEST_F(files, whose_name_leads_to_a_huge_page)
+{
+	void *const map = map_file(self->dir, "one", NULL);
+	const int huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	struct procmap_snapshot *snapshot;
+	struct procmap_file *file;
+	char link[32];
+
+	if (huge < 0)
+		SKIP(return, "this kernel has no CONFIG_HUGETLBFS");
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", huge);
+	ASSERT_EQ(0, unlink(in(self->dir, "one")));
+	ASSERT_EQ(0, symlink(link, in(self->dir, "one")));
+	/* Without its process, it is looked up by its name. */
+	EXPECT_EQ(-ESTALE,
+		  procmap_open_file(NULL, procmap_snapshot_find(snapshot, (uintptr_t)map), NULL,
+				    &file));
+	procmap_snapshot_free(snapshot);
+	close(huge);
+}
+
 /* Its names in maps are relative to the root of the reader. */
 TEST_F(files, that_were_deleted_in_a_chroot)
 {
