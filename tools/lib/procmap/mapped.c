@@ -175,8 +175,12 @@ static bool is_name_of(const char *path, const char *name)
 	       (!*name || !strcmp(name, " (deleted)"));
 }
 
-/* Return whether a file of the same name is mapped there. Anybody may read the link. */
-static bool is_still_there(int dir, const struct procmap_mapping *mapping)
+/*
+ * Return whether a file of the same name is mapped there, and may be deleted. Anybody may
+ * read the link.
+ */
+static bool is_still_there(int dir, const struct procmap_mapping *mapping,
+			   bool may_be_deleted)
 {
 	char path[MAP_FILES_SIZE], link[PATH_MAX + sizeof(" (deleted)")];
 	const ssize_t len = readlinkat(dir, map_files_path(mapping, path), link,
@@ -185,6 +189,8 @@ static bool is_still_there(int dir, const struct procmap_mapping *mapping)
 	if (len < 0)
 		return false;
 	link[len] = '\0';
+	if (!may_be_deleted && strstr(link, " (deleted)"))
+		return false;
 	return mapping->name && is_name_of(link, mapping->name);
 }
 
@@ -227,7 +233,7 @@ static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 	is_known = by == BY_NUMBERS ||
 		   (is_overlay ? mapping->dev_major : by == BY_MAP_FILES && has_name);
 	if (!err && !is_known && mapping->build_id_size <= 0 &&
-	    !(procmap && is_still_there(dir, mapping) &&
+	    !(procmap && is_still_there(dir, mapping, true) &&
 	      (has_id_by_query(procmap, fd, mapping) ||
 	       has_common_page(dir, mapping, (uintptr_t)map, len))))
 		err = -ESTALE;
@@ -317,25 +323,41 @@ static bool is_part_of(const struct procmap_mapping *part,
 	       part->offset - part->start == mapping->offset - mapping->start;
 }
 
+/* Open another handle, for lookups: the caller may have a name that the first one keeps. */
+static int open_again(const struct procmap *procmap, struct procmap **again)
+{
+	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
+
+	return open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, again);
+}
+
+/* Find the next part of a mapping that is still mapped behind @part. */
+static bool find_part(struct procmap *again, const struct procmap_mapping *mapping,
+		      struct procmap_mapping *part)
+{
+	while (part->end < mapping->end &&
+	       !find_at(again, part->end, PROCMAP_COVERING_OR_NEXT, part) &&
+	       part->start < mapping->end) {
+		if (is_part_of(part, mapping))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The mapping was split, or has grown, since it was found, or the thread has exited by
  * which the process was opened: look for what is left of it.
  */
 static int open_part(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
-	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
 	struct procmap_mapping part = { .end = mapping->start };
 	char path[MAP_FILES_SIZE];
 	struct procmap *again;
 	int fd = -ENOENT;
 
-	if (open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, &again))
+	if (open_again(procmap, &again))
 		return fd;
-	while (fd < 0 && part.end < mapping->end &&
-	       !find_at(again, part.end, PROCMAP_COVERING_OR_NEXT, &part) &&
-	       part.start < mapping->end) {
-		if (!is_part_of(&part, mapping))
-			continue;
+	while (fd < 0 && find_part(again, mapping, &part)) {
 		memcpy(part.build_id, mapping->build_id, sizeof(part.build_id));
 		part.build_id_size = mapping->build_id_size;
 		fd = open_path(again, again->dir, map_files_path(&part, path), &part,
@@ -343,6 +365,27 @@ static int open_part(struct procmap *procmap, const struct procmap_mapping *mapp
 	}
 	procmap_close(again);
 	return fd;
+}
+
+/*
+ * Return whether a part of the mapping is still there, after its file was opened by name. Once
+ * it has gone, another file may have its inode number and its name. While both exist, their
+ * numbers differ. A name that is not deleted is that of the file that was opened; otherwise,
+ * compare the numbers.
+ */
+static bool is_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	struct procmap_mapping part = { .end = mapping->start };
+	struct procmap *again;
+	bool is_found;
+
+	if (is_still_there(procmap->dir, mapping, false))
+		return true;
+	if (open_again(procmap, &again))
+		return false;
+	is_found = find_part(again, mapping, &part);
+	procmap_close(again);
+	return is_found;
 }
 
 static int open_map_file(struct procmap *procmap, const struct procmap_mapping *mapping)
@@ -450,7 +493,13 @@ int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
 	if (procmap->dir < 0 || !may_have_file(mapping))
 		return -ENODEV;
 	fd = open_map_file(procmap, mapping);
-	return fd < 0 && fd != -ENODEV ? open_by_name(procmap, mapping, BY_NAME) : fd;
+	if (fd >= 0 || fd == -ENODEV)
+		return fd;
+	fd = open_by_name(procmap, mapping, BY_NAME);
+	if (fd < 0 || mapping->build_id_size > 0 || is_mapped(procmap, mapping))
+		return fd;
+	close(fd);
+	return -ESTALE;
 }
 
 int open_in_root(struct procmap *procmap, const char *path)

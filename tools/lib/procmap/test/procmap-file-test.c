@@ -303,6 +303,7 @@ TEST_F(files, of_names_that_look_alike)
 	EXPECT_EQ(-1, first_wrong(self->procmap, fates, 2));
 }
 
+/* A file that has the name and the numbers may be another one, unless it has the build ID. */
 TEST_F(files, that_are_not_mapped_any_more)
 {
 	char *const map = map_file(self->dir, "one", NULL);
@@ -312,7 +313,7 @@ TEST_F(files, that_are_not_mapped_any_more)
 	struct stat one, opened;
 	int fd;
 
-	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, 0, &found));
+	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
 	old = *found;
 	old.name = strcpy(name, found->name);
 	ASSERT_TRUE(map_file(self->dir, "two", &fd) != MAP_FAILED);
@@ -324,6 +325,14 @@ TEST_F(files, that_are_not_mapped_any_more)
 	ASSERT_EQ(0, fstat(fd, &opened));
 	EXPECT_EQ(one.st_ino, opened.st_ino);
 	close(fd);
+	old.build_id_size = 0;
+	EXPECT_EQ(-ESTALE, open_file(self->procmap, &old));
+	/* What is mapped there had the same name. */
+	ASSERT_EQ(0, rename(in(self->dir, "one"), in(self->dir, "kept")));
+	ASSERT_EQ(0, rename(in(self->dir, "two"), in(self->dir, "one")));
+	ASSERT_EQ(0, unlink(in(self->dir, "one")));
+	ASSERT_EQ(0, rename(in(self->dir, "kept"), in(self->dir, "one")));
+	EXPECT_EQ(-ESTALE, open_file(self->procmap, &old));
 	ASSERT_EQ(0, unlink(in(self->dir, "one")));
 	EXPECT_EQ(-ENOENT, open_file(self->procmap, &old));
 }
@@ -724,6 +733,18 @@ TEST_F(files, file_on_overlayfs_on_a_disk_is_written)
 	EXPECT_EQ(0, umount2("disk", MNT_DETACH));
 }
 
+static int open_as_nobody(enum procmap_method method, const struct procmap_mapping *mapping)
+{
+	struct procmap *procmap;
+	int fd;
+
+	if (!become_nobody() || procmap_open_self(BY(method), &procmap))
+		return 255;
+	fd = open_file(procmap, mapping);
+	procmap_close(procmap);
+	return fd < 0 ? -fd : 0;
+}
+
 /* It is deleted, so that only the process leads to it. */
 TEST_F(files, file_whose_mapping_was_split_since)
 {
@@ -738,8 +759,9 @@ TEST_F(files, file_whose_mapping_was_split_since)
 	map = map_path("file", 3);
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	ASSERT_EQ(0, mprotect(map + PAGE, PAGE, PROT_NONE));
-	ASSERT_EQ(0, unlink("file"));
 	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
+	EXPECT_EQ(0, IN_CHILD(open_as_nobody(variant->method, found)));
+	ASSERT_EQ(0, unlink("file"));
 	for (i = 0; i < 3; i++) {
 		const int fd = open_file(self->procmap, found);
 
