@@ -136,7 +136,7 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG || in.Type == procMagic || in.Type == sysfsMagic {
 		return nil, ErrNoFile
 	}
-	path = fmt.Sprintf("%s/self/fd/%d", p.options.Proc, found.Fd())
+	path = fmt.Sprintf("%s/fd/%d", p.self, found.Fd())
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverla
 		return err
 	}
 	defer syscall.Munmap(page)
-	self, err := open("self", Options{Proc: p.options.Proc})
+	self, err := open(p.self, p.options)
 	if err != nil {
 		return err
 	}

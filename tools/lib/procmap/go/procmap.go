@@ -16,7 +16,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -105,6 +104,7 @@ type Options struct {
 // it.
 type Process struct {
 	options Options
+	self    string // the directory in procfs of this process
 	method  Method
 	pid     *os.File // the directory of the process in procfs, opened by O_PATH
 	thread  string   // the directory in task/, if the main thread has exited
@@ -132,21 +132,26 @@ const (
 
 // Open opens the mappings of a process.
 func Open(pid int, options Options) (*Process, error) {
-	return open(strconv.Itoa(pid), options)
-}
-
-func open(name string, options Options) (*Process, error) {
 	if options.Proc == "" {
 		options.Proc = "/proc"
 	}
-	dir, err := os.OpenFile(options.Proc+"/"+name, oPath|syscall.O_DIRECTORY, 0)
-	if _, other := os.Stat(options.Proc + "/self"); errors.Is(err, fs.ErrNotExist) && other == nil {
+	return open(fmt.Sprintf("%s/%d", options.Proc, pid), options)
+}
+
+func open(path string, options Options) (*Process, error) {
+	dir, err := os.OpenFile(path, oPath|syscall.O_DIRECTORY, 0)
+	var in syscall.Statfs_t
+	if errors.Is(err, fs.ErrNotExist) && syscall.Statfs(options.Proc, &in) == nil && in.Type == procMagic {
 		return nil, ErrNoProcess
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{options: options, pid: dir}
+	p := &Process{options: options, self: options.Proc + "/self", pid: dir}
+	// The procfs of a PID namespace that does not have this process has no such directory.
+	if _, err := os.Stat(p.self); err != nil {
+		p.self = "/proc/self"
+	}
 	err = p.openMaps("")
 	// If the main thread has exited, the mappings of another are those of the process.
 	// Between the opening and the first call, it may execute a program.
@@ -167,7 +172,7 @@ func open(name string, options Options) (*Process, error) {
 // descriptor, which the finalizer of a Process that is not used any more would close: so all
 // that is exported keeps it alive.
 func (p *Process) path(name string) string {
-	return fmt.Sprintf("%s/self/fd/%d/%s", p.options.Proc, p.pid.Fd(), name)
+	return fmt.Sprintf("%s/fd/%d/%s", p.self, p.pid.Fd(), name)
 }
 
 // openMaps opens maps and chooses the method.
@@ -198,7 +203,7 @@ func (p *Process) openMaps(thread string) error {
 // Unlike Open, it never takes another process that has the same ID by now.
 func (p *Process) Reopen() (*Process, error) {
 	defer runtime.KeepAlive(p)
-	return open(fmt.Sprintf("self/fd/%d", p.pid.Fd()), p.options)
+	return open(p.path(""), p.options)
 }
 
 // Close closes the handle.

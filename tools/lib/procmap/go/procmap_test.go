@@ -38,6 +38,10 @@ func TestMain(m *testing.M) {
 		for _, path := range paths {
 			mapFile(path)
 		}
+	case "procfs":
+		if err := syscall.Mount("procfs", argument, "proc", 0, ""); err != nil {
+			panic(err)
+		}
 	case "thread":
 		fmt.Println("ready")
 		os.Stdin.Read(make([]byte, 1))
@@ -94,6 +98,10 @@ func start(t testing.TB, name string, args ...string) (int, io.Writer) {
 	t.Helper()
 	command := exec.Command(args[0], args[1:]...)
 	command.Env = append(os.Environ(), "PROCMAP_CHILD="+name)
+	if strings.HasPrefix(name, "procfs ") {
+		command.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
+	}
 	stdin, _ := command.StdinPipe()
 	stdout, _ := command.StdoutPipe()
 	if err := command.Start(); err != nil {
@@ -432,6 +440,38 @@ func TestTheMainThreadHasExited(t *testing.T) {
 			}
 			file.Close()
 		}
+	}
+}
+
+// The procfs of another PID namespace does not have this process.
+func TestForeignProcfs(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	dir := t.TempDir()
+	pid, _ := start(t, "procfs "+dir, os.Args[0])
+	options := Options{Proc: fmt.Sprintf("/proc/%d/root%s", pid, dir)}
+	p, err := Open(1, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list, err := p.List(background, nil, Executable|WantBuildID)
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	file, err := p.OpenFile(&list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	again, err := p.Reopen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if _, err := Open(1<<21, options); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("no process: %v", err)
 	}
 }
 
