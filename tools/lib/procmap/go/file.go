@@ -81,10 +81,19 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	return p.openPath(p.thread+"root"+m.Name, m, false)
 }
 
-// openLink opens the link in map_files, which a thread has only by its ID.
+// openLink opens the link in map_files, which a thread has only by its ID: a thread of another
+// process may have that by now.
 func (p *Process) openLink(m *Mapping) (*os.File, error) {
 	directory := strings.Replace(p.thread, "task/", "../", 1)
-	return p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
+	file, err := p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(p.path(p.thread)); err != nil {
+		file.Close()
+		return nil, ErrNoProcess
+	}
+	return file, nil
 }
 
 // openAgain opens the file of a mapping that was split, or has grown, since it was found;

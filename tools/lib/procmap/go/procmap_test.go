@@ -443,6 +443,29 @@ func TestTheMainThreadHasExited(t *testing.T) {
 	}
 }
 
+// Another process has the ID of the thread by which the process was opened.
+func TestThreadIDIsReused(t *testing.T) {
+	pid, _ := start(t, "wait", os.Args[0])
+	p, err := Open(pid, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list, err := p.List(background, nil, Executable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := Open(os.Getpid(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	own.thread = fmt.Sprintf("task/%d/", pid)
+	if _, err := own.openLink(&list[0]); err != ErrNoProcess {
+		t.Errorf("%v", err)
+	}
+}
+
 // The procfs of another PID namespace does not have this process.
 func TestForeignProcfs(t *testing.T) {
 	if os.Getuid() != 0 {
