@@ -4,6 +4,7 @@ package procmap_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -33,11 +34,12 @@ func Example() {
 		m := &list[i]
 		if m.Start <= addr && addr < m.End {
 			file, err := p.OpenFile(m)
-			if err != nil {
+			if err == nil {
+				file.Close()
+			} else if !errors.Is(err, os.ErrPermission) {
 				log.Fatal(err)
 			}
-			defer file.Close()
-			fmt.Println(filepath.Ext(file.Name()))
+			fmt.Println(filepath.Ext(m.Name))
 		}
 	}
 	// Output: .test

@@ -61,11 +61,11 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 }
 
 // OpenFile opens the file of a mapping for reading. It is the one that the kernel has
-// mapped, not the one that has its name now: the file is taken from map_files (for which the
-// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), or by its name below the root of
-// the process, and compared with the mapping. The error is ErrNoFile, also for a file of
-// procfs or sysfs; ErrOtherFile, also if they cannot be compared, as on overlayfs since
-// Linux 6.7 if the mapping has no build ID; or that of opening it.
+// mapped, not the one that has its name now: the file is taken from map_files, for which the
+// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, and compared with the mapping. The
+// error is ErrNoFile, also for a file of procfs or sysfs; ErrOtherFile, also if they cannot be
+// compared, as on overlayfs since Linux 6.7 if the mapping has no build ID; or that of opening
+// it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	defer runtime.KeepAlive(p)
 	if !m.hasPath() {
@@ -73,19 +73,16 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	}
 	file, err := p.openLink(m)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
-		file, err = p.openAgain(m)
+		return p.openAgain(m)
 	}
-	if err == nil || err == ErrNoFile {
-		return file, err
-	}
-	return p.openPath(p.thread+"root"+m.Name, m, false)
+	return file, err
 }
 
 // openLink opens the link in map_files, which a thread has only by its ID: a thread of another
 // process may have that by now.
 func (p *Process) openLink(m *Mapping) (*os.File, error) {
 	directory := strings.Replace(p.thread, "task/", "../", 1)
-	file, err := p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m, true)
+	file, err := p.openPath(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End), m)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +125,7 @@ func (v *VMA) sameFile(other *VMA) bool {
 // openPath opens a regular file, if it is the one of the mapping. Opening a device or a FIFO
 // with O_PATH has no side effects. The owner of a file may have a lease on it, for whose end
 // open(2) would wait. The kernel reads no build ID from procfs or sysfs.
-func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, error) {
+func (p *Process) openPath(path string, m *Mapping) (*os.File, error) {
 	found, err := os.OpenFile(p.path(path), oPath, 0)
 	if err != nil {
 		return nil, err
@@ -159,7 +156,7 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 	dev := uint64(stat.Dev)
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	if in.Type == overlayMagic || m.File != (File{stat.Ino, uint32(major), uint32(minor)}) {
-		err = p.checkByMapping(file, m, byMapFiles, in.Type == overlayMagic)
+		err = p.checkByMapping(file, m, in.Type == overlayMagic)
 	}
 	if err == nil && m.BuildIDSize > 0 {
 		id, _ := readBuildID(file)
@@ -181,7 +178,7 @@ func (p *Process) openPath(path string, m *Mapping, byMapFiles bool) (*os.File, 
 // file, if the name is still the same. On overlayfs, map_files may be a copy that was made
 // since. The numbers in maps are those of a layer, up to Linux 6.6; or they, and the major
 // number 0, are the overlay's, and stay the same. Then, the build ID of the kernel decides.
-func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverlay bool) error {
+func (p *Process) checkByMapping(file *os.File, m *Mapping, isOverlay bool) error {
 	page, err := syscall.Mmap(int(file.Fd()), int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_PRIVATE)
 	if err != nil {
@@ -197,7 +194,7 @@ func (p *Process) checkByMapping(file *os.File, m *Mapping, byMapFiles, isOverla
 	if err := self.find(address(page), 0, &own); err != nil {
 		return err
 	}
-	isKnown := byMapFiles && own.sameName(m)
+	isKnown := own.sameName(m)
 	if isOverlay {
 		isKnown = m.DevMajor != 0
 	}
