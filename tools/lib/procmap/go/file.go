@@ -142,6 +142,13 @@ func (p *Process) openPath(path string, m *Mapping) (*os.File, error) {
 	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG || in.Type == procMagic || in.Type == sysfsMagic {
 		return nil, ErrNoFile
 	}
+	dev := uint64(stat.Dev)
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	isSame := m.File == File{stat.Ino, uint32(major), uint32(minor)}
+	// The kernel would map a whole huge page to compare it, which munmap(2) would not free.
+	if !isSame && uint32(in.Type) == hugetlbfsMagic {
+		return nil, ErrOtherFile
+	}
 	path = fmt.Sprintf("%s/fd/%d", p.self, found.Fd())
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -153,9 +160,7 @@ func (p *Process) openPath(path string, m *Mapping) (*os.File, error) {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), m.Name)
-	dev := uint64(stat.Dev)
-	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
-	if in.Type == overlayMagic || m.File != (File{stat.Ino, uint32(major), uint32(minor)}) {
+	if !isSame || in.Type == overlayMagic {
 		err = p.checkByMapping(file, m, in.Type == overlayMagic)
 	}
 	if err == nil && m.BuildIDSize > 0 {

@@ -125,9 +125,10 @@ const (
 	oPath     = 0x200000
 	openTries = 10 // more than any process executes programs in a row
 
-	procMagic    = 0x9fa0
-	sysfsMagic   = 0x62656572
-	overlayMagic = 0x794c7630
+	procMagic      = 0x9fa0
+	sysfsMagic     = 0x62656572
+	overlayMagic   = 0x794c7630
+	hugetlbfsMagic = 0x958458f6
 )
 
 // Open opens the mappings of a process.

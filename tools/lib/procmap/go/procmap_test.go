@@ -338,6 +338,24 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 	}
 }
 
+// What is mapped of huge pages to compare it stays mapped, or cannot be mapped.
+func TestHugePagesAreNotMapped(t *testing.T) {
+	const memfdHugetlb = 4
+	memfdCreate := map[string]uintptr{"386": 356, "amd64": 319, "arm64": 279}[runtime.GOARCH]
+	name := [2]byte{'h'}
+	fd, _, errno := syscall.Syscall(memfdCreate, uintptr(unsafe.Pointer(&name)), memfdHugetlb, 0)
+	if errno != 0 {
+		t.Skip("this kernel has no CONFIG_HUGETLBFS: ", errno)
+	}
+	defer syscall.Close(int(fd))
+	for method, p := range openAll(t, os.Getpid()) {
+		_, err := p.openPath(fmt.Sprintf("fd/%d", fd), &Mapping{VMA: VMA{File: File{Inode: 1}}})
+		if err != ErrOtherFile {
+			t.Errorf("%q: %v", method, err)
+		}
+	}
+}
+
 // Mainline's query would wait for a packet, to read a build ID from it.
 func TestNothingIsAskedOfASocket(t *testing.T) {
 	const packetRXRing, solPacket = 5, 263
