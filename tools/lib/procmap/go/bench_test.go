@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -19,23 +18,17 @@ type region struct {
 }
 
 // bySscanf is how a line is usually parsed.
-func bySscanf(line string) (r region, err error) {
+func bySscanf(line string) (r region) {
 	var device string
-	n, err := fmt.Sscanf(line, "%x-%x %s %x %s %d %s", &r.start, &r.end, &r.permissions, &r.offset,
+	fmt.Sscanf(line, "%x-%x %s %x %s %d %s", &r.start, &r.end, &r.permissions, &r.offset,
 		&device, &r.inode, &r.name)
-	if n >= 6 {
-		err = nil
-	}
-	return r, err
+	return r
 }
 
 // byHand is how it is parsed where that takes too long.
-func byHand(line string) (r region, err error) {
+func byHand(line string) (r region) {
 	fields := strings.Fields(line)
-	start, end, ok := strings.Cut(fields[0], "-")
-	if !ok || len(fields) < 5 {
-		return r, strconv.ErrSyntax
-	}
+	start, end, _ := strings.Cut(fields[0], "-")
 	r.permissions = fields[1]
 	if len(fields) > 5 {
 		r.name = fields[5]
@@ -44,73 +37,42 @@ func byHand(line string) (r region, err error) {
 	r.end, _ = strconv.ParseUint(end, 16, 64)
 	r.offset, _ = strconv.ParseUint(fields[2], 16, 64)
 	r.inode, _ = strconv.ParseUint(fields[4], 10, 64)
-	return r, nil
+	return r
 }
 
-func parseText(pid int, list []region, parse func(string) (region, error)) ([]region, error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		return list, err
-	}
+func parseText(pid int, list []region, parse func(string) region) []region {
+	file := must(os.Open(fmt.Sprintf("/proc/%d/maps", pid)))
 	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan() && err == nil; {
-		var r region
-		r, err = parse(lines.Text())
-		list = append(list, r)
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		list = append(list, parse(lines.Text()))
 	}
-	return list, err
-}
-
-// cpuTime does not depend on what else runs on the machine.
-func cpuTime() int64 {
-	var usage syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return usage.Utime.Nano() + usage.Stime.Nano()
+	return list
 }
 
 // Of a process with so many mappings, list every tenth one, which is executable, and look
 // up an address in the middle of them. For either, a parser reads the whole text.
 func Benchmark(b *testing.B) {
 	for _, mappings := range []int{100, 3000, 60000} {
-		pid, _ := start(b, "map "+strconv.Itoa(mappings), os.Args[0])
-		run := func(name string, call func() error) {
+		pid, _ := start(b, fmt.Sprintf("map %d %s", mappings, b.TempDir()), os.Args[0])
+		run := func(name string, call func()) {
 			b.Run(fmt.Sprintf("%s/%d", name, mappings), func(b *testing.B) {
 				b.ReportAllocs()
-				before := cpuTime()
 				for i := 0; i < b.N; i++ {
-					if err := call(); err != nil {
-						b.Fatal(err)
-					}
+					call()
 				}
-				b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
-		regions, err := parseText(pid, nil, byHand)
-		if err != nil {
-			b.Fatal(err)
-		}
+		regions := parseText(pid, nil, byHand)
 		addr := regions[len(regions)/2].start
-		run("Parse/Sscanf", func() (err error) {
-			regions, err = parseText(pid, regions[:0], bySscanf)
-			return err
-		})
-		run("Parse/Fields", func() (err error) {
-			regions, err = parseText(pid, regions[:0], byHand)
-			return err
-		})
-		all := openAll(b, pid)
-		delete(all, Any)
-		for method, p := range all {
+		run("Parse/Sscanf", func() { regions = parseText(pid, regions[:0], bySscanf) })
+		run("Parse/Fields", func() { regions = parseText(pid, regions[:0], byHand) })
+		for method, p := range must(openAll(b, pid)) {
 			p := p
 			var list []Mapping
-			run("List/"+string(method), func() (err error) {
-				list, err = p.List(background, list[:0], Executable)
-				return err
+			run("List/"+string(method), func() {
+				list = must(p.List(background, list[:0], Executable))
 			})
-			run("Find/"+string(method), func() error {
-				_, err := p.Find(addr, 0)
-				return err
-			})
+			run("Find/"+string(method), func() { must(p.Find(addr, 0)) })
 		}
 	}
 }
