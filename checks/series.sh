@@ -1,6 +1,6 @@
 #!/bin/bash
-# series: it applies, and each commit compiles by itself, and adds nothing that has no user;
-# "checks/series.sh tip": the last one compiles.
+# series: it applies, and each commit compiles by itself; "checks/series.sh tip": the last one
+# compiles.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
@@ -54,37 +54,6 @@ no_warnings_in_the_engine() {
 		"${objects[@]}"
 }
 
-# Print a pattern of the uses of each function that a commit adds to the kernel, and of each
-# member that it adds to a structure in fs/proc.
-patterns_of() {
-	base_git show --format= -U0 "$1" -- 'fs/*.[ch]' 'mm/*.[ch]' 'include/linux/*.h' |
-		sed -nE '/^\+static_assert/d
-			s/^\+([a-z].*[ *])?([a-z_][a-z0-9_]*)\(.*/^[[:blank:]]+([^*[:blank:]].*)?\\<\2\\>/p'
-	base_git show --format= -U0 "$1" -- 'fs/proc/*.h' |
-		awk '/^\+struct .*\{$/ { on = 1 } /^\+\}/ { on = 0 } on' |
-		sed -nE 's/^\+\t.*[ *]([a-z_]+);$/(->|[.])\1\\>/p'
-}
-
-# The user is there in the same commit or, if its message says so, in the next or a later one.
-each_has_a_user() {
-	local i there pattern
-	for i in "${!commits[@]}"; do
-		there=("${commits[i]}")
-		! base_git log -1 --format=%b "${commits[i]}" | grep 'in the next patch' ||
-			there+=("${commits[i + 1]}")
-		! base_git log -1 --format=%b "${commits[i]}" | grep 'in a later patch' ||
-			there+=(series)
-		patterns_of "${commits[i]}" | sort -u >"$tmp/patterns"
-		wc -l "$tmp/patterns"
-		while read -r pattern; do
-			base_git grep -qE -e "$pattern" "${there[@]}" -- fs/proc mm ||
-				base_git log -1 --format="no user: $pattern in %s" "${commits[i]}"
-		done <"$tmp/patterns"
-	done | tee "$tmp/users"
-	[ "$(wc -l <"$tmp/users")" -ge ${#commits[@]} ]
-	! grep '^no user' "$tmp/users"
-}
-
 version=$(base_value VERSION)
 mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..series)
 check "git am takes the series" git_am base series "$BASE"
@@ -100,6 +69,5 @@ if [ "${1:-}" = tip ]; then
 else
 	check "each commit compiles" commits_compile "${commits[@]}"
 	check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
-	check "each commit adds users with its functions" each_has_a_user
 fi
 done_testing
