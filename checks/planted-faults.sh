@@ -58,14 +58,14 @@ killed_guest_is_found() {
 	grep -x 'not ok - planted-64: comes to the end of its plan' "$tmp/results"
 }
 
-# Make a copy of this project whose section usage is a shell script.
+# Make a copy of this project whose section docs is a shell script.
 plant_section() {
 	copy=$tmp/copy
 	rm -rf "$copy"
 	mkdir -p "$copy"
 	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/base-defaults} "$copy")
 	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$copy/checks/build.sh"
-	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/usage.sh"
+	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/docs.sh"
 }
 
 run_copy() {
@@ -74,35 +74,35 @@ run_copy() {
 
 section_is_found() {
 	plant_section "$1"
-	expect 1 run_copy usage >"$tmp/out" 2>&1
+	expect 1 run_copy docs >"$tmp/out" 2>&1
 	cat "$tmp/out"
 	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
 }
 
 section_cannot_run() {
 	plant_section 'echo 1..1; echo ok'
-	chmod -x "$copy/checks/usage.sh"
-	expect 1 run_copy usage
-	rm "$copy/checks/usage.sh"
+	chmod -x "$copy/checks/docs.sh"
+	expect 1 run_copy docs
+	rm "$copy/checks/docs.sh"
 	expect 2 run_copy
 }
 
 results_are_counted() {
 	plant_section 'echo 1..3; echo ok a; echo "ok b # SKIP c"; echo "ok \# SKIP d"'
-	run_copy usage >"$tmp/out"
+	run_copy docs >"$tmp/out"
 	tail -n 1 "$tmp/out" | grep -x '3 passed, 0 failed, 1 skipped'
 }
 
 second_run_is_refused() {
 	plant_section :
 	mkdir "$copy/build"
-	expect 2 flock "$copy/build/check.lock" env -u BUILD "$copy/checks/run" usage
+	expect 2 flock "$copy/build/check.lock" env -u BUILD "$copy/checks/run" docs
 }
 
 interrupt_leaves_nothing() {
 	local pid group
 	plant_section "echo \$\$ >'$tmp/up'; trap '' TERM; sleep 100; sleep 100"
-	env -u CI -u BUILD "$copy/checks/run" usage >"$tmp/out" 2>&1 &
+	env -u CI -u BUILD "$copy/checks/run" docs >"$tmp/out" 2>&1 &
 	pid=$!
 	wait_for 60 [ -s "$tmp/up" ]
 	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')
@@ -119,7 +119,7 @@ lost_ioctl_is_found() {
 	grep '^not ok' "$tmp/results"
 }
 
-# Patterns that name no program, and a section without a line.
+# Patterns that name no program, a section without a line, and "make test" of no program.
 empty_selection_is_found() {
 	sed '/^#/d; s/.*\t//' "$CHECKS/guests" | while read -r patterns; do
 		expand "$patched" "$patterns" | wc -l
@@ -127,6 +127,7 @@ empty_selection_is_found() {
 	# shellcheck disable=SC2016	# later
 	expect 2 eval '(expand "$patched" "proc/procmap-{nosuch,names}")'
 	expect 2 eval '(section=nosuch; guests)'
+	refuses 'no lib/nosuch; there are: lib64/procmap-elf-test .*$' "$CHECKS/test" lib/nosuch
 }
 
 check "a good program passes" passes 'echo 1..1; echo ok 1 a'

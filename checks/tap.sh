@@ -340,21 +340,6 @@ further_series() {
 	topics
 }
 
-# Print the files of the base that its series change.
-changed_files() {
-	local branch
-	for branch in series $(further_series); do
-		base_git diff --name-only --diff-filter=M base "$branch" --
-	done | sort -u
-}
-
-# Make a directory with only those of them.
-small_tree() {
-	mkdir -p "$1"
-	# shellcheck disable=SC2046	# one word a file
-	base_git archive base Makefile $(changed_files) | tar -x -C "$1"
-}
-
 # The tree in which commits are tried one after the other, and what is compiled of it.
 each=$WORK/each
 out_each=$WORK/kernel/each-$section
