@@ -2,7 +2,8 @@
 /*
  * The workload of bench/bench: measure the cost of each method to read the
  * mappings of a process. It runs in a guest whose clock counts instructions
- * (scripts/vm -i), and prints one JSON object per line and figure.
+ * (scripts/vm -i), and prints a line for each figure: kernel, method, work and cost, with
+ * tabs between.
  *
  *	bench METHOD			all works and methods; METHOD is the name to print
  *					for the PROCMAP_QUERY of the running kernel
@@ -54,44 +55,38 @@
 /* The number of VMAs in the target. */
 #define NR_VMAS		10000
 
-/* The methods are those of libprocmap. */
-#define NR_METHODS	(PROCMAP_BY_SCAN + 1)
-
 /* The mappings that a walk returns. */
 enum which { ALL, EXECUTABLE, FILES };
 
-/* The mappings that the lookups of a work are for; a symbolizer has addresses of code. */
-enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, NR_PLACES, CODE };
+/* The addresses that lookups take; a symbolizer has those of code. */
+enum places { EVERYWHERE, SHORT_PATHS, LONG_PATHS, CODE, STACK, HOLE, NR_PLACES };
 
 /**
  * struct bench - what a work needs
  * @target: the process whose mappings it reads.
  * @fd: its opened maps file.
- * @addrs: for lookups: addresses of mappings all over the process.
- * @pass: addresses of a symbolizer's pass.
- * @hole: an address below the last mapping that is not mapped.
- * @stack: an address in the stack, a mapping with a special name.
- * @procmaps: the library's handles on the process, by method; NULL for one that
- *	the kernel does not have.
+ * @addrs: for lookups: addresses in it.
+ * @procmaps: the library's handles on the process, by method: query and text.
+ * @has_scan: the kernel has PROCMAP_SCAN.
+ * @generation: of the address space, for scans that know it; 0 if the kernel does not.
  * @work: what is being done.
+ * @lookups: the addresses that it takes in turn.
  * @expected: number of mappings that a walk has to return.
- * @run: number of runs so far, for lookups that take addresses in turn.
- * @generation: of the address space, for scans that know it.
+ * @run: number of runs so far.
  * @units: number of lookups, or of mappings walked over, in one run.
  * @queries: average number of ioctls per unit.
  */
 struct bench {
 	struct target target;
 	int fd;
-	uint64_t addrs[NR_PLACES][NR_ADDRS];
-	uint64_t pass[PASS_ADDRS];
-	uint64_t hole;
-	uint64_t stack;
-	struct procmap *procmaps[NR_METHODS];
+	uint64_t addrs[NR_PLACES][PASS_ADDRS];
+	struct procmap *procmaps[PROCMAP_BY_TEXT + 1];
+	bool has_scan;
+	uint64_t generation;
 	const struct work *work;
+	const uint64_t *lookups;
 	size_t expected;
 	size_t run;
-	uint64_t generation;
 	size_t units;
 	double queries;
 };
@@ -101,15 +96,21 @@ struct bench {
  * @name: its name in the report.
  * @method: how it reads the mappings.
  * @run: does it once; returns 0, or an error number of either sign.
+ * @error: what that has to return.
+ * @places: the addresses that it looks up.
  * @which: the mappings that it returns, if it is a walk.
- * @build_ids: it is a walk that returns build IDs, too.
+ * @names: it is by query, and returns names.
+ * @build_ids: it returns build IDs, too.
  * @headline: it is one of the figures of "bench METHOD short".
  */
 struct work {
 	const char *name;
 	enum procmap_method method;
 	int (*run)(struct bench *bench);
+	int error;
+	enum places places;
 	enum which which;
+	bool names;
 	bool build_ids;
 	bool headline;
 };
@@ -117,61 +118,26 @@ struct work {
 static char name[PATH_MAX];
 static unsigned char build_id[PROCMAP_BUILD_ID_MAX];
 
-/* Set only the fields that change from one query to the next. */
+/* The query of a work, and the fields of it that an answer overwrites. */
 static struct procmap_query the_query = { .size = sizeof(the_query) };
+static uint32_t name_size, build_id_size;
 
-static int query(const struct bench *bench, uint64_t addr, uint64_t flags,
-		 bool want_name, bool want_build_id)
+static int query(const struct bench *bench, uint64_t addr)
 {
-	struct procmap_query *const query = &the_query;
-
-	query->query_flags = flags;
-	query->query_addr = addr;
-	query->vma_name_addr = want_name ? (uintptr_t)name : 0;
-	query->vma_name_size = want_name ? sizeof(name) : 0;
-	query->build_id_addr = want_build_id ? (uintptr_t)build_id : 0;
-	query->build_id_size = want_build_id ? sizeof(build_id) : 0;
-	return ioctl(bench->fd, PROCMAP_QUERY, query) ? errno : 0;
+	the_query.query_addr = addr;
+	the_query.vma_name_size = name_size;
+	the_query.build_id_size = build_id_size;
+	return ioctl(bench->fd, PROCMAP_QUERY, &the_query) ? errno : 0;
 }
 
-static uint64_t next_address(struct bench *bench, enum places places)
-{
-	return bench->addrs[places][bench->run++ % NR_ADDRS];
-}
-
-static int floor_of_ioctl(struct bench *bench)
+static int any_ioctl(struct bench *bench)
 {
 	return ioctl(bench->fd, _IO('f', 0x7f)) && errno == ENOTTY ? 0 : EIO;
 }
 
 static int lookup(struct bench *bench)
 {
-	return query(bench, next_address(bench, EVERYWHERE), 0, false, false);
-}
-
-static int lookup_special(struct bench *bench)
-{
-	return query(bench, bench->stack, 0, true, false);
-}
-
-static int lookup_short(struct bench *bench)
-{
-	return query(bench, next_address(bench, SHORT_PATHS), 0, true, false);
-}
-
-static int lookup_long(struct bench *bench)
-{
-	return query(bench, next_address(bench, LONG_PATHS), 0, true, false);
-}
-
-static int lookup_build_id(struct bench *bench)
-{
-	return query(bench, next_address(bench, SHORT_PATHS), 0, true, true);
-}
-
-static int lookup_miss(struct bench *bench)
-{
-	return query(bench, bench->hole, 0, false, false) == ENOENT ? 0 : EIO;
+	return query(bench, bench->lookups[bench->run++ % NR_ADDRS]);
 }
 
 /*
@@ -200,14 +166,11 @@ static const struct {
 
 static int query_walk(struct bench *bench)
 {
-	const bool build_ids = bench->work->build_ids;
-	const uint64_t flags = PROCMAP_QUERY_COVERING_OR_NEXT_VMA |
-			       filters[bench->work->which].query;
 	uint64_t addr = 0;
 	size_t nr = 0;
 	int error;
 
-	while (!(error = query(bench, addr, flags, true, build_ids))) {
+	while (!(error = query(bench, addr))) {
 		addr = the_query.vma_end;
 		nr++;
 	}
@@ -265,13 +228,6 @@ static int unchanged_scan(struct bench *bench)
 	return scan_since(bench, &generation) ? EPROTO : 0;
 }
 
-/* A scan that does not know the generation finds a mapping. */
-static bool has_generations(struct bench *bench)
-{
-	bench->generation = 0;
-	return scan_since(bench, &bench->generation) == 1 && bench->generation;
-}
-
 static struct procmap *handle(const struct bench *bench)
 {
 	return bench->procmaps[bench->work->method];
@@ -313,8 +269,8 @@ static int library_lookup(struct bench *bench)
 static int pass(struct bench *bench)
 {
 	const struct procmap_resolved *resolved;
-	const int error = procmap_resolve(handle(bench), bench->pass, PASS_ADDRS,
-					  0, &resolved);
+	const int error = procmap_resolve(handle(bench), bench->addrs[CODE],
+					  PASS_ADDRS, 0, &resolved);
 
 	if (error)
 		return error;
@@ -324,27 +280,30 @@ static int pass(struct bench *bench)
 }
 
 /* Their names in the report. That of the query is replaced by the argument METHOD. */
-static const char *method_names[NR_METHODS] = {
+static const char *method_names[] = {
 	"default", "query", "text", "scan",
 };
 
 static const struct work works[] = {
+	{ "any ioctl", PROCMAP_BY_QUERY,
+	  .run = any_ioctl },
 	{ "lookup", PROCMAP_BY_QUERY,
 	  .run = lookup, .headline = true },
 	{ "lookup", PROCMAP_BY_TEXT,
 	  .run = library_lookup },
 	{ "miss", PROCMAP_BY_QUERY,
-	  .run = lookup_miss, .headline = true },
+	  .run = lookup, .places = HOLE, .error = ENOENT, .headline = true },
 	{ "special name", PROCMAP_BY_QUERY,
-	  .run = lookup_special },
+	  .run = lookup, .places = STACK, .names = true },
 	{ "30-byte path", PROCMAP_BY_QUERY,
-	  .run = lookup_short, .headline = true },
+	  .run = lookup, .places = SHORT_PATHS, .names = true, .headline = true },
 	{ "200-byte path", PROCMAP_BY_QUERY,
-	  .run = lookup_long },
+	  .run = lookup, .places = LONG_PATHS, .names = true },
 	{ "path and build ID", PROCMAP_BY_QUERY,
-	  .run = lookup_build_id, .headline = true },
+	  .run = lookup, .places = SHORT_PATHS, .names = true, .build_ids = true,
+	  .headline = true },
 	{ "walk, per VMA", PROCMAP_BY_QUERY,
-	  .run = query_walk, .headline = true },
+	  .run = query_walk, .names = true, .headline = true },
 	{ "walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .headline = true },
 	{ "walk, per VMA", PROCMAP_BY_TEXT,
@@ -352,13 +311,13 @@ static const struct work works[] = {
 	{ "unchanged scan", PROCMAP_BY_SCAN,
 	  .run = unchanged_scan, .headline = true },
 	{ "executable walk, per VMA", PROCMAP_BY_QUERY,
-	  .run = query_walk, .which = EXECUTABLE },
+	  .run = query_walk, .which = EXECUTABLE, .names = true },
 	{ "executable walk, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .which = EXECUTABLE, .headline = true },
 	{ "executable walk, per VMA", PROCMAP_BY_TEXT,
 	  .run = library_walk, .which = EXECUTABLE },
 	{ "build IDs, per VMA", PROCMAP_BY_QUERY,
-	  .run = query_walk, .which = FILES, .build_ids = true },
+	  .run = query_walk, .which = FILES, .names = true, .build_ids = true },
 	{ "build IDs, per VMA", PROCMAP_BY_SCAN,
 	  .run = scan_walk, .which = FILES, .build_ids = true, .headline = true },
 	{ "symbolizer's pass", PROCMAP_BY_QUERY,
@@ -371,41 +330,37 @@ static const struct work works[] = {
 
 #define NR_WORKS	(sizeof(works) / sizeof(*works))
 
-static const struct work the_floor = {
-	"floor", PROCMAP_BY_QUERY, .run = floor_of_ioctl,
-};
-
-static void fail(const struct bench *bench, const char *how)
-{
-	errx(2, "%s by %s: %s", bench->work->name,
-	     method_names[bench->work->method], how);
-}
-
 static void do_work(void *context)
 {
 	struct bench *const bench = context;
-	const int error = bench->work->run(bench);
+	const struct work *const work = bench->work;
+	const int error = work->run(bench);
 
-	if (error)
-		fail(bench, strerror(abs(error)));
+	if (error != work->error)
+		errx(2, "%s by %s: error %d, not %d", work->name,
+		     method_names[work->method], error, work->error);
 }
 
 /* Return the cost of a unit. */
 static double cost_of(const struct work *work, struct bench *bench)
 {
-	double cost;
-
 	bench->work = work;
 	bench->expected = count_vmas(bench->procmaps[PROCMAP_BY_TEXT],
 				     filters[work->which].library);
 	bench->run = 0;
 	bench->units = 1;
 	bench->queries = 1;
-	cost = cost_of_run(do_work, bench);
-	return cost / bench->units;
+	the_query.query_flags = work->run != query_walk ? 0 :
+		PROCMAP_QUERY_COVERING_OR_NEXT_VMA | filters[work->which].query;
+	name_size = work->names ? sizeof(name) : 0;
+	build_id_size = work->build_ids ? sizeof(build_id) : 0;
+	the_query.vma_name_addr = name_size ? (uintptr_t)name : 0;
+	the_query.build_id_addr = build_id_size ? (uintptr_t)build_id : 0;
+	bench->lookups = bench->addrs[work->places];
+	return cost_of_run(do_work, bench) / bench->units;
 }
 
-static bool is_at(const struct procmap_mapping *line, enum places places)
+static bool is_at(const struct procmap_mapping *line, enum places places, size_t nr)
 {
 	switch (places) {
 	case SHORT_PATHS:
@@ -414,54 +369,45 @@ static bool is_at(const struct procmap_mapping *line, enum places places)
 		return is_library(line->name) && line->name_len == PATH_LONG;
 	case CODE:
 		return is_library(line->name) && line->flags & PROCMAP_EXECUTABLE;
+	case STACK:
+		return !strcmp(line->name, "[stack]");
+	case HOLE:
+		return nr == NR_VMAS - 1;
 	default:
 		return true;
 	}
 }
 
 /*
- * Spread addresses over @nr_vmas of the mappings at most. 7919 is a prime: successive
- * addresses are far apart.
+ * Spread addresses over the mappings, those of code over PASS_VMAS of them; a hole is below
+ * the last one. 7919 is a prime: successive addresses are far apart.
  */
-static void spread(struct bench *bench, enum places places, size_t nr_vmas,
-		   uint64_t *addrs, size_t nr_addrs)
+static void spread(struct bench *bench, enum places places)
 {
 	static uint64_t starts[NR_VMAS];
-	size_t nr = 0, i;
+	size_t nr = 0, nr_vmas, i;
 
 	for (i = 0; i < NR_VMAS; i++) {
 		const struct procmap_mapping *const line =
 			procmap_snapshot_at(bench->target.text, i);
 
-		if (is_at(line, places))
-			starts[nr++] = line->start;
+		if (is_at(line, places, i))
+			starts[nr++] = line->start - (places == HOLE ? PAGE : 0);
 	}
-	if (nr_vmas > nr)
-		nr_vmas = nr;
-	for (i = 0; i < nr_addrs; i++)
-		addrs[i] = starts[i * 7919 % nr_vmas * (nr / nr_vmas)] +
-			   (places == CODE ? i * 31 % PAGE : 0);
-}
-
-static void find_special(struct bench *bench)
-{
-	const struct procmap_snapshot *const text = bench->target.text;
-	size_t i;
-
-	for (i = 0; i < NR_VMAS; i++)
-		if (!strcmp(procmap_snapshot_at(text, i)->name, "[stack]"))
-			bench->stack = procmap_snapshot_at(text, i)->start;
-	bench->hole = procmap_snapshot_at(text, NR_VMAS - 1)->start - PAGE;
-	if (!bench->stack || procmap_snapshot_find(text, bench->hole))
-		errx(2, "the target has no stack, or no hole below its end");
+	if (!nr)
+		errx(2, "the target lacks a kind of mappings");
+	nr_vmas = places == CODE && nr > PASS_VMAS ? PASS_VMAS : nr;
+	for (i = 0; i < PASS_ADDRS; i++)
+		bench->addrs[places][i] = starts[i * 7919 % nr_vmas * (nr / nr_vmas)] +
+					  (places == CODE ? i * 31 % PAGE : 0);
 }
 
 /* Start the target, and open its maps file. */
 static void open_bench(struct bench *bench)
 {
 	char path[sizeof("/proc//maps") + 3 * sizeof(pid_t)];
+	enum procmap_method by;
 	enum places places;
-	size_t i;
 	int error;
 
 	start_target(&bench->target, NR_VMAS);
@@ -469,42 +415,28 @@ static void open_bench(struct bench *bench)
 	bench->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (bench->fd < 0)
 		err(2, "%s", path);
-	for (i = 0; i < NR_METHODS; i++) {
-		error = procmap_open_pid(bench->target.pid, BY(i),
-					 &bench->procmaps[i]);
-		if (error && error != -ENOTTY)
-			errx(2, "open by %s: %s", method_names[i], strerror(-error));
+	for (by = PROCMAP_BY_QUERY; by <= PROCMAP_BY_TEXT; by++) {
+		error = procmap_open_pid(bench->target.pid, BY(by), &bench->procmaps[by]);
+		if (error)
+			errx(2, "open by %s: %s", method_names[by], strerror(-error));
 	}
-	find_special(bench);
+	/* A scan that does not know the generation finds a mapping. */
+	bench->has_scan = scan_since(bench, &bench->generation) == 1;
 	for (places = 0; places < NR_PLACES; places++)
-		spread(bench, places, NR_VMAS, bench->addrs[places], NR_ADDRS);
-	spread(bench, CODE, PASS_VMAS, bench->pass, PASS_ADDRS);
+		spread(bench, places);
 }
 
-static bool can_be_done(const struct work *work, struct bench *bench)
+static bool can_be_done(const struct work *work, const struct bench *bench)
 {
-	if (work->method == PROCMAP_BY_SCAN && ioctl(bench->fd, PROCMAP_SCAN, NULL) &&
-	    errno == ENOTTY)
-		return false;
-	return work->run != unchanged_scan || has_generations(bench);
-}
-
-static void print_cost(const struct bench *bench, const char *kernel, double cost,
-		       double floor)
-{
-	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"work\": \"%s\", \"cost\": %.1f, \"floor\": %.1f}\n",
-	       kernel, method_names[bench->work->method], bench->work->name,
-	       cost, floor);
-	fflush(stdout);
+	return (work->method != PROCMAP_BY_SCAN || bench->has_scan) &&
+	       (work->run != unchanged_scan || bench->generation);
 }
 
 static void measure(struct bench *bench, const char *kernel, bool headline_only)
 {
-	const double floor = cost_of(&the_floor, bench);
+	const double floor = cost_of(works, bench);
 	size_t i;
 
-	if (!bench->procmaps[PROCMAP_BY_QUERY])
-		errx(2, "this kernel has no PROCMAP_QUERY");
 	for (i = 0; i < NR_WORKS; i++) {
 		const struct work *const work = &works[i];
 		double cost;
@@ -512,8 +444,11 @@ static void measure(struct bench *bench, const char *kernel, bool headline_only)
 		if ((headline_only && !work->headline) || !can_be_done(work, bench))
 			continue;
 		cost = cost_of(work, bench);
-		print_cost(bench, kernel, cost,
-			   work->method == PROCMAP_BY_TEXT ? 0 : floor * bench->queries);
+		if (work->method != PROCMAP_BY_TEXT && work->run != any_ioctl)
+			cost -= floor * bench->queries;
+		printf("%s\t%s\t%s\t%.1f\n", kernel, method_names[work->method],
+		       work->name, cost);
+		fflush(stdout);
 	}
 }
 

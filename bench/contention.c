@@ -2,8 +2,8 @@
 /*
  * Measure how long mmap(2) and munmap(2) take while another process reads the
  * mappings all the time: "bench/bench contention" runs this in guests of two
- * CPUs, and each time prints a JSON object for each method of reading, first for
- * none.
+ * CPUs, and each time prints a line for each method of reading, first for none: kernel,
+ * method, median and 99th percentile in ns, with tabs between.
  *
  *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY of
  *				the running kernel
@@ -30,27 +30,14 @@
 
 #define NR_TIMES	20000
 
-/**
- * struct method - how the mappings are read meanwhile
- * @name: its name in the report; that of PROCMAP_QUERY is replaced by METHOD.
- * @has_reader: there is a reader.
- * @method: how that reader uses the library.
- *
- * PROCMAP_SCAN is the last: not every kernel has it.
- */
-static struct method {
-	const char *name;
-	bool has_reader;
-	enum procmap_method method;
-} methods[] = {
-	{ "none", .has_reader = false },
-	{ "text", true, .method = PROCMAP_BY_TEXT },
-	{ "query", true, .method = PROCMAP_BY_QUERY },
-	{ "scan", true, .method = PROCMAP_BY_SCAN },
+/* Names of the methods in the report. That of the query is replaced by METHOD. */
+#define NO_READER	PROCMAP_ANY_METHOD
+static const char *method_names[] = {
+	[NO_READER] = "none",
+	[PROCMAP_BY_QUERY] = "query",
+	[PROCMAP_BY_TEXT] = "text",
+	[PROCMAP_BY_SCAN] = "scan",
 };
-
-#define NR_METHODS	(sizeof(methods) / sizeof(*methods))
-#define QUERY		2
 
 /* The page that is mapped and unmapped. */
 static char *spot;
@@ -78,13 +65,13 @@ static void *map(int prot, int flags)
 }
 
 /* Read mappings of @pid until killed. */
-static void read_mappings(pid_t pid, const struct method *method)
+static void read_mappings(pid_t pid, enum procmap_method method)
 {
 	struct procmap *procmap;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(1);
-	if (procmap_open_pid(pid, BY(method->method), &procmap))
+	if (procmap_open_pid(pid, BY(method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;; ++*nr_reads)
 		if (count_vmas(procmap, 0) < NR_VMAS)
@@ -103,7 +90,7 @@ static void await_read(pid_t reader)
 }
 
 /* Return once the reader has read for the first time. */
-static pid_t start_reader(const struct method *method)
+static pid_t start_reader(enum procmap_method method)
 {
 	const pid_t self = getpid(), reader = fork();
 
@@ -123,7 +110,10 @@ static void stop_reader(pid_t reader)
 	waitpid(reader, NULL, 0);
 }
 
-static void map_and_unmap(uint64_t *ns)
+/* How long each of the times took. */
+static uint64_t ns[NR_TIMES];
+
+static void map_and_unmap(void)
 {
 	size_t i;
 
@@ -138,56 +128,45 @@ static void map_and_unmap(uint64_t *ns)
 	}
 }
 
-static void measure(const struct method *method, uint64_t *ns)
+static void measure(const char *kernel, enum procmap_method method)
 {
-	const pid_t reader = method->has_reader ? start_reader(method) : 0;
+	const pid_t reader = method == NO_READER ? 0 : start_reader(method);
 
-	map_and_unmap(ns);
+	map_and_unmap();
 	if (reader)
 		stop_reader(reader);
-}
-
-static void report(const char *kernel, const char *method, uint64_t *ns)
-{
 	qsort(ns, NR_TIMES, sizeof(*ns), by_number);
-	printf("{\"kernel\": \"%s\", \"method\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu}\n",
-	       kernel, method, (unsigned long long)ns[NR_TIMES / 2],
+	printf("%s\t%s\t%llu\t%llu\n", kernel, method_names[method],
+	       (unsigned long long)ns[NR_TIMES / 2],
 	       (unsigned long long)ns[NR_TIMES * 99 / 100]);
-}
-
-static size_t count_methods(void)
-{
-	struct procmap *procmap;
-
-	if (procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap))
-		return NR_METHODS - 1;
-	procmap_close(procmap);
-	return NR_METHODS;
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-	const size_t nr_methods = count_methods();
-	static uint64_t ns[NR_TIMES];
+	enum procmap_method method, last = PROCMAP_BY_TEXT;
+	struct procmap *procmap;
 	struct utsname host;
 	char kernel[128];
 	size_t i;
 
 	if (argc != 2)
 		errx(2, "usage: contention METHOD");
+	method_names[PROCMAP_BY_QUERY] = argv[1];
+	if (!procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap)) {
+		last = PROCMAP_BY_SCAN;
+		procmap_close(procmap);
+	}
 	uname(&host);
 	snprintf(kernel, sizeof(kernel), "%s%s", host.release,
-		 nr_methods == NR_METHODS ? ", module" : "");
-	methods[QUERY].name = argv[1];
+		 last == PROCMAP_BY_SCAN ? ", module" : "");
 	run_on(0);
 	for (i = 0; i < NR_VMAS; i++)
 		map(i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE);
 	spot = map(PROT_NONE, MAP_SHARED);
 	nr_reads = map(PROT_READ | PROT_WRITE, MAP_SHARED);
-	map_and_unmap(ns);	/* once, so that all is warm */
-	for (i = 0; i < nr_methods; i++) {
-		measure(&methods[i], ns);
-		report(kernel, methods[i].name, ns);
-	}
+	map_and_unmap();	/* once, so that all is warm */
+	for (method = NO_READER; method <= last; method++)
+		measure(kernel, method);
 	return 0;
 }
