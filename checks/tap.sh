@@ -255,7 +255,10 @@ guest_of_line() {
 		return
 	fi
 	case $kernel in
-	query) variant=query tree=$WORK/query TOOL=$BUILD/programs-query/procmap/procfs_query ;;
+	query)
+		check "the tree 'query' is that of the series" tree_is_the_series query
+		variant=query tree=$WORK/query TOOL=$BUILD/programs-query/procmap/procfs_query
+		;;
 	*arm64*) variant=arm64 ;;
 	esac
 	programs+=${variant:+-$variant}
@@ -435,11 +438,6 @@ test_module() {
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
 	make -C "$2" M="$BUILD/$3" ${arch:+ARCH="$arch"} modules
-}
-
-# Succeed if that is a release of the version that has mainline's ioctl.
-is_of_mainline() {
-	[[ $1 == "$(base_value MAINLINE | sed 's/-.*//')".* ]]
 }
 
 # Fail on warnings of W=1 and sparse about the module of the topic $2, or this project's, for
