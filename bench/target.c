@@ -144,23 +144,14 @@ size_t count_vmas(struct procmap *procmap, unsigned int filters)
 	return nr;
 }
 
-/*
- * Unmap [vvar] and [vdso]: a process that only waits does not need them. Returns the
- * number of the other mappings; [vsyscall] is not unmapped.
- */
-static size_t unmap_vdso(void)
+static size_t count_own_vmas(void)
 {
-	const struct procmap_mapping *vma;
 	struct procmap *procmap;
-	uint64_t cursor = 0;
-	size_t nr = 0;
+	size_t nr;
 
 	if (procmap_open_self(BY(PROCMAP_BY_TEXT), &procmap))
 		errx(2, "no /proc/self/maps");
-	while (!procmap_next(procmap, &cursor, 0, &vma))
-		if (strncmp(vma->name, "[v", 2) ||
-		    munmap((void *)vma->start, vma->end - vma->start))
-			nr++;
+	nr = count_vmas(procmap, 0);
 	procmap_close(procmap);
 	return nr;
 }
@@ -173,7 +164,7 @@ static size_t unmap_vdso(void)
 static void become_target(size_t nr)
 {
 	const size_t nr_libraries = (nr - 1) / VMAS_PER_LIBRARY + 1;
-	size_t used = unmap_vdso(), made = 0, i;
+	size_t used = count_own_vmas(), made = 0, i;
 
 	for (i = 0; i < nr_libraries; i++)
 		used += LIBRARY_PAGES + HAS_BSS(i);
