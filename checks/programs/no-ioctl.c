@@ -2,18 +2,11 @@
 /* A library to preload: for the program, the kernel has no ioctl of files in /proc. */
 #include <errno.h>
 #include <linux/ioctl.h>
-#include <stdarg.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int ioctl(int fd, unsigned long request, ...)
+int ioctl(int fd, unsigned long request, void *arg)
 {
-	va_list args;
-	void *arg;
-
-	va_start(args, request);
-	arg = va_arg(args, void *);
-	va_end(args);
 	if (_IOC_TYPE(request) == 'f') {
 		errno = ENOTTY;
 		return -1;
