@@ -101,14 +101,14 @@ second_run_is_refused() {
 
 interrupt_leaves_nothing() {
 	local pid group
-	plant_section "echo \$\$ >'$tmp/up'; trap '' TERM; sleep 100; sleep 100"
+	plant_section "echo \$\$ >'$tmp/up'; sleep 100"
 	env -u CI -u BUILD "$copy/checks/run" docs >"$tmp/out" 2>&1 &
 	pid=$!
 	wait_for 60 [ -s "$tmp/up" ]
 	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')
 	kill -TERM $pid
 	expect 143 wait $pid
-	expect 1 pgrep -r D,R,S -ag "$group"
+	wait_for 10 expect 1 pgrep -r D,R,S -ag "$group"
 }
 
 # Without the scan, all tests of it are skipped.
