@@ -35,22 +35,8 @@ examples_run() {
 	grep -Eq '^[0-9a-f]+-[0-9a-f]+ /.*/libc\.so\.6$' "$tmp/out"
 }
 
-# The commands that the module's manual shows at a root prompt, in their order. The
-# packages' test has modprobe; enrolling a key takes a machine with Secure Boot.
-module_is_used_as_documented() {
-	sed -nE 's/^  [#$] ((insmod|procfs_query|rmmod) .*)/\1/p' \
-		"$ROOT/Documentation/live.rst" >"$tmp/commands"
-	cat "$tmp/commands"
-	[ "$(sed 's/ .*//' "$tmp/commands" | paste -sd ' ')" = \
-	  'insmod procfs_query rmmod' ]
-	cd "$ROOT"
-	PATH=$programs/procmap:$PATH vm -t 120 -k "stock:$release" -- \
-		bash -ex "$tmp/commands"
-}
-
 release=$(debian_release newest)
 check "live module for $release" "$ROOT/scripts/live" "$release"
 check "the examples are compiled" examples_are_compiled
 check "the examples run" examples_run
-check "the module is used as its manual says" module_is_used_as_documented
 done_testing
