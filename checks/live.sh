@@ -40,9 +40,9 @@ only_methods_are_called_by_pointer() {
 		diff <(printf '%s\n' build_id_read get_vma_name live_line_matches) -
 }
 
-# In the guest: the module $2 comes before whoever traces its function and goes before
-# it, and comes after it. The ioctl, tried by the command after that, works, and the
-# tracer sees calls in each case.
+# In the guest: the module comes before those who trace its function and goes before them, and
+# comes after them: the function tracer, a kprobe, and BPF at the entry and at the end. The
+# ioctl, tried by the command after that, works, and each tracer sees calls.
 # shellcheck disable=SC2016	# for the guest's shell
 traces='
 set -eux
@@ -50,47 +50,35 @@ module=$1
 shift
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :
 cd /sys/kernel/tracing
-function_on() { echo pid_maps_open >set_ftrace_filter; echo function >current_tracer; }
-function_off() { echo nop >current_tracer; }
-probe_on() {
-	echo "p:entry pid_maps_open" >kprobe_events
-	echo "r:end pid_maps_open" >>kprobe_events
-	echo 1 >events/kprobes/enable
+echo pid_maps_open >set_ftrace_filter
+sees() {
+	echo >trace
+	cat /proc/self/maps >/dev/null
+	grep pid_maps_open trace >/dev/null
 }
-probe_off() { echo 0 >events/kprobes/enable; echo >kprobe_events; }
-bpf_on() {
-	bpftrace -e "BEGIN { printf(\"begun\\n\"); } kfunc:pid_maps_open { @entry = count(); }
-		kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
-	timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
-}
+insmod "$module"
+echo function >current_tracer
+bpftrace -e "BEGIN { printf(\"begun\\n\"); } kprobe:pid_maps_open { @probe = count(); }
+	kfunc:pid_maps_open { @entry = count(); } kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
+timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
+"$@"
+sees
+rmmod procmap_query
+sees
+insmod "$module"
+"$@"
+sees
 # bpftrace ends by a signal that interrupts its sleep, and by no other. While it detaches, a
 # second one kills it.
-bpf_off() {
-	while kill -INT $!; timeout 20 tail -s 0.1 --pid=$! -f /dev/null; [ -n "$(jobs -r)" ]
-	do :; done
-	wait $!
-	grep "@entry: [1-9]" /run/bpf
-	grep "@end: [1-9]" /run/bpf
-}
-sees() {
-	[ "$1" = bpf ] || echo >trace
-	cat /proc/self/maps >/dev/null
-	[ "$1" = bpf ] || grep pid_maps_open trace >/dev/null
-}
-for tracer in function probe bpf; do
-	insmod "$module"
-	${tracer}_on
-	"$@"
-	sees $tracer
-	rmmod procmap_query
-	sees $tracer
-	insmod "$module"
-	"$@"
-	sees $tracer
-	${tracer}_off
-	"$@"
-	rmmod procmap_query
+while kill -INT $!; timeout 20 tail -s 0.1 --pid=$! -f /dev/null; [ -n "$(jobs -r)" ]
+do :; done
+wait $!
+for probe in probe entry end; do
+	grep "@$probe: [1-9]" /run/bpf
 done
+echo nop >current_tracer
+"$@"
+rmmod procmap_query
 '
 
 tracers_do_not_mind() {
