@@ -11,18 +11,11 @@
  *
  * A walk fails unless it returns as many mappings as the text has.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
-#ifndef PROCMAP_QUERY	/* <linux/fs.h> has it since Linux 6.11 */
 #include <linux/procmap_query.h>
-#endif
 #include <linux/procmap_scan.h>
 #include <malloc.h>
 #include <procmap.h>

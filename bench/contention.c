@@ -8,10 +8,6 @@
  *	contention METHOD	METHOD is the name to print for the PROCMAP_QUERY of
  *				the running kernel
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
 #include <err.h>
 #include <sched.h>
 #include <signal.h>

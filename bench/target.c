@@ -2,10 +2,6 @@
 /*
  * Make the process whose mappings the benchmarks read, and read its text.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
