@@ -13,12 +13,7 @@ RUNS = 50
 
 # Map libraries, and so much memory more, and wait for the end of stdin.
 TARGET = """
-import mmap, sys
-for name in "ssl sqlite3 ctypes decimal lzma bz2 zlib curses readline socket".split():
-    try:
-        __import__(name)
-    except ImportError:
-        pass
+import bz2, ctypes, curses, decimal, lzma, mmap, readline, socket, sqlite3, ssl, sys, zlib
 kept = [mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | (i % 2 and mmap.PROT_WRITE))
         for i in range(int(sys.argv[1]))]
 print(flush=True)
