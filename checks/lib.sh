@@ -37,24 +37,10 @@ declared_functions() {
 # Any program may include the header: before all others, and with all warnings.
 header_is_portable() {
 	local cc std
-	cat >"$tmp/header.c" <<-END
-		#include <procmap_table.h>
-
-		int main(void)
-		{
-			return procmap_version() != PROCMAP_VERSION;
-		}
-	END
-	cp "$tmp/header.c" "$tmp/header.cc"
-	for cc in gcc clang g++ clang++; do
-		local source=header.c archive=$tmp/lib-$cc-64 stds=(c99 c11 c17)
-		[[ $cc != *++ ]] ||
-			source=header.cc archive=$tmp/lib-gcc-64 stds=(c++11 c++20)
-		for std in "${stds[@]}"; do
-			$cc -std="$std" -pedantic -Wall -Wextra -Wconversion -Werror \
-				-I "$lib" -o "$tmp/header" "$tmp/$source" \
-				"$archive/libprocmap.a"
-			"$tmp/header"
+	for cc in gcc clang; do
+		for std in c99 c11 c17 c++11 c++20; do
+			$cc -x "${std//[0-9]/}" -std="$std" -pedantic -Wall -Wextra -Wconversion \
+				-Werror -fsyntax-only -I "$lib" - <<<'#include <procmap_table.h>'
 		done
 	done
 }
