@@ -4,10 +4,6 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
-kcsan_is_on() {
-	vm -k kcsan -m 1G -- grep -x 'enabled: 1' /sys/kernel/debug/kcsan
-}
-
 # A report of a race between the function $1, which the ioctl called, and another one.
 report_of() {
 	printf '%s\n' ========== "BUG: KCSAN: data-race in $1 / vm_area_dup" \
@@ -28,7 +24,7 @@ race_of_the_ioctls_is_found() {
 }
 
 kernel_is_built kcsan
-check "KCSAN is on" kcsan_is_on
+check "KCSAN is on" vm -k kcsan -m 1G -- grep -x 'enabled: 1' /sys/kernel/debug/kcsan
 check "a race of the ioctls is found" race_of_the_ioctls_is_found
 guests
 done_testing

@@ -40,10 +40,6 @@ vm_reports_a_dead_guest() {
 	expect 125 vm -- busybox poweroff -f
 }
 
-no_qemu_of() {
-	! pgrep -af "qemu.*$1"
-}
-
 # Look for remains of a run by the directory that its command line names.
 vm_dies_of() {
 	local signal=$1 pid
@@ -57,7 +53,7 @@ vm_dies_of() {
 	[ -s "$tmp/run" ]
 	kill "-$signal" "$pid"
 	wait "$pid" || :
-	wait_for 10 no_qemu_of "$(cat "$tmp/run")"
+	wait_for 10 expect 1 pgrep -af "qemu.*$(cat "$tmp/run")"
 	[ "$signal" = KILL ] || [ ! -e "$(cat "$tmp/run")" ]
 	rm -rf "$(cat "$tmp/run")"
 }
