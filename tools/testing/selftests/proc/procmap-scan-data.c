@@ -93,6 +93,19 @@ TEST_F(pages, of_one_file_have_its_name_and_build_id)
 	expect_right_pages(_metadata, self, 300);
 }
 
+/* Paths of more bytes than a scan copies at once: none of them is too long. */
+TEST_F(pages, of_many_long_paths_have_them)
+{
+	char name[250];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "%0249u", i);
+		ASSERT_TRUE(map_page_of(i, make_elf(name, scene_id)));
+	}
+	expect_right_pages(_metadata, self, 100);
+}
+
 /* Even if records have been copied out before: a scan copies fewer than 40 at once. */
 TEST_F(pages, that_have_no_memory_in_the_array_are_efault)
 {
