@@ -5,9 +5,10 @@
  */
 #include <asm/posix_types.h>
 #include <glob.h>
-#include <sys/fanotify.h>
-
 #include <linux/userfaultfd.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/fanotify.h>
 
 #include "../kselftest_harness.h"
 #include "procmap_util.h"
@@ -18,6 +19,10 @@
 
 #define HUGE_PAGE_SIZE	(2u << 20)
 #define HUGE_PAGES	"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+
+#define LOOP_DEVICE	SCRATCH "/loop"
+#define ATTACH_IMAGE	"ln -s \"$(losetup -f --show " SCRATCH_IMAGE ")\" " LOOP_DEVICE
+#define DETACH_IMAGE	"losetup -d $(readlink " LOOP_DEVICE ")"
 
 /* The mapping has scene_id, or its beginning, or with a size of 0 no build ID. */
 static bool has_id(int maps, const void *addr, unsigned int size)
@@ -311,6 +316,26 @@ TEST(pseudo_file_has_none)
 	EXPECT_TRUE(has_id(open_maps(0), addr, 0));
 }
 
+/* It has a page cache of its own, and an ELF file in it. */
+TEST(block_device_has_none)
+{
+	const char *const missing = mount_scratch();
+	void *addr;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_TRUE(write_elf(open(SCRATCH_IMAGE, O_RDWR | O_CREAT, 0700), scene_id) &&
+		    run_in_shell("truncate -s 1M " SCRATCH_IMAGE));
+	if (!run_in_shell(ATTACH_IMAGE))
+		SKIP(return, "no loop device to be had, CONFIG_BLK_DEV_LOOP");
+	addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED,
+		    open(LOOP_DEVICE, O_RDONLY | O_CLOEXEC), 0);
+	EXPECT_TRUE(run_in_shell(DETACH_IMAGE));
+	ASSERT_NE(MAP_FAILED, addr);
+	ASSERT_EQ(ELFMAG0, atomic_load((_Atomic uint8_t *)addr));
+	EXPECT_TRUE(has_id(open_maps(0), addr, 0));
+}
+
 TEST(secret_memory_has_none)
 {
 	const int fd = syscall(__NR_memfd_secret, O_CLOEXEC), maps = open_maps(0);
@@ -418,6 +443,33 @@ TEST(reading_makes_no_fanotify_permission_event)
 	response.fd = event.fd;
 	ASSERT_EQ((ssize_t)sizeof(response), write(fanotify, &response, sizeof(response)));
 	EXPECT_EQ(0, end_of_child(&child));
+}
+
+/* A page of a CPU's own list of new pages can only be swapped out there. */
+TEST(swapped_page_is_read)
+{
+	const char *const missing = mount_scratch();
+	const int fd = memfd_create("swapped", MFD_CLOEXEC);
+	char text[2048] = "";
+	cpu_set_t cpu;
+	void *addr;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	if (!run_in_shell("truncate -s 1M " SCRATCH_IMAGE " && mkswap " SCRATCH_IMAGE " && "
+			  ATTACH_IMAGE " && swapon " LOOP_DEVICE))
+		SKIP(return, "no swap, CONFIG_SWAP and CONFIG_BLK_DEV_LOOP");
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
+	ASSERT_TRUE(write_elf(fd, scene_id));
+	addr = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT_EQ(ELFMAG0, atomic_load((_Atomic uint8_t *)addr));
+	EXPECT_EQ(0, madvise(addr, page_size(), MADV_PAGEOUT));
+	read_file("/proc/self/smaps_rollup", text, sizeof(text));
+	EXPECT_TRUE(strstr(text, "\nSwap:") && atoi(strstr(text, "\nSwap:") + 6));
+	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
+	EXPECT_TRUE(run_in_shell("swapoff " LOOP_DEVICE "; " DETACH_IMAGE));
 }
 
 /* Only hugetlbfs itself knows its pages. */
