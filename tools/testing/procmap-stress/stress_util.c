@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The duration and the seed of random tests.
+ * The duration and the seed of random tests, and mappings that change.
  */
 #include <stdatomic.h>
 #include <sys/random.h>
@@ -60,6 +60,60 @@ uint64_t next_random(uint64_t *seed)
 uint64_t rand_below(uint64_t end, uint64_t *seed)
 {
 	return (next_random(seed) >> 16) % end;
+}
+
+/* A page is the same page of the file wherever it is mapped: so neighbours can merge. */
+bool map_area(unsigned int page, unsigned int nr, int prot, int file)
+{
+	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE |
+		    (file < 0 ? MAP_ANONYMOUS : 0), file, (page + 1) * page_size()) ==
+	       page_at(page);
+}
+
+bool map_changing_area(void)
+{
+	return map_area(0, NR_PAGES, PROT_READ, -1) &&
+	       mmap(page_at(STACK_PAGE), page_size(), PROT_READ | PROT_WRITE, MAP_FIXED |
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) != MAP_FAILED;
+}
+
+/* A page further each time, until the stack is cut off. */
+static bool grow_stack_on(unsigned int n)
+{
+	const unsigned int pages = n % (STACK_PAGES + 1);
+
+	if (!pages)
+		return !munmap(page_at(STACK_PAGE - STACK_PAGES), STACK_PAGES * page_size());
+	atomic_store((atomic_char *)page_at(STACK_PAGE - pages), 1);
+	return true;
+}
+
+/* Replace, split and merge mappings: of many pages, or of some between two pillars. */
+bool change_area(unsigned int n, const int files[2], uint64_t *seed)
+{
+	const uint64_t random = next_random(seed);
+	const unsigned int first = 1 + (random >> 8) % (PILLAR_STEP - 1);
+	const bool is_between = n % 8 > 1;
+	unsigned int page = (random >> 16) % (NR_PAGES / PILLAR_STEP) * PILLAR_STEP;
+	unsigned int nr = 1 + (random >> 24) % (10 * PILLAR_STEP);
+	int prot = (random >> 32) % 8;
+
+	if (n % 8 == 0)
+		return grow_stack_on(n / 8);
+	if (is_between) {
+		page += first;
+		nr = 1 + nr % (PILLAR_STEP - first);
+	} else {
+		prot = PROT_READ | (prot & PROT_EXEC);
+		nr = nr > NR_PAGES - page ? NR_PAGES - page : nr;
+	}
+	if ((random >> 40) % 4 < 2)
+		return map_area(page, nr, prot, (random >> 40) % 4 ? files[n % 2] : -1);
+	if (is_between && (random >> 42) % 2)
+		return !munmap(page_at(page), nr * page_size());
+	/* It ends at a page that is not mapped. */
+	mprotect(page_at(page), nr * page_size(), prot);
+	return true;
 }
 
 /* Seconds until loops that wait for something give up. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The duration and the seed of random tests. Without these variables, they run for a few
+ * The duration and the seed of random tests, and mappings that change. Without these variables, they run for a few
  * seconds, and for enough calls, files or targets on a slow machine, from a random seed:
  *
  *	PROCMAP_SOAK_CALLS	run for so many calls of each ioctl, files or targets
@@ -30,6 +30,23 @@ uint64_t soak_seed(const struct soak *soak, uint64_t part);
 /* Random numbers, the same for the same seed; below @end, which is not 0. */
 uint64_t next_random(uint64_t *seed);
 uint64_t rand_below(uint64_t end, uint64_t *seed);
+
+/*
+ * An area in which mappings change. Every PILLAR_STEP-th page is mapped and readable at all
+ * times, although the mapping that covers it changes; and there is a stack, with no neighbour
+ * below that would keep it from growing.
+ */
+#define NR_PAGES	400
+#define PILLAR_STEP	8
+#define STACK_PAGE	800
+#define STACK_PAGES	20
+#define END_PAGE	(STACK_PAGE + 1)
+
+/* Map pages of the area: memory if @file is negative. */
+bool map_area(unsigned int page, unsigned int nr, int prot, int file);
+bool map_changing_area(void);
+/* Make the nth change. Either file may be mapped. */
+bool change_area(unsigned int n, const int files[2], uint64_t *seed);
 
 /* Becomes true when a test has taken longer than a slow machine may take. */
 bool is_late(void);
