@@ -715,7 +715,7 @@ TEST_F_TIMEOUT(file, truncated_and_rewritten_meanwhile_has_an_id_of_then, LONG_T
 	int size;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rewrite_until_stopped, &rewriter));
-	while ((overlaps < OVERLAPS || found < OVERLAPS) && !is_late()) {
+	while (overlaps < OVERLAPS || found < OVERLAPS) {
 		before = rewriter.rounds;
 		size = id_by_query(self->maps, self->addr, id);
 		/* A rewrite has ended since: it was going on meanwhile. */
@@ -728,8 +728,6 @@ TEST_F_TIMEOUT(file, truncated_and_rewritten_meanwhile_has_an_id_of_then, LONG_T
 	rewriter.stop = true;
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_FALSE(rewriter.failed);
-	EXPECT_LE((unsigned int)OVERLAPS, overlaps);
-	EXPECT_LE((unsigned int)OVERLAPS, found);
 }
 
 TEST_HARNESS_MAIN

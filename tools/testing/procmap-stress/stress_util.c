@@ -22,7 +22,7 @@ struct soak begin_soak(void)
 {
 	struct soak soak = {
 		.calls = env_number("PROCMAP_SOAK_CALLS", 0),
-		.end = time(NULL) + env_number("PROCMAP_SOAK_SECONDS", SOAK_SECONDS),
+		.end = time(NULL) + SOAK_SECONDS,
 	};
 
 	if (getrandom(&soak.seed, sizeof(soak.seed), 0) != sizeof(soak.seed))
@@ -114,18 +114,4 @@ bool change_area(unsigned int n, const int files[2], uint64_t *seed)
 	/* It ends at a page that is not mapped. */
 	mprotect(page_at(page), nr * page_size(), prot);
 	return true;
-}
-
-/* Seconds until loops that wait for something give up. */
-#define PATIENCE	600
-
-/* It counts from the first call in a test, which is a process. */
-bool is_late(void)
-{
-	static atomic_long first;
-	const long now = time(NULL);
-	long unset = 0;
-
-	atomic_compare_exchange_strong(&first, &unset, now);
-	return now - first > PATIENCE;
 }

@@ -4,7 +4,6 @@
  * seconds, and for enough calls, files or targets on a slow machine, from a random seed:
  *
  *	PROCMAP_SOAK_CALLS	run for so many calls of each ioctl, files or targets
- *	PROCMAP_SOAK_SECONDS	otherwise, run for so long
  *	PROCMAP_SOAK_SEED	the seed, as a run prints it
  */
 #ifndef STRESS_UTIL_H
@@ -47,8 +46,5 @@ bool map_area(unsigned int page, unsigned int nr, int prot, int file);
 bool map_changing_area(void);
 /* Make the nth change. Either file may be mapped. */
 bool change_area(unsigned int n, const int files[2], uint64_t *seed);
-
-/* Becomes true when a test has taken longer than a slow machine may take. */
-bool is_late(void);
 
 #endif /* STRESS_UTIL_H */
