@@ -2,7 +2,6 @@
 /*
  * Helpers for the tests of /proc/<pid>/maps and its ioctls.
  */
-#include <glob.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -136,7 +135,7 @@ const struct maps_line *line_at(const struct maps *maps, uint64_t addr)
 	return NULL;
 }
 
-bool same_line(const struct maps_line *a, const struct maps_line *b)
+static bool same_line(const struct maps_line *a, const struct maps_line *b)
 {
 	return a->start == b->start && a->end == b->end && a->flags == b->flags &&
 	       a->offset == b->offset && a->dev_major == b->dev_major &&
@@ -152,46 +151,6 @@ bool same_maps(const struct maps *a, const struct maps *b)
 		if (!same_line(&a->lines[i], &b->lines[i]))
 			return false;
 	return a->nr == b->nr;
-}
-
-/* Returns 1 if it agrees; 0 if not; -1 if it has changed meanwhile, or has no text for us. */
-static int compare_process(pid_t pid, agrees_fn *agrees, void *arg)
-{
-	struct maps smaps = {}, after = {};
-	const int fd = open_maps(pid);
-	int ret = -1;
-
-	if (fd >= 0 && !read_smaps(pid, &smaps) && smaps.nr)
-		ret = agrees(&smaps, fd, arg);
-	if (ret >= 0 && (read_maps(fd, &after) || !same_maps(&smaps, &after)))
-		ret = -1;
-	free_maps(&smaps);
-	free_maps(&after);
-	close(fd);
-	return ret;
-}
-
-int compare_processes(agrees_fn *agrees, void *arg)
-{
-	int compared = 0, ret, tries;
-	glob_t found;
-	size_t i;
-
-	if (glob("/proc/[0-9]*", 0, NULL, &found))
-		return -1;
-	for (i = 0; i < found.gl_pathc; i++) {
-		const pid_t pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
-
-		/* It may change and change back, but not each time. */
-		for (tries = 0, ret = 0; tries < 10 && !ret; tries++)
-			ret = compare_process(pid, agrees, arg);
-		if (!ret) {
-			printf("# process %d differs\n", pid);
-			return -1;
-		}
-		compared += ret > 0;
-	}
-	return compared;
 }
 
 bool is_file(const struct maps_line *line)

@@ -94,12 +94,7 @@ void free_maps(struct maps *maps);
 
 /* Returns the line that covers the address, or NULL. */
 const struct maps_line *line_at(const struct maps *maps, uint64_t addr);
-bool same_line(const struct maps_line *a, const struct maps_line *b);
 bool same_maps(const struct maps *a, const struct maps *b);
-/* Does a process, whose maps file is @fd, agree with its smaps? */
-typedef bool agrees_fn(struct maps *smaps, int fd, void *arg);
-/* Returns the number of processes that do, or -1 if one does not that has not changed. */
-int compare_processes(agrees_fn *agrees, void *arg);
 /* Only a file has a device or an inode. */
 bool is_file(const struct maps_line *line);
 /* A name as the text has it. */
