@@ -37,8 +37,6 @@ FIXTURE_SETUP(scene)
 
 FIXTURE_TEARDOWN(scene)
 {
-	free_maps(&self->text);
-	close(self->fd);
 }
 
 /* Arguments for all of the scene, and for one mapping. */
@@ -53,29 +51,17 @@ static struct procmap_scan_arg scan_of(const struct _test_data_scene *self,
 	return scan_arg(&self->buffers, start_of(mapping), end_of(mapping), want);
 }
 
-struct field {
-	const char *what;
-	size_t here, abi;
-};
-
+/* An array of records is aligned in 32 bits, too. */
+TEST(structs_and_numbers_are_those_of_the_abi)
+{
 #define OFFSET(type, name, abi) \
 	{ "offset of " #name, offsetof(struct type, name), abi }
 #define SIZE_OF(type, name, abi) \
 	{ "size of " #name, sizeof((*(struct type *)0).name), abi }
-
-static void expect_fields(struct __test_metadata *const _metadata,
-			  const struct field *field, size_t nr)
-{
-	for (; nr; nr--, field++) {
-		EXPECT_EQ(field->abi, field->here) {
-			TH_LOG("%s", field->what);
-		}
-	}
-}
-
-TEST(argument_is_that_of_the_abi)
-{
-	static const struct field fields[] = {
+	static const struct {
+		const char *what;
+		size_t here, abi;
+	} fields[] = {
 		OFFSET(procmap_scan_arg, size, 0), SIZE_OF(procmap_scan_arg, size, 8),
 		OFFSET(procmap_scan_arg, filter, 8), SIZE_OF(procmap_scan_arg, filter, 8),
 		OFFSET(procmap_scan_arg, want, 16), SIZE_OF(procmap_scan_arg, want, 8),
@@ -95,21 +81,6 @@ TEST(argument_is_that_of_the_abi)
 		OFFSET(procmap_scan_arg, data_needed, 96),
 		SIZE_OF(procmap_scan_arg, data_needed, 4),
 		OFFSET(procmap_scan_arg, flags, 100), SIZE_OF(procmap_scan_arg, flags, 4),
-	};
-
-	expect_fields(_metadata, fields, ARRAY_SIZE(fields));
-	EXPECT_EQ(104u, SIZE);
-	EXPECT_EQ(8u, _Alignof(struct procmap_scan_arg));
-	EXPECT_EQ(0xc06866e0, PROCMAP_SCAN);
-	EXPECT_EQ(0x01, PROCMAP_SCAN_NAMES);
-	EXPECT_EQ(0x02, PROCMAP_SCAN_BUILD_IDS);
-	EXPECT_EQ(0x01, PROCMAP_SCAN_CHANGED);
-}
-
-/* The array is aligned in 32 bits, too. */
-TEST(record_is_that_of_the_abi)
-{
-	static const struct field fields[] = {
 		OFFSET(procmap_vma, start, 0), SIZE_OF(procmap_vma, start, 8),
 		OFFSET(procmap_vma, end, 8), SIZE_OF(procmap_vma, end, 8),
 		OFFSET(procmap_vma, flags, 16), SIZE_OF(procmap_vma, flags, 8),
@@ -124,10 +95,21 @@ TEST(record_is_that_of_the_abi)
 		SIZE_OF(procmap_vma, build_id_offset, 4),
 		OFFSET(procmap_vma, build_id_size, 68), SIZE_OF(procmap_vma, build_id_size, 4),
 	};
+	size_t i;
 
-	expect_fields(_metadata, fields, ARRAY_SIZE(fields));
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		EXPECT_EQ(fields[i].abi, fields[i].here) {
+			TH_LOG("%s", fields[i].what);
+		}
+	}
+	EXPECT_EQ(104u, SIZE);
+	EXPECT_EQ(8u, _Alignof(struct procmap_scan_arg));
 	EXPECT_EQ(72u, VMA_SIZE);
 	EXPECT_EQ(8u, _Alignof(struct procmap_vma));
+	EXPECT_EQ(0xc06866e0, PROCMAP_SCAN);
+	EXPECT_EQ(0x01, PROCMAP_SCAN_NAMES);
+	EXPECT_EQ(0x02, PROCMAP_SCAN_BUILD_IDS);
+	EXPECT_EQ(0x01, PROCMAP_SCAN_CHANGED);
 	EXPECT_EQ(0x01, PROCMAP_VMA_READABLE);
 	EXPECT_EQ(0x02, PROCMAP_VMA_WRITABLE);
 	EXPECT_EQ(0x04, PROCMAP_VMA_EXECUTABLE);
@@ -256,12 +238,6 @@ TEST_F(scene, range_is_not_cut_to_32_bits)
 
 /* The size of the structure, and of a record. */
 
-/* The size after this one: each of the first 4 KiB, and each at the end of a page. */
-static size_t next_size(size_t size, size_t step)
-{
-	return size + step * (size < 4096 || size + 64 * step > page_size() ? 1 : 61);
-}
-
 /* A page without access follows: reading or writing more would be EFAULT. */
 TEST_F_TIMEOUT(scene, longer_struct_with_zeros_is_taken, LONG_TIMEOUT)
 {
@@ -269,7 +245,7 @@ TEST_F_TIMEOUT(scene, longer_struct_with_zeros_is_taken, LONG_TIMEOUT)
 	struct procmap_scan_arg arg = scan_of(self, FILE_RW, 0);
 	size_t size;
 
-	for (size = SIZE; size <= page_size(); size = next_size(size, 1)) {
+	for (size = SIZE; size <= page_size(); size += size < 4096 ? 1 : 61) {
 		memset(end - size, 0, size);
 		arg.size = size;
 		memcpy(end - size, &arg, SIZE);
@@ -289,7 +265,7 @@ TEST_F_TIMEOUT(scene, nonzero_byte_past_the_struct_is_e2big, LONG_TIMEOUT)
 
 	arg.size = page_size();
 	memcpy(bytes, &arg, SIZE);
-	for (i = SIZE; i < page_size(); i = next_size(i, 1)) {
+	for (i = SIZE; i < page_size(); i += i < 4096 ? 1 : 61) {
 		bytes[i] = 1;
 		ASSERT_EQ(-1, ioctl(self->fd, PROCMAP_SCAN, bytes)) {
 			TH_LOG("byte %zu", i);
@@ -367,8 +343,7 @@ TEST_F(scene, record_too_small_too_large_or_odd_is_einval)
 			TH_LOG("vma_size %u", bad[i]);
 		}
 	}
-	for (arg.vma_size = 72; arg.vma_size <= page_size();
-	     arg.vma_size = next_size(arg.vma_size, 8))
+	for (arg.vma_size = 72; arg.vma_size <= page_size(); arg.vma_size += 8)
 		EXPECT_EQ(NR_MAPPINGS, procmap_scan(self->fd, &arg));
 }
 
