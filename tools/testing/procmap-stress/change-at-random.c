@@ -175,7 +175,7 @@ static bool is_of_one_file(const struct maps_line *line, bool has_build_ids)
 	if (!line->inode)
 		return !line->offset && !*line->name && !line->build_id_size;
 	return line->inode == inodes[file] &&
-	       line->offset == line->start - AREA + page_size() &&
+	       line->offset == line->start - AREA &&
 	       !strcmp(line->name, file ? "/memfd:1 (deleted)" : "/memfd:0 (deleted)") &&
 	       (!has_build_ids || (line->build_id_size == BUILD_ID_SIZE &&
 				   is_filled(line->build_id, BUILD_ID_SIZE, file)));
@@ -249,7 +249,7 @@ static int unmap_everything(int control, void *arg)
 	struct maps maps;
 
 	(void)arg;
-	if (!map_area(0, 10, PROT_READ, -1) || setrlimit(RLIMIT_CORE, &no_core) ||
+	if (!map_area(0, 10, PROT_READ, MAP_PRIVATE, -1) || setrlimit(RLIMIT_CORE, &no_core) ||
 	    read_maps(open_maps(0), &maps) || !notify(control) || !await(control))
 		return 1;
 	syscall(SYS_munmap, 0, (unsigned long)maps.lines[maps.nr - 1].end);

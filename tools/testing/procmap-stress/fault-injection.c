@@ -177,8 +177,8 @@ FIXTURE_SETUP(call)
 	ASSERT_TRUE(write_elf(self->file, scene_id) && !fsync(self->file));
 	/* Neighbours differ, or they would be merged. */
 	for (i = 0; i < variant->nr; i++)
-		ASSERT_NE(MAP_FAILED, mmap(page_at(i), page_size(), i % 2 ? PROT_READ :
-					   PROT_NONE, MAP_PRIVATE | MAP_FIXED, self->file, 0));
+		ASSERT_TRUE(map_area(i, 1, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE,
+				     self->file));
 	if (!variant->evicted) {
 		close(self->file);
 		self->file = -1;

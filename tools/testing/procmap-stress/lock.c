@@ -319,10 +319,8 @@ static int be_large(int control, void *arg)
 
 	(void)arg;
 	for (i = 0; i < nr_many(); i++)
-		if (mmap(page_at(i), page_size(),
-			 i % 2 ? PROT_READ : PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
-			 MAP_NORESERVE, -1, 0) != page_at(i))
+		if (!map_area(i, 1, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_NORESERVE,
+			      -1))
 			return 1;
 	notify(control);
 	await(control);

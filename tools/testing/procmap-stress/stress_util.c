@@ -62,19 +62,10 @@ uint64_t rand_below(uint64_t end, uint64_t *seed)
 	return (next_random(seed) >> 16) % end;
 }
 
-/* A page is the same page of the file wherever it is mapped: so neighbours can merge. */
-bool map_area(unsigned int page, unsigned int nr, int prot, int file)
-{
-	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE |
-		    (file < 0 ? MAP_ANONYMOUS : 0), file, (page + 1) * page_size()) ==
-	       page_at(page);
-}
-
 bool map_changing_area(void)
 {
-	return map_area(0, NR_PAGES, PROT_READ, -1) &&
-	       mmap(page_at(STACK_PAGE), page_size(), PROT_READ | PROT_WRITE, MAP_FIXED |
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0) != MAP_FAILED;
+	return map_area(0, NR_PAGES, PROT_READ, MAP_PRIVATE, -1) &&
+	       map_area(STACK_PAGE, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_GROWSDOWN, -1);
 }
 
 /* A page further each time, until the stack is cut off. */
@@ -108,7 +99,8 @@ bool change_area(unsigned int n, const int files[2], uint64_t *seed)
 		nr = nr > NR_PAGES - page ? NR_PAGES - page : nr;
 	}
 	if ((random >> 40) % 4 < 2)
-		return map_area(page, nr, prot, (random >> 40) % 4 ? files[n % 2] : -1);
+		return map_area(page, nr, prot, MAP_PRIVATE,
+				(random >> 40) % 4 ? files[n % 2] : -1);
 	if (is_between && (random >> 42) % 2)
 		return !munmap(page_at(page), nr * page_size());
 	/* It ends at a page that is not mapped. */

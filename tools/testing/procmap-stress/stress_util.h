@@ -41,8 +41,6 @@ uint64_t rand_below(uint64_t end, uint64_t *seed);
 #define STACK_PAGES	20
 #define END_PAGE	(STACK_PAGE + 1)
 
-/* Map pages of the area: memory if @file is negative. */
-bool map_area(unsigned int page, unsigned int nr, int prot, int file);
 bool map_changing_area(void);
 /* Make the nth change. Either file may be mapped. */
 bool change_area(unsigned int n, const int files[2], uint64_t *seed);

@@ -12,8 +12,6 @@ enum { STRUCT_PAGE, NAME_PAGE, ID_PAGE, NR_PAGES };
 FIXTURE(blocked)
 {
 	struct child target;
-	int fd;			/* its maps file */
-	char *pages;
 	struct blocked_call call;
 };
 
@@ -32,26 +30,19 @@ FIXTURE_VARIANT_ADD(blocked, at_writing_the_struct) { STRUCT_PAGE, true, 0 };
 FIXTURE_SETUP(blocked)
 {
 	struct blocked_call *const call = &self->call;
-	const char *const missing = start_blocked_target(&self->target, &call->uffd,
-							 variant->at_write);
+	const char *missing;
 
+	call->command = PROCMAP_QUERY;
+	call->page = variant->page;
+	call->at_write = variant->at_write;
+	missing = start_blocked_target(&self->target, call, NR_PAGES);
 	if (missing)
 		SKIP_SETUP(missing);
-	self->fd = open_maps(self->target.pid);
-	self->pages = map_pages(NR_PAGES * page_size());
-	/* Only a page that is in memory can be protected from writing. */
-	memset(self->pages, 0, NR_PAGES * page_size());
-	*(struct procmap_query *)self->pages = QUERY(.query_addr = AREA,
-		.vma_name_addr = (uintptr_t)self->pages + NAME_PAGE * page_size(),
+	*(struct procmap_query *)call->arg = QUERY(.query_addr = AREA,
+		.vma_name_addr = (uintptr_t)call->arg + NAME_PAGE * page_size(),
 		.vma_name_size = page_size(),
-		.build_id_addr = (uintptr_t)self->pages + ID_PAGE * page_size(),
+		.build_id_addr = (uintptr_t)call->arg + ID_PAGE * page_size(),
 		.build_id_size = page_size());
-
-	call->fd = self->fd;
-	call->command = PROCMAP_QUERY;
-	call->arg = self->pages;
-	call->page = self->pages + variant->page * page_size();
-	call->at_write = variant->at_write;
 	ASSERT_TRUE(start_blocked_call(call));
 }
 
@@ -64,13 +55,14 @@ FIXTURE_TEARDOWN(blocked)
 static void expect_answer(struct __test_metadata *const _metadata,
 			  const struct _test_data_blocked *self)
 {
-	const struct procmap_query *const query = (void *)self->pages;
+	const char *const pages = self->call.arg;
+	const struct procmap_query *const query = (void *)pages;
 
 	EXPECT_EQ(addr_of(0), query->vma_start);
 	EXPECT_EQ(addr_of(1), query->vma_end);
-	EXPECT_STREQ(BLOCKED_FILE, self->pages + NAME_PAGE * page_size());
+	EXPECT_STREQ(BLOCKED_FILE, pages + NAME_PAGE * page_size());
 	EXPECT_EQ(BUILD_ID_SIZE, query->build_id_size);
-	EXPECT_EQ(0, memcmp(scene_id, self->pages + ID_PAGE * page_size(), BUILD_ID_SIZE));
+	EXPECT_EQ(0, memcmp(scene_id, pages + ID_PAGE * page_size(), BUILD_ID_SIZE));
 }
 
 /* mmap(2) in the target waits for mmap_lock. */
@@ -90,9 +82,9 @@ TEST_F(blocked, call_lets_the_address_space_and_its_files_go_at_exit)
 
 	ASSERT_EQ(-1, umount2(SCRATCH, 0));
 	ASSERT_EQ(EBUSY, errno);
-	ASSERT_EQ(0, query_fields(self->fd, AREA, 0, &query));
+	ASSERT_EQ(0, query_fields(self->call.fd, AREA, 0, &query));
 	stop_child(&self->target);
-	EXPECT_EQ(-ESRCH, query_fields(self->fd, AREA, 0, &query));
+	EXPECT_EQ(-ESRCH, query_fields(self->call.fd, AREA, 0, &query));
 	EXPECT_EQ(0, umount2(SCRATCH, 0));
 	ASSERT_TRUE(finish_blocked_call(&self->call));
 	EXPECT_EQ(variant->at_exit, self->call.ret);

@@ -212,18 +212,13 @@ TEST_F(file, is_seen_from_the_root_directory_of_the_reader)
 static void *map_long_path(char directory[64], char *shown, size_t length, bool is_deleted)
 {
 	const size_t suffix = is_deleted ? strlen(DELETED) : 0;
-	void *addr;
+	const int fd = make_long_path(directory, shown, length - suffix);
 
-	if (!make_directory(directory))
+	if (is_deleted && (fd < 0 || unlink(strrchr(shown, '/') + 1)))
 		return MAP_FAILED;
-	strcpy(shown, directory);
-	addr = map_file(make_long_path(shown, length - suffix), MAP_PRIVATE);
-	if (is_deleted) {
-		if (unlink(strrchr(shown, '/') + 1))
-			return MAP_FAILED;
+	if (is_deleted)
 		strcat(shown, DELETED);
-	}
-	return addr;
+	return map_file(fd, MAP_PRIVATE);
 }
 
 /* The byte behind the buffer stays. */

@@ -17,7 +17,6 @@ FIXTURE(blocked)
 {
 	struct child target;
 	struct maps text;	/* before the call */
-	char *pages;
 	struct procmap_scan_arg *arg;
 	struct blocked_call call;
 };
@@ -43,38 +42,31 @@ FIXTURE_SETUP(blocked)
 	const char *missing;
 
 	SKIP_WITHOUT_SCAN();
-	missing = start_blocked_target(&self->target, &call->uffd, variant->at_write);
+	call->command = PROCMAP_SCAN;
+	call->page = variant->page;
+	call->at_write = variant->at_write;
+	missing = start_blocked_target(&self->target, call, NR_PAGES);
 	if (missing)
 		SKIP_SETUP(missing);
-	call->fd = open_maps(self->target.pid);
 	ASSERT_EQ(0, read_smaps(self->target.pid, &self->text));
 	ASSERT_EQ(0, read_build_ids(call->fd, &self->text));
-
-	self->pages = map_pages(NR_PAGES * page_size());
-	/* Only a page that is in memory can be protected from writing. */
-	memset(self->pages, 0, NR_PAGES * page_size());
-	self->arg = (void *)self->pages;
+	self->arg = (void *)call->arg;
 	*self->arg = (struct procmap_scan_arg) {
 		.size = sizeof(*self->arg),
 		.want = SCAN_ALL,
 		.start = AREA,
 		.end = addr_of(BLOCKED_PAGES),
-		.vec = (uintptr_t)self->pages + (VEC_PAGE + 1) * page_size() - FIRST_RECORDS,
+		.vec = (uintptr_t)call->arg + (VEC_PAGE + 1) * page_size() - FIRST_RECORDS,
 		.vec_len = BLOCKED_PAGES,
 		.vma_size = sizeof(struct procmap_vma),
-		.data = (uintptr_t)self->pages + DATA_PAGE * page_size(),
+		.data = (uintptr_t)call->arg + DATA_PAGE * page_size(),
 		.data_size = (NR_PAGES - DATA_PAGE) * page_size(),
 	};
-	call->command = PROCMAP_SCAN;
-	call->arg = self->arg;
-	call->page = self->pages + variant->page * page_size();
-	call->at_write = variant->at_write;
 }
 
 FIXTURE_TEARDOWN(blocked)
 {
 	stop_child(&self->target);
-	free_maps(&self->text);
 }
 
 /*

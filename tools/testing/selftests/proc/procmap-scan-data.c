@@ -25,14 +25,12 @@ FIXTURE_SETUP(pages)
 
 FIXTURE_TEARDOWN(pages)
 {
-	close(self->fd);
 }
 
 /* Neighbours differ, or the kernel would merge them. */
 static bool map_page_of(unsigned int page, int fd)
 {
-	return mmap(page_at(page), page_size(), page % 2 ? PROT_READ : PROT_READ | PROT_EXEC,
-		    MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0) == page_at(page);
+	return map_area(page, 1, page % 2 ? PROT_READ : PROT_READ | PROT_EXEC, MAP_PRIVATE, fd);
 }
 
 /* Scan them with data for all, also if none shares anything. */
@@ -169,36 +167,22 @@ TEST_F(pages, that_have_no_place_in_the_data_are_enospc_if_they_are_first)
 	EXPECT_LT(0, procmap_scan(self->fd, &arg));
 }
 
-/* Map three pages from AREA on: a file whose path has so many bytes between named memory. */
-static bool map_long_path(const struct _test_data_pages *self, char directory[64],
-			  size_t length, struct maps *text)
-{
-	char path[3 * PATH_MAX + 1];
-	int file;
-
-	if (!make_directory(directory))
-		return false;
-	strcpy(path, directory);
-	file = make_long_path(path, length);
-	return write_elf(file, scene_id) &&
-	       mmap(page_at(0), 3 * page_size(), PROT_READ | PROT_WRITE, MAP_SHARED |
-		    MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == page_at(0) &&
-	       mmap(page_at(1), page_size(), PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0) ==
-	       page_at(1) && !close(file) && !read_smaps(0, text) &&
-	       !read_build_ids(self->fd, text);
-}
-
-/* A path that is too long needs no data, but a build ID does. */
+/* A path that is too long needs no data, but a build ID does. Shared memory is around it. */
 TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, LONG_TIMEOUT)
 {
 	static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
+	char directory[64], path[3 * PATH_MAX + 1];
 	struct procmap_scan_arg arg;
 	struct maps text;
-	char directory[64];
 	unsigned int i, n;
+	int fd;
 
+	ASSERT_TRUE(map_area(0, 3, PROT_READ, MAP_SHARED | MAP_POPULATE, -1));
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		ASSERT_TRUE(map_long_path(self, directory, lengths[i], &text));
+		fd = make_long_path(directory, path, lengths[i]);
+		ASSERT_TRUE(write_elf(fd, scene_id) && map_page_of(1, fd) && !close(fd));
+		ASSERT_EQ(0, read_smaps(0, &text));
+		ASSERT_EQ(0, read_build_ids(self->fd, &text));
 		for (n = 0; n < 4 * (SCAN_ALL + 1); n++) {
 			arg = scan_arg(&self->buffers, AREA, addr_of(3), n / 4);
 			arg.vec_len = n % 4 + 1;

@@ -7,36 +7,14 @@
 #include "../kselftest_harness.h"
 #include "procmap_scan_util.h"
 
-#define STACK_GROWTH	0x100000
+/* No mapping below it keeps a stack there from growing. */
+#define STACK_PAGE	800
 
 /* The content of a buffer before a call. */
 #define FILL		0xa5
 
 #define VEC_LEN		1024
 #define DATA_SIZE	(64 * 4096)
-
-static bool map_page(void)
-{
-	return mmap(page_at(1), page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
-		    MAP_FIXED, -1, 0) != MAP_FAILED;
-}
-
-static bool unmap_page(void)
-{
-	return !munmap(page_at(1), page_size());
-}
-
-static bool protect_page(void)
-{
-	return !mprotect(page_at(2), page_size(), PROT_READ);
-}
-
-static bool grow_stack(void)
-{
-	char frame[STACK_GROWTH];
-
-	return read_file("/proc/self/comm", frame, sizeof(frame));
-}
 
 /* A process that looks at itself, with private memory of eight pages at AREA. */
 FIXTURE(generation)
@@ -71,15 +49,13 @@ FIXTURE_SETUP(generation)
 {
 	SKIP_WITHOUT_SCAN();
 	self->buffers = make_scan_buffers(VEC_LEN, DATA_SIZE);
-	ASSERT_NE(MAP_FAILED, mmap(page_at(0), 8 * page_size(), PROT_READ | PROT_WRITE,
-				   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	ASSERT_TRUE(map_area(0, 8, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1));
 	self->fd = open_maps(0);
 	self->first = scan_since(_metadata, self, 0);
 }
 
 FIXTURE_TEARDOWN(generation)
 {
-	close(self->fd);
 }
 
 TEST_F(generation, is_counted)
@@ -90,14 +66,25 @@ TEST_F(generation, is_counted)
 
 TEST_F(generation, moves_with_each_change_of_mappings)
 {
-	static bool (*const changes[])(void) = {
-		map_page, unmap_page, protect_page, grow_stack,
-	};
 	uint64_t before = self->first, after;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(changes); i++, before = after) {
-		ASSERT_TRUE(changes[i]());
+	for (i = 0; i < 4; i++, before = after) {
+		switch (i) {
+		case 0:
+			ASSERT_TRUE(map_area(STACK_PAGE, 1, PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_GROWSDOWN, -1));
+			break;
+		case 1:
+			*page_at(STACK_PAGE - 1) = 1;
+			break;
+		case 2:
+			ASSERT_EQ(0, mprotect(page_at(2), page_size(), PROT_READ));
+			break;
+		default:
+			ASSERT_EQ(0, munmap(page_at(1), page_size()));
+			break;
+		}
 		after = scan_since(_metadata, self, before);
 		EXPECT_EQ(!before, after == before) {
 			TH_LOG("change %u", i);

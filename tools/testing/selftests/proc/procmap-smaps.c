@@ -51,13 +51,11 @@ static struct usage read_usage(pid_t pid, const char *name, uint64_t start, uint
 {
 	unsigned long long line_start, line_end, kilobytes;
 	struct usage usage = {};
-	char path[64], text[PATH_MAX + 128], word[32];
+	FILE *const file = fdopen(open_proc(pid, name), "r");
+	char text[PATH_MAX + 128], word[32];
 	bool is_in_range = false;
-	FILE *file;
 	size_t i;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	file = fopen(path, "re");
 	if (!file)
 		return usage;
 	while (fgets(text, sizeof(text), file)) {
@@ -79,26 +77,15 @@ static struct usage read_usage(pid_t pid, const char *name, uint64_t start, uint
 	return usage;
 }
 
-static uint64_t present_in_pagemap(pid_t pid, uint64_t start, uint64_t end)
-{
-	uint64_t entry, addr, present = 0;
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	for (addr = start; addr < end; addr += page_size())
-		if (pread(fd, &entry, sizeof(entry), addr / page_size() * sizeof(entry)) ==
-		    sizeof(entry) && entry >> 63)
-			present += page_size();
-	close(fd);
-	return present;
-}
-
 static bool map(char *at, size_t size, int flags)
 {
 	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags,
 		    flags & MAP_ANONYMOUS ? -1 : file, 0) == at;
+}
+
+static bool move(char *from, size_t size, char *to)
+{
+	return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
 
 static void touch(char *at, size_t size, size_t step)
@@ -141,11 +128,8 @@ static bool change(void)
 		_exit(0);
 	if (mprotect(page_at(0), below, PROT_READ) ||
 	    mprotect(page_at(0), below, PROT_READ | PROT_WRITE) ||
-	    mremap(above, 8 * page, 8 * page, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   page_at(MOVED_PAGE)) == MAP_FAILED ||
-	    mremap(page_at(MOVED_PAGE), 8 * page, 8 * page, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   above) == MAP_FAILED ||
-	    munmap(page_at(0), below) ||
+	    !move(above, 8 * page, page_at(MOVED_PAGE)) ||
+	    !move(page_at(MOVED_PAGE), 8 * page, above) || munmap(page_at(0), below) ||
 	    !map(page_at(0), below, MAP_PRIVATE | MAP_ANONYMOUS))
 		return false;
 	touch(page_at(0), below, page);
@@ -153,10 +137,8 @@ static bool change(void)
 	madvise(above, 8 * page, MADV_DONTNEED);
 
 	/* The whole page table moves. */
-	if (mremap(HUGE_MEMORY, HUGE_SIZE, HUGE_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   HUGE_MEMORY + HUGE_SIZE) == MAP_FAILED ||
-	    mremap(HUGE_MEMORY + HUGE_SIZE, HUGE_SIZE, HUGE_SIZE,
-		   MREMAP_MAYMOVE | MREMAP_FIXED, HUGE_MEMORY) == MAP_FAILED)
+	if (!move(HUGE_MEMORY, HUGE_SIZE, HUGE_MEMORY + HUGE_SIZE) ||
+	    !move(HUGE_MEMORY + HUGE_SIZE, HUGE_SIZE, HUGE_MEMORY))
 		return false;
 	madvise(HUGE_MEMORY, HUGE_SIZE, MADV_COLLAPSE);
 	mprotect(HUGE_MEMORY, page, PROT_READ);
@@ -250,11 +232,13 @@ TEST_F_TIMEOUT(target, what_stays_is_counted_once_while_it_changes, LONG_TIMEOUT
 	}
 }
 
+/* Of each huge page of the area, and in all. */
 TEST_F(target, sums_are_true_after_changes)
 {
 	const pid_t pid = self->child.pid;
+	const int pagemap = open_proc(pid, "pagemap");
+	uint64_t entry, addr, present = 0;
 	struct usage usage, rollup;
-	uint64_t start;
 	size_t i;
 
 	ASSERT_TRUE(notify(self->child.control) && notify(self->child.control) &&
@@ -263,11 +247,16 @@ TEST_F(target, sums_are_true_after_changes)
 	rollup = read_usage(pid, "smaps_rollup", 0, UINT64_MAX);
 	for (i = 0; i < ARRAY_SIZE(names); i++)
 		EXPECT_EQ(usage.values[i], rollup.values[i]);
-	for (start = AREA; start < AREA + 10 * HUGE_SIZE; start += HUGE_SIZE) {
-		usage = read_usage(pid, "smaps", start, start + HUGE_SIZE);
-		EXPECT_EQ(present_in_pagemap(pid, start, start + HUGE_SIZE),
-			  usage.values[RSS] + usage.values[SHARED_HUGETLB] +
-			  usage.values[PRIVATE_HUGETLB]);
+	for (addr = AREA; addr < AREA + 10 * HUGE_SIZE; addr += page_size()) {
+		ASSERT_EQ((ssize_t)sizeof(entry), pread(pagemap, &entry, sizeof(entry), addr /
+							page_size() * sizeof(entry)));
+		present += entry >> 63 ? page_size() : 0;
+		if ((addr + page_size()) % HUGE_SIZE)
+			continue;
+		usage = read_usage(pid, "smaps", addr & -HUGE_SIZE, addr + page_size());
+		EXPECT_EQ(present, usage.values[RSS] + usage.values[SHARED_HUGETLB] +
+				   usage.values[PRIVATE_HUGETLB]);
+		present = 0;
 	}
 }
 

@@ -19,14 +19,6 @@ static char text[TEXT_SIZE], expected[TEXT_SIZE];
 /* How many bytes are read at a time. */
 static const size_t pieces[] = { 1, 10, 100, 4096, TEXT_SIZE };
 
-static int open_of(pid_t pid, const char *name)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* Read on to the end of a file. Returns the number of bytes, or -errno. */
 static ssize_t read_in_pieces(int fd, char *to, size_t piece)
 {
@@ -45,7 +37,7 @@ static ssize_t read_in_pieces(int fd, char *to, size_t piece)
 /* Put the first lines of smaps to @expected. Others begin with a capital letter. */
 static ssize_t read_expected(pid_t pid)
 {
-	FILE *const file = fdopen(open_of(pid, "smaps"), "r");
+	FILE *const file = fdopen(open_proc(pid, "smaps"), "r");
 	size_t allocated = 0, size = 0;
 	char *line = NULL;
 	ssize_t nr;
@@ -62,35 +54,24 @@ static ssize_t read_expected(pid_t pid)
 	return size;
 }
 
-/* Map a file whose path is longer than a page: the kernel needs a larger buffer. */
-static bool map_long_path(void)
-{
-	char directory[64], path[5001];
-	bool ok = make_directory(directory);
-
-	strcpy(path, directory);
-	ok = ok && mmap(NULL, 1, PROT_READ, MAP_PRIVATE, make_long_path(path, 5000), 0) !=
-		   MAP_FAILED;
-	return remove_directory(directory) && ok;
-}
-
 /* Map what has names of all kinds, and hundreds of lines more. */
 static int keep_names(int control, void *arg)
 {
 	const int file = memfd_create("a\nfile", MFD_CLOEXEC);
 	const int shm = shmget(IPC_PRIVATE, page_size(), IPC_CREAT | 0600);
+	char directory[64], path[5001];
 	unsigned long aio = 0;
 	unsigned int i;
 
+	/* The kernel needs a larger buffer for a path that is longer than a page. */
 	if (shmat(shm, NULL, 0) == (void *)-1 || shmctl(shm, IPC_RMID, NULL) ||
-	    !map_long_path())
+	    mmap(NULL, 1, PROT_READ, MAP_PRIVATE, make_long_path(directory, path, 5000), 0) ==
+	    MAP_FAILED || !remove_directory(directory))
 		return 1;
 	syscall(SYS_io_setup, 1, &aio);
 	for (i = 0; i < 600; i++)
-		if (mmap(page_at(i), page_size(), i % 8, MAP_FIXED |
-			 (i % 16 < 8 ? MAP_PRIVATE : MAP_SHARED) |
-			 (i % 3 ? MAP_ANONYMOUS : 0), i % 3 ? -1 : file,
-			 i * page_size()) == MAP_FAILED)
+		if (!map_area(i, 1, i % 8, i % 16 < 8 ? MAP_PRIVATE : MAP_SHARED,
+			      i % 3 ? -1 : file))
 			return 1;
 	/* Fails without CONFIG_ANON_VMA_NAME. */
 	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, page_at(0), 100 * page_size(), "name");
@@ -127,7 +108,7 @@ TEST_F(text, is_the_same_in_pieces_of_each_size)
 
 	snprintf(task, sizeof(task), "task/%d/maps", self->child.pid);
 	for (i = 0; i < 2 * ARRAY_SIZE(pieces); i++) {
-		const int fd = open_of(self->child.pid, i % 2 ? task : "maps");
+		const int fd = open_proc(self->child.pid, i % 2 ? task : "maps");
 
 		EXPECT_EQ(self->size, read_in_pieces(fd, text, pieces[i / 2]));
 		EXPECT_EQ(0, memcmp(text, expected, self->size));
@@ -177,8 +158,8 @@ TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 		ASSERT_TRUE(start_child(&child, execs ? keep_scene_and_execute :
 						keep_scene, NULL));
 		ASSERT_TRUE(await(child.control));
-		fds[0] = open_of(child.pid, "maps");
-		fds[1] = open_of(child.pid, "smaps");
+		fds[0] = open_maps(child.pid);
+		fds[1] = open_proc(child.pid, "smaps");
 		ASSERT_LT(0, pread(fds[0], text, 200, 0));
 		ASSERT_TRUE(notify(child.control));
 		ASSERT_TRUE(execs ? notify(child.control) && await(child.control) :
@@ -197,7 +178,7 @@ TEST(text_of_a_process_that_is_gone_ends_as_smaps_does)
 
 TEST(text_of_a_kernel_thread_is_empty)
 {
-	const int fd = open_of(2, "maps");
+	const int fd = open_maps(2);
 
 	if (fd < 0)
 		SKIP(return, "only root can open the maps of kthreadd");
@@ -211,20 +192,6 @@ TEST(text_of_a_kernel_thread_is_empty)
 
 #define LAST_END	addr_of(2)
 #define AREA_PAGES	20
-
-static int file;
-
-static bool map(unsigned int page, unsigned int nr, int prot)
-{
-	return mmap(page_at(page), nr * page_size(), prot, MAP_FIXED | MAP_PRIVATE, file,
-		    page * page_size()) != MAP_FAILED;
-}
-
-static bool map_memory(unsigned int page, unsigned int nr, int flags)
-{
-	return mmap(page_at(page), nr * page_size(), PROT_READ | PROT_WRITE,
-		    MAP_FIXED | MAP_ANONYMOUS | flags, -1, 0) != MAP_FAILED;
-}
 
 enum call { UNMAP, PROTECT, RESIZE, MOVE, REPLACE };
 
@@ -253,7 +220,7 @@ static bool make_change(const struct change *change)
 		return mremap(at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
 			      page_at(change->to)) != MAP_FAILED;
 	default:
-		return map_memory(change->page, change->nr, MAP_PRIVATE);
+		return map_area(change->page, change->nr, PROT_READ, MAP_PRIVATE, -1);
 	}
 }
 
@@ -292,15 +259,17 @@ TEST(line_behind_a_change_begins_where_the_last_one_ended)
 		{ "unmap both", UNMAP, 0, 6, 0 },
 	};
 	struct maps maps, smaps, lines, expected_lines;
+	const int file = memfd_create("file", MFD_CLOEXEC);
 	FILE *stream;
 	unsigned int i;
 
 	if (!text_has_positions(MAPS))
 		SKIP(return, "the text is made under mmap_lock");
-	file = memfd_create("file", MFD_CLOEXEC);
 	for (i = 0; i < ARRAY_SIZE(changes); i++) {
-		ASSERT_TRUE(!munmap(page_at(0), AREA_PAGES * page_size()) && map(0, 2, PROT_READ) &&
-			    map(2, 4, PROT_READ | PROT_EXEC) && map_memory(8, 1, MAP_SHARED));
+		ASSERT_EQ(0, munmap(page_at(0), AREA_PAGES * page_size()));
+		ASSERT_TRUE(map_area(0, 2, PROT_READ, MAP_PRIVATE, file) &&
+			    map_area(2, 4, PROT_READ | PROT_EXEC, MAP_PRIVATE, file) &&
+			    map_area(8, 1, PROT_READ, MAP_SHARED, -1));
 		stream = open_text_behind_area(MAPS);
 		ASSERT_TRUE(stream && make_change(&changes[i]));
 		ASSERT_EQ(0, read_smaps(0, &smaps));

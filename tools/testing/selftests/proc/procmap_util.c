@@ -23,15 +23,25 @@ char *page_at(unsigned int page)
 	return (char *)(uintptr_t)addr_of(page);
 }
 
-int open_maps(pid_t pid)
+bool map_area(unsigned int page, unsigned int nr, int prot, int flags, int fd)
 {
-	char path[64] = "/proc/self/maps";
+	return mmap(page_at(page), nr * page_size(), prot, flags | MAP_FIXED |
+		    (fd < 0 ? MAP_ANONYMOUS : 0), fd, page * page_size()) == page_at(page);
+}
+
+int open_proc(pid_t pid, const char *name)
+{
+	char path[96];
 	int fd;
 
-	if (pid)
-		snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid ?: getpid(), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+int open_maps(pid_t pid)
+{
+	return open_proc(pid, "maps");
 }
 
 static bool parse_line(char *text, struct maps_line *line)
@@ -111,10 +121,7 @@ int read_maps(int fd, struct maps *maps)
 
 int read_smaps(pid_t pid, struct maps *maps)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/smaps", pid ?: getpid());
-	return read_pieces(open(path, O_RDONLY | O_CLOEXEC), BUFSIZ, maps);
+	return read_pieces(open_proc(pid, "smaps"), BUFSIZ, maps);
 }
 
 void free_maps(struct maps *maps)
@@ -200,8 +207,7 @@ bool text_has_positions(const char *path)
 	char line[PATH_MAX + 128] = "";
 	FILE *file;
 
-	if (mmap(page_at(0), 2 * page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS |
-		 MAP_FIXED, -1, 0) != page_at(0) ||
+	if (!map_area(0, 2, PROT_READ, MAP_PRIVATE, -1) ||
 	    mprotect(page_at(1), page_size(), PROT_NONE))
 		return false;
 	file = open_text_behind_area(path);
@@ -253,24 +259,14 @@ bool same_fields(const struct maps_line *line, const struct procmap_query *query
 	       query->dev_minor == line->dev_minor;
 }
 
-const struct maps_line *expected_line(const struct maps *maps, uint64_t addr,
-				      uint64_t flags)
-{
-	const struct maps_line *line;
+enum scene_file { NO_FILE, ELF_FILE, READONLY_ELF_FILE, EMPTY_FILE, NR_SCENE_FILES };
 
-	for (line = maps->lines; line < maps->lines + maps->nr; line++) {
-		if (line->end <= addr)
-			continue;
-		if (!(flags & QUERY_NEXT) && line->start > addr)
-			return NULL;
-		if (!(flags & QUERY_PERMISSIONS & ~line->flags) &&
-		    (is_file(line) || !(flags & PROCMAP_QUERY_FILE_BACKED_VMA)))
-			return line;
-	}
-	return NULL;
-}
-
-const struct mapping scene[NR_MAPPINGS] = {
+static const struct {
+	int prot;
+	int flags;		/* of mmap(2) */
+	enum scene_file file;
+	uint64_t offset;
+} scene[NR_MAPPINGS] = {
 	[PRIVATE_NONE] = { PROT_NONE, MAP_PRIVATE, NO_FILE, 0 },
 	[PRIVATE_RW] = { PROT_READ | PROT_WRITE, MAP_PRIVATE, NO_FILE, 0 },
 	[PRIVATE_RX] = { PROT_READ | PROT_EXEC, MAP_PRIVATE, NO_FILE, 0 },
@@ -320,12 +316,11 @@ bool map_scene(void)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", elf);
 	fds[READONLY_ELF_FILE] = open(path, O_RDONLY | O_CLOEXEC);
 	for (i = 0; i < NR_MAPPINGS; i++) {
-		const struct mapping *const m = &scene[i];
 		void *const addr = (void *)(uintptr_t)start_of(i);
 
-		if (mmap64(addr, SCENE_PAGES * page_size(), m->prot, m->flags |
-			   MAP_FIXED_NOREPLACE | (m->file == NO_FILE ? MAP_ANONYMOUS : 0),
-			   fds[m->file], m->offset) != addr)
+		if (mmap64(addr, SCENE_PAGES * page_size(), scene[i].prot, scene[i].flags |
+			   MAP_FIXED_NOREPLACE | (scene[i].file ? 0 : MAP_ANONYMOUS),
+			   fds[scene[i].file], scene[i].offset) != addr)
 			return false;
 	}
 	/* Where no page has been touched, one would have to be read for a build ID. */
@@ -356,13 +351,9 @@ void *map_to_page_end(size_t size, int prot)
 
 bool is_filled(const void *bytes, size_t size, uint8_t with)
 {
-	const uint8_t *byte = bytes;
+	const uint8_t *const first = bytes;
 
-	while (size && *byte == with) {
-		byte++;
-		size--;
-	}
-	return !size;
+	return !size || (*first == with && !memcmp(first, first + 1, size - 1));
 }
 
 void *map_twice(const void **read_only)
@@ -414,26 +405,22 @@ bool remove_directory(const char *path)
 }
 
 /* The process moves down with the path, which may become longer than what open(2) takes. */
-int make_long_path(char *path, size_t length)
+int make_long_path(char directory[64], char *path, size_t length)
 {
-	size_t left, part;
-	char *name;
+	char name[NAME_MAX + 1] = "";
 
-	for (;;) {
-		left = length - strlen(path);
-		part = left - 1;
-		/* Leave room for a slash and a byte. */
-		if (left > NAME_MAX + 1)
-			part = left - 3 < NAME_MAX ? left - 3 : NAME_MAX;
-		name = path + strlen(path) + 1;
-		name[-1] = '/';
-		memset(name, 'n', part);
-		name[part] = '\0';
-		if (left <= NAME_MAX + 1)
-			return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	if (!make_directory(directory))
+		return -1;
+	strcpy(path, directory);
+	memset(name, 'n', NAME_MAX - 55);
+	while (length - strlen(path) > NAME_MAX + 1) {
+		strcat(strcat(path, "/"), name);
 		if (mkdir(name, 0700) || chdir(name))
 			return -1;
 	}
+	snprintf(name, sizeof(name), "%0*d", (int)(length - strlen(path) - 1), 0);
+	strcat(strcat(path, "/"), name);
+	return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
 }
 
 struct elf_file elf_with_id(const uint8_t id[BUILD_ID_SIZE])
@@ -689,8 +676,7 @@ static int keep_blocked_pages(int control, void *arg)
 
 	(void)arg;
 	for (i = 0; i < BLOCKED_PAGES; i++)
-		if (mmap(page_at(i), page_size(), i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE |
-			 MAP_FIXED, fd, i * page_size()) != page_at(i))
+		if (!map_area(i, 1, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE, fd))
 			return 1;
 	close(fd);
 	while (notify(control) && await(control))
@@ -699,10 +685,12 @@ static int keep_blocked_pages(int control, void *arg)
 	return 0;
 }
 
-const char *start_blocked_target(struct child *target, int *uffd, bool at_write)
+const char *start_blocked_target(struct child *target, struct blocked_call *call,
+				 unsigned int nr_pages)
 {
 	const char *const missing = mount_scratch() ?:
-		open_userfaultfd(uffd, at_write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0);
+		open_userfaultfd(&call->uffd,
+				 call->at_write ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0);
 	int file;
 
 	if (missing)
@@ -711,6 +699,10 @@ const char *start_blocked_target(struct child *target, int *uffd, bool at_write)
 	if (!write_elf(file, scene_id) || close(file) ||
 	    !start_child(target, keep_blocked_pages, NULL) || !await(target->control))
 		abort();
+	call->fd = open_maps(target->pid);
+	call->arg = map_pages(nr_pages * page_size());
+	/* Only a page that is in memory can be protected from writing. */
+	memset(call->arg, 0, nr_pages * page_size());
 	return NULL;
 }
 
@@ -724,15 +716,16 @@ static void *make_call(void *arg)
 
 bool start_blocked_call(struct blocked_call *call)
 {
+	void *const page = call->arg + call->page * page_size();
 	struct uffd_msg message;
 
 	call->content = map_pages(page_size());
-	memcpy(call->content, call->page, page_size());
+	memcpy(call->content, page, page_size());
 	if (call->at_write ?
-	    !watch_page(call->uffd, call->page, UFFDIO_REGISTER_MODE_WP) ||
-	    !protect_page(call->uffd, call->page, true) :
-	    !watch_missing_page(call->uffd, call->page) ||
-	    madvise(call->page, page_size(), MADV_DONTNEED))
+	    !watch_page(call->uffd, page, UFFDIO_REGISTER_MODE_WP) ||
+	    !protect_page(call->uffd, page, true) :
+	    !watch_missing_page(call->uffd, page) ||
+	    madvise(page, page_size(), MADV_DONTNEED))
 		return false;
 	return !pthread_create(&call->thread, NULL, make_call, call) &&
 	       read(call->uffd, &message, sizeof(message)) == sizeof(message) &&
@@ -741,7 +734,9 @@ bool start_blocked_call(struct blocked_call *call)
 
 bool finish_blocked_call(struct blocked_call *call)
 {
-	return (call->at_write ? protect_page(call->uffd, call->page, false) :
-				 give_page(call->uffd, call->page, call->content)) &&
+	void *const page = call->arg + call->page * page_size();
+
+	return (call->at_write ? protect_page(call->uffd, page, false) :
+				 give_page(call->uffd, page, call->content)) &&
 	       !pthread_join(call->thread, NULL);
 }

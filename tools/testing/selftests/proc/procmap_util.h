@@ -55,6 +55,8 @@ size_t page_size(void);
 
 uint64_t addr_of(unsigned int page);
 char *page_at(unsigned int page);
+/* Map pages there: memory if @fd is -1, else those of a file, each at its own place. */
+bool map_area(unsigned int page, unsigned int nr, int prot, int flags, int fd);
 
 /*
  * The text.
@@ -80,7 +82,8 @@ struct maps {
 	size_t nr;
 };
 
-/* Open the maps file of a process (0: this one). All of these return -errno on failure. */
+/* Open a file of a process (0: this one). All of these return -errno on failure. */
+int open_proc(pid_t pid, const char *name);
 int open_maps(pid_t pid);
 /* Read all of it, without the vsyscall page, which is no VMA. It moves the file position. */
 int read_maps(int fd, struct maps *maps);
@@ -128,9 +131,6 @@ int query_build_id(int fd, uint64_t addr, struct procmap_query *query, void *id,
 
 /* The answer has the fields of the line, all but the page size. */
 bool same_fields(const struct maps_line *line, const struct procmap_query *query);
-/* The line that the ABI says a query must return, or NULL. */
-const struct maps_line *expected_line(const struct maps *maps, uint64_t addr,
-				      uint64_t flags);
 
 /*
  * The scene: mappings of every kind, each of SCENE_PAGES pages, with a gap of as many pages
@@ -147,16 +147,6 @@ enum {
 	NR_MAPPINGS,
 };
 
-enum scene_file { NO_FILE, ELF_FILE, READONLY_ELF_FILE, EMPTY_FILE, NR_SCENE_FILES };
-
-struct mapping {
-	int prot;
-	int flags;		/* of mmap(2) */
-	enum scene_file file;
-	uint64_t offset;
-};
-
-extern const struct mapping scene[NR_MAPPINGS];
 extern const uint8_t scene_id[BUILD_ID_SIZE];
 
 bool map_scene(void);
@@ -182,8 +172,8 @@ bool write_file(const char *path, const char *value);
 /* Make a directory, and work there. Its path is as the kernel shows it. */
 bool make_directory(char path[64]);
 bool remove_directory(const char *path);
-/* Append to it so that it has so many bytes, and create that file: its fd, or -1. */
-int make_long_path(char *path, size_t length);
+/* Create a file with a path of so many bytes below a new directory: its fd, or -1. */
+int make_long_path(char directory[64], char *path, size_t length);
 
 /* An ELF file of this machine's byte order with two PT_NOTE segments, one note in each. */
 struct elf_file {
@@ -260,10 +250,10 @@ bool give_page(int uffd, void *page, const void *content);
 
 /* A call of an ioctl by another thread that blocks at a page of its memory. */
 struct blocked_call {
-	int fd;
+	int fd;			/* the target's maps file */
 	unsigned long command;
-	void *arg;
-	void *page;
+	char *arg;		/* the structure, and other pages */
+	unsigned int page;	/* of these */
 	bool at_write;		/* and not at the first read of the page */
 	int uffd;
 	void *content;
@@ -273,14 +263,16 @@ struct blocked_call {
 
 /*
  * Start a target, which has mapped pages of a file in SCRATCH one by one. Each time it
- * hears, it lets 150 of them merge, which takes mmap_lock. Returns why that cannot be, or
- * NULL.
+ * hears, it lets 150 of them merge, which takes mmap_lock. Map as many pages for the call,
+ * of which the caller sets command and page, and what the structure is. Returns why that
+ * cannot be, or NULL.
  */
 #define BLOCKED_FILE	SCRATCH "/a file"
 #define BLOCKED_PAGES	200
 
-const char *start_blocked_target(struct child *target, int *uffd, bool at_write);
-/* Returns once it blocks. The caller sets what it calls and where it blocks. */
+const char *start_blocked_target(struct child *target, struct blocked_call *call,
+				 unsigned int nr_pages);
+/* Returns once it blocks. */
 bool start_blocked_call(struct blocked_call *call);
 bool finish_blocked_call(struct blocked_call *call);
 
