@@ -406,15 +406,6 @@ TEST(file_opened_for_direct_io_is_read)
 	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
 }
 
-static int read_byte(int control, void *arg)
-{
-	char byte;
-
-	(void)control;
-	(void)arg;
-	return pread(open(SCRATCH_DISK "/elf", O_RDONLY), &byte, 1, 0) != 1;
-}
-
 /*
  * A daemon that does not give its permission could stop all readers. Here, the test
  * itself is the daemon: a look-up that makes an event never ends.
@@ -426,8 +417,8 @@ TEST(reading_makes_no_fanotify_permission_event)
 	struct fanotify_response response = { .response = FAN_ALLOW };
 	struct fanotify_event_metadata event;
 	const char *missing;
-	struct child child;
 	void *addr;
+	pid_t pid;
 
 	missing = map_evicted_file(O_RDONLY, &addr);
 	if (missing)
@@ -438,11 +429,13 @@ TEST(reading_makes_no_fanotify_permission_event)
 	EXPECT_TRUE(has_id(open_maps(0), addr, 20));
 
 	/* The mark works: read(2) does make one. */
-	ASSERT_TRUE(start_child(&child, read_byte, NULL));
+	pid = fork();
+	if (!pid)
+		_exit(pread(open(SCRATCH_DISK "/elf", O_RDONLY), &event, 1, 0) != 1);
 	ASSERT_EQ((ssize_t)sizeof(event), read(fanotify, &event, sizeof(event)));
 	response.fd = event.fd;
 	ASSERT_EQ((ssize_t)sizeof(response), write(fanotify, &response, sizeof(response)));
-	EXPECT_EQ(0, end_of_child(&child));
+	EXPECT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
 /* A page of a CPU's own list of new pages can only be swapped out there. */
