@@ -167,7 +167,10 @@ TEST_F(pages, that_have_no_place_in_the_data_are_enospc_if_they_are_first)
 	EXPECT_LT(0, procmap_scan(self->fd, &arg));
 }
 
-/* A path that is too long needs no data, but a build ID does. Shared memory is around it. */
+/*
+ * A path that is too long needs no data, but a build ID does. Two mappings in a row have it,
+ * between shared memory.
+ */
 TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, LONG_TIMEOUT)
 {
 	static const size_t lengths[] = { PATH_MAX - 1, PATH_MAX, 3 * PATH_MAX };
@@ -177,14 +180,15 @@ TEST_F_TIMEOUT(pages, of_long_paths_are_passed_with_data_for_what_is_returned, L
 	unsigned int i, n;
 	int fd;
 
-	ASSERT_TRUE(map_area(0, 3, PROT_READ, MAP_SHARED | MAP_POPULATE, -1));
+	ASSERT_TRUE(map_area(0, 4, PROT_READ, MAP_SHARED | MAP_POPULATE, -1));
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		fd = make_long_path(directory, path, lengths[i]);
-		ASSERT_TRUE(write_elf(fd, scene_id) && map_page_of(1, fd) && !close(fd));
+		ASSERT_TRUE(write_elf(fd, scene_id) && map_page_of(1, fd) &&
+			    map_page_of(2, fd) && !close(fd));
 		ASSERT_EQ(0, read_smaps(0, &text));
 		ASSERT_EQ(0, read_build_ids(self->fd, &text));
 		for (n = 0; n < 4 * (SCAN_ALL + 1); n++) {
-			arg = scan_arg(&self->buffers, AREA, addr_of(3), n / 4);
+			arg = scan_arg(&self->buffers, AREA, addr_of(4), n / 4);
 			arg.vec_len = n % 4 + 1;
 			arg.data_size = 0;
 			ASSERT_STREQ("", wrong_walk(self->fd, &self->buffers, arg, &text)) {
