@@ -19,28 +19,8 @@ static bool become_nobody(void)
 static int find_scene(int fd)
 {
 	struct procmap_query query;
-	const int err = query_fields(fd, start_of(FILE_R), 0, &query);
 
-	return err ?: query.vma_start == start_of(FILE_R) ? 0 : -EBADMSG;
-}
-
-/* Wherever the reader looks, there is nothing. */
-static bool mm_is_gone(int fd)
-{
-	struct procmap_query query;
-
-	return find_scene(fd) == -ESRCH && query_fields(fd, 0, QUERY_NEXT, &query) == -ESRCH;
-}
-
-/* Open the target's maps file anew and look for any mapping. */
-static int open_and_find(pid_t pid)
-{
-	struct procmap_query query;
-	const int fd = open_maps(pid);
-	const int err = fd < 0 ? fd : query_fields(fd, 0, QUERY_NEXT, &query);
-
-	close(fd);
-	return err;
+	return query_fields(fd, start_of(FILE_R), 0, &query);
 }
 
 FIXTURE(target)
@@ -94,11 +74,11 @@ TEST_F(target, that_has_exited_is_esrch)
 	start_target(_metadata, self, keep_scene, NULL);
 	ASSERT_TRUE(notify(self->child.control));
 	ASSERT_EQ(0, waitid(P_PID, self->child.pid, &info, WEXITED | WNOWAIT));
-	EXPECT_TRUE(mm_is_gone(self->fd));
-	EXPECT_EQ(-ESRCH, open_and_find(self->child.pid));
+	EXPECT_EQ(-ESRCH, find_scene(self->fd));
+	EXPECT_EQ(-ESRCH, find_scene(open_maps(self->child.pid)));
 
 	ASSERT_EQ(0, end_of_child(&self->child));
-	EXPECT_TRUE(mm_is_gone(self->fd));
+	EXPECT_EQ(-ESRCH, find_scene(self->fd));
 }
 
 /* It has none, and never had one. kthreadd has pid 2. */
@@ -112,7 +92,7 @@ TEST_F(target, that_is_a_kernel_thread_is_esrch)
 	if (self->fd == -EACCES)
 		SKIP(return, "only root can open the maps of kthreadd");
 	ASSERT_LE(0, self->fd);
-	EXPECT_TRUE(mm_is_gone(self->fd));
+	EXPECT_EQ(-ESRCH, find_scene(self->fd));
 }
 
 /* After a change of user, even that user could not open its maps. */
@@ -141,13 +121,13 @@ TEST_F(target, that_has_executed_a_setuid_program_is_esrch)
 
 	ASSERT_TRUE(notify(self->child.control) && notify(self->child.control) &&
 		    await(self->child.control));
-	EXPECT_TRUE(mm_is_gone(self->fd));
+	EXPECT_EQ(-ESRCH, find_scene(self->fd));
 	snprintf(path, sizeof(path), "/proc/%d", self->child.pid);
 	if (stat(path, &program) || program.st_uid)
 		SKIP(return, "no setuid programs, with no_new_privs");
-	EXPECT_EQ(-EACCES, open_and_find(self->child.pid));
+	EXPECT_EQ(-EACCES, open_maps(self->child.pid));
 	ASSERT_EQ(0, seteuid(0));
-	EXPECT_EQ(0, open_and_find(self->child.pid));
+	EXPECT_EQ(-ENOENT, find_scene(open_maps(self->child.pid)));
 }
 
 /* Share the address space with another process, which tells its ID, and waits at @arg. */
@@ -180,7 +160,7 @@ TEST_F(target, that_shares_its_address_space_keeps_it_until_the_last_exits)
 	EXPECT_EQ(0, find_scene(self->fd));
 	ASSERT_EQ(1, write(keep[1], "", 1));
 	ASSERT_EQ(1, poll(&end, 1, 20000));
-	EXPECT_TRUE(mm_is_gone(self->fd));
+	EXPECT_EQ(-ESRCH, find_scene(self->fd));
 }
 
 /* From each mapping to the next, with its name. */

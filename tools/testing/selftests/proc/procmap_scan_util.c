@@ -4,16 +4,6 @@
  */
 #include "procmap_scan_util.h"
 
-bool has_scan(void)
-{
-	struct procmap_scan_arg arg = {};
-	const int fd = open_maps(0);
-	const int err = procmap_scan(fd, &arg);
-
-	close(fd);
-	return err != -ENOTTY;
-}
-
 int procmap_scan(int fd, struct procmap_scan_arg *arg)
 {
 	return call_ioctl(fd, PROCMAP_SCAN, arg);

@@ -19,7 +19,7 @@
 
 /* Skip all tests of a fixture, in its setup, on a kernel without the ioctl. */
 #define SKIP_WITHOUT_SCAN() do { \
-	if (!has_scan()) \
+	if (call_ioctl(open_maps(0), PROCMAP_SCAN, NULL) == -ENOTTY) \
 		SKIP_SETUP("this kernel has no PROCMAP_SCAN"); \
 } while (0)
 
@@ -31,7 +31,6 @@ struct scan_buffers {
 	uint32_t data_size;
 };
 
-bool has_scan(void);
 /* Run a scan. Returns the number of records or -errno. */
 int procmap_scan(int fd, struct procmap_scan_arg *arg);
 struct scan_buffers make_scan_buffers(uint32_t vec_len, uint32_t data_size);
