@@ -41,9 +41,6 @@ static void be_target(uint64_t seed)
 	_exit(0);
 }
 
-/* The content of buffers before a call. */
-#define FILL		0xa5
-
 #define BUFFER_SIZE	(8 * page_size())
 
 /**

@@ -148,37 +148,23 @@ TEST(name_of_anonymous_memory_is_not_for_a_file)
 	expect_name(_metadata, addr, err ? "/memfd:file" DELETED : "[anon_shmem:a name]");
 }
 
-/* Files in a directory of its own, where the process works. */
-FIXTURE(file)
-{
-	char directory[64];
-};
-
-FIXTURE_SETUP(file)
-{
-	ASSERT_TRUE(make_directory(self->directory));
-}
-
-FIXTURE_TEARDOWN(file)
-{
-	EXPECT_TRUE(remove_directory(self->directory));
-}
-
 /* The text is the same for a newline and for a path with its escape. */
-TEST_F(file, is_told_byte_for_byte)
+TEST(name_of_a_file_is_told_byte_for_byte)
 {
-	char all[256] = " ", path[PATH_MAX];
+	char directory[64], all[256] = " ", path[PATH_MAX];
 	const char *const names[] = {
 		"plain", "a\nb\n", "a\\b\\", "a\\012b", "a\nb", "file" DELETED, all,
 	};
 	unsigned int i;
 
+	ASSERT_TRUE(make_directory(directory));
 	for (i = 1; i < 255; i++)
 		all[i] = i == '/' ? ' ' : (char)i;
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self->directory, names[i]);
+		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
 		expect_name(_metadata, map_new_file(names[i]), path);
 	}
+	EXPECT_TRUE(remove_directory(directory));
 }
 
 /*
@@ -186,26 +172,25 @@ TEST_F(file, is_told_byte_for_byte)
  * that moment: neither the opener's nor the target's root counts. A file that is not below
  * it is shown from the root of all mounts, which may be another one than that of this test.
  */
-TEST_F(file, is_seen_from_the_root_directory_of_the_reader)
+TEST(file_is_seen_from_the_root_directory_of_the_reader)
 {
 	const int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const int fd = open_maps(0);
+	char directory[64], path[PATH_MAX];
 	void *outside, *inside;
-	char path[PATH_MAX];
 
-	ASSERT_EQ(0, mkdir("root", 0700));
+	if (geteuid())
+		SKIP(return, "only root can change its root directory");
+	ASSERT_TRUE(make_directory(directory) && !mkdir("root", 0700));
 	outside = map_new_file("outside");
 	inside = map_new_file("root/inside");
-	snprintf(path, sizeof(path), "%s/root/inside", self->directory);
+	snprintf(path, sizeof(path), "%s/root/inside", directory);
 	expect_name_in(_metadata, fd, inside, path);
 
-	if (chroot("root"))
-		SKIP(return, "only root can change its root directory");
+	ASSERT_EQ(0, chroot("root"));
 	expect_name_in(_metadata, fd, inside, "/inside");
 	expect_name_in(_metadata, fd, outside, NULL);
-	/* Back again: the teardown needs the whole path. */
-	ASSERT_EQ(0, fchdir(root));
-	ASSERT_EQ(0, chroot("."));
+	ASSERT_TRUE(!fchdir(root) && !chroot(".") && remove_directory(directory));
 }
 
 /* Map a file whose path is shown with so many bytes, below a new directory. */

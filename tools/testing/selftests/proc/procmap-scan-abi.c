@@ -9,9 +9,6 @@
 #define SIZE		sizeof(struct procmap_scan_arg)
 #define VMA_SIZE	sizeof(struct procmap_vma)
 
-/* The content of a buffer before a call. */
-#define FILL		0xa5
-
 #define VEC_LEN		64
 #define DATA_SIZE	4096
 

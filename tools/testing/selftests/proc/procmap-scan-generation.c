@@ -10,9 +10,6 @@
 /* No mapping below it keeps a stack there from growing. */
 #define STACK_PAGE	800
 
-/* The content of a buffer before a call. */
-#define FILL		0xa5
-
 #define VEC_LEN		1024
 #define DATA_SIZE	(64 * 4096)
 

@@ -16,9 +16,6 @@
 
 #define HUGE_SIZE	0x200000UL
 
-/* At the least. */
-#define READS		100
-
 /* Pages that stay, with neighbours that become one mapping with them, and do not. */
 #define STAY_PAGE	8
 #define STAY_PAGES	8
@@ -222,7 +219,7 @@ TEST_F_TIMEOUT(target, what_stays_is_counted_once_while_it_changes, LONG_TIMEOUT
 	if (!text_has_positions("/proc/self/smaps"))
 		SKIP(return, "smaps is made under mmap_lock");
 	ASSERT_TRUE(notify(self->child.control));
-	for (i = 0; i < READS; i++) {
+	for (i = 0; i < 100; i++) {
 		usage = read_usage(pid, "smaps", start, start + size);
 		EXPECT_EQ(size, usage.covered);
 		EXPECT_LE(size, usage.values[ANONYMOUS]);

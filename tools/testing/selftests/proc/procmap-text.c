@@ -16,9 +16,6 @@
 
 static char text[TEXT_SIZE], expected[TEXT_SIZE];
 
-/* How many bytes are read at a time. */
-static const size_t pieces[] = { 1, 10, 100, 4096, TEXT_SIZE };
-
 /* Read on to the end of a file. Returns the number of bytes, or -errno. */
 static ssize_t read_in_pieces(int fd, char *to, size_t piece)
 {
@@ -103,6 +100,7 @@ FIXTURE_TEARDOWN(text)
 
 TEST_F(text, is_the_same_in_pieces_of_each_size)
 {
+	static const size_t pieces[] = { 1, 10, 100, 4096, TEXT_SIZE };
 	char task[64];
 	size_t i;
 

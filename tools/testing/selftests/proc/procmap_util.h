@@ -164,6 +164,8 @@ void *map_pages(size_t size);
 void *map_to_page_end(size_t size, int prot);
 /* Map a page twice, once to be read only. */
 void *map_twice(const void **read_only);
+/* The content of a buffer before a call. */
+#define FILL		0xa5
 bool is_filled(const void *bytes, size_t size, uint8_t with);
 
 bool read_file(const char *path, char *value, size_t size);
