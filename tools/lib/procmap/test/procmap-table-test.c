@@ -61,6 +61,11 @@ struct world {
 	int gone;
 };
 
+/* A test is a process of its own. */
+static struct world world;
+static struct procmap_table_options options;
+static struct procmap_table *table;
+
 static unsigned int world_random(unsigned int *seed, unsigned int below)
 {
 	*seed = *seed * 1103515245 + 12345;
@@ -89,23 +94,23 @@ static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
 }
 
 /* Return what is mapped at a page at a time, or 0. */
-static int world_at(const struct world *world, int pid, int page, uint64_t time)
+static int world_at(int pid, int page, uint64_t time)
 {
 	struct world_page pages[WORLD_PIDS][WORLD_PAGES] = {};
 	int i;
 
-	for (i = 0; i < world->nr && world->events[i].time <= time; i++)
-		world_apply(pages, &world->events[i]);
+	for (i = 0; i < world.nr && world.events[i].time <= time; i++)
+		world_apply(pages, &world.events[i]);
 	return pages[pid][page].id;
 }
 
-static void world_make(struct world *world, unsigned int seed, int nr)
+static void world_make(unsigned int seed, int nr)
 {
 	int i;
 
-	*world = (struct world) { .nr = nr };
+	world = (struct world) { .nr = nr };
 	for (i = 0; i < nr; i++) {
-		struct world_event *const event = &world->events[i];
+		struct world_event *const event = &world.events[i];
 		const unsigned int dice = world_random(&seed, 20);
 
 		event->time = 100 + 10 * i;
@@ -146,7 +151,7 @@ static struct procmap_mmap world_mmap(const struct world_event *event)
 }
 
 /* Report an event to a table. */
-static int world_report(struct procmap_table *table, const struct world_event *event)
+static int world_report(const struct world_event *event)
 {
 	const struct procmap_mmap mapped = world_mmap(event);
 	const pid_t pid = event->pid + 1;
@@ -168,8 +173,7 @@ static int world_report(struct procmap_table *table, const struct world_event *e
  * Returns what the table has at a page, or 0; or -1 if that makes no sense, or if not all that
  * it claims is so, unless it has @missed events.
  */
-static int world_ask(const struct world *world, struct procmap_table *table, int pid,
-		     int page, uint64_t time, bool missed)
+static int world_ask(int pid, int page, uint64_t time, bool missed)
 {
 	const struct procmap_table_mapping *found;
 	const uint64_t addr = world_addr(page) + 0x123;
@@ -189,30 +193,19 @@ static int world_ask(const struct world *world, struct procmap_table *table, int
 	if (missed)
 		return id;
 	for (at = found->mapping->start; at < found->mapping->end; at += 0x1000)
-		if (world_at(world, pid, (at - WORLD_BASE) / 0x1000, time) != id)
+		if (world_at(pid, (at - WORLD_BASE) / 0x1000, time) != id)
 			return -1;
-	return world_at(world, pid, page, found->from) == id ? id : -1;
-}
-
-static struct procmap_table_options world_options(struct world *world)
-{
-	return (struct procmap_table_options) {
-		.size = sizeof(struct procmap_table_options),
-		.flags = PROCMAP_TABLE_EVENTS_ONLY,
-		.window = UINT64_MAX,
-		.context = world,
-	};
+	return world_at(pid, page, found->from) == id ? id : -1;
 }
 
 /* Report in an order in which no event is more than @late behind another one. */
-static void world_shuffle(const struct world *world, unsigned int *seed, uint64_t late,
-			  int *order)
+static void world_shuffle(unsigned int *seed, uint64_t late, int *order)
 {
 	uint64_t due[WORLD_EVENTS];
 	int i, j, k;
 
-	for (i = 0; i < world->nr; i++) {
-		due[i] = world->events[i].time + (late ? world_random(seed, late) : 0);
+	for (i = 0; i < world.nr; i++) {
+		due[i] = world.events[i].time + (late ? world_random(seed, late) : 0);
 		for (j = 0; j < i && due[order[j]] <= due[i]; j++)
 			;
 		for (k = i; k > j; k--)
@@ -223,25 +216,24 @@ static void world_shuffle(const struct world *world, unsigned int *seed, uint64_
 
 static uint64_t world_now(void *context)
 {
-	const struct world *const world = context;
-
-	return world->now;
+	return context == &world ? world.now : 0;
 }
 
 /* The text of maps of a process of the world, at its present. */
 static int world_open(void *context, pid_t pid, struct procmap **procmap)
 {
-	struct world *const world = context;
-	struct world_page *const pages = world->pages[pid - 1];
+	struct world_page *const pages = world.pages[pid - 1];
 	size_t len = 0;
 	int page, end;
 
+	if (context != &world)
+		return -EINVAL;
 	for (page = 0; page < WORLD_PAGES; page = end) {
 		for (end = page + 1; end < WORLD_PAGES &&
 		     pages[end].id == pages[page].id; end++)
 			;
 		if (pages[page].id)
-			len += sprintf(world->text + len,
+			len += sprintf(world.text + len,
 				       "%x-%x r-%cp %08x 08:01 %d /some/library\n",
 				       (unsigned int)world_addr(page),
 				       (unsigned int)world_addr(end),
@@ -249,20 +241,19 @@ static int world_open(void *context, pid_t pid, struct procmap **procmap)
 				       (unsigned int)world_offset(pages[page].id, page),
 				       pages[page].id);
 	}
-	return len ? procmap_open_text(world->text, len, NULL, procmap) : -ESRCH;
+	return len ? procmap_open_text(world.text, len, NULL, procmap) : -ESRCH;
 }
 
 /* The processes of the world are read, too. */
-static void read_world(struct procmap_table_options *options)
+static void read_world(void)
 {
-	options->flags = 0;
-	options->now = world_now;
-	options->open = world_open;
+	options.flags = 0;
+	options.now = world_now;
+	options.open = world_open;
 }
 
 /* Report that something executable was mapped at a page. */
-static int report_mapped(struct procmap_table *table, uint64_t time, int pid, int page,
-			 int id)
+static int report_mapped(uint64_t time, int pid, int page, int id)
 {
 	const struct world_event event = {
 		.time = time,
@@ -273,11 +264,11 @@ static int report_mapped(struct procmap_table *table, uint64_t time, int pid, in
 		.id = id,
 	};
 
-	return world_report(table, &event);
+	return world_report(&event);
 }
 
 /* Return the inode of what is mapped at a page, or an error. */
-static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int page)
+static int inode_at(pid_t pid, uint64_t time, int page)
 {
 	const struct procmap_table_mapping *found;
 	int err;
@@ -286,38 +277,46 @@ static int inode_at(struct procmap_table *table, pid_t pid, uint64_t time, int p
 	return err ? err : (int)found->mapping->inode;
 }
 
+static void free_table(void)
+{
+	procmap_table_free(table);
+	table = NULL;
+}
+
 /* For their time limit: some take a minute in an emulated guest, or with valgrind. */
 FIXTURE(table) {
 };
 
 FIXTURE_SETUP(table)
 {
+	options = (struct procmap_table_options) {
+		.size = sizeof(options),
+		.flags = PROCMAP_TABLE_EVENTS_ONLY,
+		.window = UINT64_MAX,
+		.context = &world,
+	};
 }
 
 FIXTURE_TEARDOWN(table)
 {
+	free_table();
 }
 
 static void world_gone(void *context, void *user)
 {
-	struct world *const world = context;
-
-	world->gone += user == world;
+	world.gone += context == &world && user == &world;
 }
 
 TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 {
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 
 	options.gone = world_gone;
 	options.window = 10;
 	options.keep_exited = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 2, 8));
+	ASSERT_EQ(0, report_mapped(100, 0, 1, 7));
+	ASSERT_EQ(0, report_mapped(100, 0, 2, 8));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 101, world_addr(1), &found));
 	EXPECT_EQ(NULL, *found->user);
 	EXPECT_EQ(NULL, *found->process_user);
@@ -334,7 +333,7 @@ TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 
 	/* Another program is another one, and the old one is still known. */
 	ASSERT_EQ(0, procmap_table_exec(table, 1, 120));
-	ASSERT_EQ(0, report_mapped(table, 120, 0, 1, 9));
+	ASSERT_EQ(0, report_mapped(120, 0, 1, 9));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 121, world_addr(1), &found));
 	EXPECT_EQ(NULL, *found->process_user);
 	EXPECT_EQ(NULL, *found->user);
@@ -354,29 +353,26 @@ TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 	EXPECT_EQ(2, world.gone);
 
 	/* So do those of what is there until the end. */
-	ASSERT_EQ(0, report_mapped(table, 500, 3, 1, 7));
+	ASSERT_EQ(0, report_mapped(500, 3, 1, 7));
 	ASSERT_EQ(0, procmap_table_find(table, 4, 501, world_addr(1), &found));
 	*found->user = &world;
 	*found->process_user = &world;
-	procmap_table_free(table);
+	free_table();
 	EXPECT_EQ(4, world.gone);
 }
 
 /* The table describes the new process of an ID that was used again. */
 TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 {
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 	char comm[PROCMAP_COMM_SIZE];
 
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, report_mapped(100, 0, 1, 7));
 	ASSERT_EQ(0, procmap_table_comm(table, 1, 1, 100, "a long name of 30 characters!!"));
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 110));
 	ASSERT_EQ(0, procmap_table_fork(table, 1, 1, 2, 120));
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 121, 1));
+	EXPECT_EQ(-ENOENT, inode_at(1, 121, 1));
 	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 1, 121, comm));
 	/* A sample may be later than the exit. */
 	ASSERT_EQ(0, procmap_table_find(table, 1, 115, world_addr(1), &found));
@@ -404,7 +400,7 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	EXPECT_EQ(150u, found->until);
 	ASSERT_EQ(0, procmap_table_find(table, 3, 151, world_addr(1), &found));
 	EXPECT_EQ(150u, found->until);
-	ASSERT_EQ(0, report_mapped(table, 160, 2, 7, 77));
+	ASSERT_EQ(0, report_mapped(160, 2, 7, 77));
 	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
 	ASSERT_EQ(0, procmap_table_find(table, 3, 161, world_addr(1), &found));
@@ -419,58 +415,52 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	ASSERT_EQ(0, procmap_table_exec(table, 3, 170));
 	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 3, 171, comm));
 	EXPECT_EQ(0, procmap_table_get_comm(table, 3, 169, comm));
-	procmap_table_free(table);
 }
 
 TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
 {
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
 	size_t bytes_before, mappings_before;
-	struct procmap_table *table;
 	int i;
 
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < 10000; i++)
-		ASSERT_EQ(0, report_mapped(table, 100 + i, 0, i, i + 1));
+		ASSERT_EQ(0, report_mapped(100 + i, 0, i, i + 1));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 20000, world_addr(5), &found));
 	bytes_before = procmap_table_get_stats(table)->bytes;
 	mappings_before = procmap_table_get_stats(table)->mappings;
 	for (i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, procmap_table_fork(table, i + 2, i + 2, 1, 20000 + i));
-		ASSERT_EQ(i + 1, inode_at(table, i + 2, 30000, i));
+		ASSERT_EQ(i + 1, inode_at(i + 2, 30000, i));
 	}
 	EXPECT_EQ(mappings_before, procmap_table_get_stats(table)->mappings);
 	EXPECT_GT(1000u * 1000, procmap_table_get_stats(table)->bytes - bytes_before);
 
 	/* Mappings that the parent and one child then make are their own. */
-	ASSERT_EQ(0, report_mapped(table, 40000, 0, 5, 20000));
-	ASSERT_EQ(0, report_mapped(table, 40000, 7, 5, 20001));
-	EXPECT_EQ(20000, inode_at(table, 1, 40001, 5));
-	EXPECT_EQ(20001, inode_at(table, 8, 40001, 5));
-	EXPECT_EQ(6, inode_at(table, 9, 40001, 5));
-	procmap_table_free(table);
+	ASSERT_EQ(0, report_mapped(40000, 0, 5, 20000));
+	ASSERT_EQ(0, report_mapped(40000, 7, 5, 20001));
+	EXPECT_EQ(20000, inode_at(1, 40001, 5));
+	EXPECT_EQ(20001, inode_at(8, 40001, 5));
+	EXPECT_EQ(6, inode_at(9, 40001, 5));
 }
 
 /* The earliest time of an event that is still to come, of those in @order from @i on. */
-static uint64_t world_first(const struct world *world, const int *order, int i)
+static uint64_t world_first(const int *order, int i)
 {
-	uint64_t first = world->events[world->nr - 1].time + 20;
+	uint64_t first = world.events[world.nr - 1].time + 20;
 
-	for (; i < world->nr; i++)
-		if (first > world->events[order[i]].time)
-			first = world->events[order[i]].time;
+	for (; i < world.nr; i++)
+		if (first > world.events[order[i]].time)
+			first = world.events[order[i]].time;
 	return first;
 }
 
-/* Return whether a table of these options still has to know what was at a time. */
-static bool is_within(const struct procmap_table_options *options, uint64_t time,
-		      uint64_t latest)
+/* Return whether a table of the options still has to know what was at a time. */
+static bool is_within(uint64_t time, uint64_t latest)
 {
-	return options->keep_exited == UINT64_MAX && !options->max_processes &&
-	       !options->max_mappings && !options->max_bytes &&
-	       (time > latest || latest - time <= options->window);
+	return options.keep_exited == UINT64_MAX && !options.max_processes &&
+	       !options.max_mappings && !options.max_bytes &&
+	       (time > latest || latest - time <= options.window);
 }
 
 /*
@@ -480,62 +470,56 @@ static bool is_within(const struct procmap_table_options *options, uint64_t time
  * is another mapping, a limit is not kept, or an event has another error than that there is
  * no memory.
  */
-static long ask_at_random(unsigned int seed, struct procmap_table_options *options,
-			  bool fails)
+static long ask_at_random(unsigned int seed, bool fails)
 {
 	const struct procmap_table_stats *stats;
 	unsigned int random = seed * 77;
 	int order[WORLD_EVENTS], i, j, id, err;
-	struct procmap_table *table;
 	uint64_t latest = 0;
-	struct world world;
 	long known = 0;
 
-	world_make(&world, seed, WORLD_EVENTS);
+	world_make(seed, WORLD_EVENTS);
 	/* No event comes later than the window. */
-	world_shuffle(&world, &random, options->window < 300 ? options->window : seed % 4 * 100,
-		      order);
-	if (procmap_table_new(options, &table))
+	world_shuffle(&random, options.window < 300 ? options.window : seed % 4 * 100, order);
+	if (procmap_table_new(&options, &table))
 		return -1;
 	stats = procmap_table_get_stats(table);
 	for (i = 0; i < world.nr && known >= 0; i++) {
 		const struct world_event *const event = &world.events[order[i]];
-		const uint64_t before = world_first(&world, order, i + 1);
+		const uint64_t before = world_first(order, i + 1);
 
 		if (latest < event->time)
 			latest = event->time;
 		/* All allocations of some events but the first. */
 		calls.allocations = fails && (seed + i) % 37 == 0 ? i % 4 : -1;
-		err = world_report(table, event);
+		err = world_report(event);
 		for (j = 0; j < 4 && known >= 0; j++) {
 			const int pid = world_random(&random, WORLD_PIDS);
 			const int page = world_random(&random, WORLD_PAGES);
 			const uint64_t age = world_random(&random, j % 2 ? 40 : 800);
 			const uint64_t time = before > age + 1 ? before - 1 - age : 1;
 
-			id = world_ask(&world, table, pid, page, time, fails);
-			if ((id || (!fails && is_within(options, time, latest))) &&
-			    id != world_at(&world, pid, page, time))
+			id = world_ask(pid, page, time, fails);
+			if ((id || (!fails && is_within(time, latest))) &&
+			    id != world_at(pid, page, time))
 				known = -1;
 			else
 				known += !!id;
 		}
 		calls.allocations = -1;
 		if ((err && (!fails || err != -ENOMEM)) ||
-		    stats->processes > (options->max_processes ?: WORLD_PIDS) ||
-		    stats->mappings > (options->max_mappings ?: UINT_MAX) ||
-		    stats->bytes > (options->max_bytes ?: UINT_MAX))
+		    stats->processes > (options.max_processes ?: WORLD_PIDS) ||
+		    stats->mappings > (options.max_mappings ?: UINT_MAX) ||
+		    stats->bytes > (options.max_bytes ?: UINT_MAX))
 			known = -1;
 	}
-	procmap_table_free(table);
+	free_table();
 	return known;
 }
 
 TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 {
 	static const uint64_t windows[] = { UINT64_MAX, 1000, 300, 20 };
-	struct procmap_table_options options = world_options(NULL);
-	struct procmap_table *table;
 	long known[4] = {}, more;
 	unsigned int seed;
 	size_t empty;
@@ -546,7 +530,7 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 	calls.allocations = -1;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	empty = procmap_table_get_stats(table)->bytes;
-	procmap_table_free(table);
+	free_table();
 	for (seed = 1; seed <= 400; seed++) {
 		options.window = windows[seed / 4 % 4];
 		options.keep_exited = seed % 5 ? UINT64_MAX : options.window;
@@ -554,7 +538,7 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 			options.max_processes = i == 0 ? 2 + seed % 3 : 0;
 			options.max_mappings = i == 1 ? 4 + seed % 24 : 0;
 			options.max_bytes = i == 2 ? empty + 1500 + seed * 20 : 0;
-			more = ask_at_random(seed, &options, seed % 2);
+			more = ask_at_random(seed, seed % 2);
 			ASSERT_LE(0, more) TH_LOG("seed %u, limit %d", seed, i);
 			known[i] += more;
 		}
@@ -566,14 +550,12 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 /* A miss, or a process that is gone, is read again, but not at once. */
 TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 {
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
-	struct procmap_table *table;
 	int i;
 
-	read_world(&options);
+	world.now = 1000;
+	read_world();
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_get_stats(table);
@@ -583,9 +565,9 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(0u, found->from);
 	EXPECT_EQ(1u, stats->readings);
 	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ENOENT, inode_at(table, 1, world.now, 5));
+		EXPECT_EQ(-ENOENT, inode_at(1, world.now, 5));
 	EXPECT_EQ(2u, stats->readings);
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, world.now, 5));
+	EXPECT_EQ(-ENOENT, inode_at(1, world.now, 5));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(0u, stats->failed);
 	/* The addresses asked for are known without it, and the answer is the same. */
@@ -596,7 +578,7 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(2u, stats->hits);
 
 	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ESRCH, inode_at(table, 2, world.now, 5));
+		EXPECT_EQ(-ESRCH, inode_at(2, world.now, 5));
 	EXPECT_EQ(4u, stats->readings);
 	EXPECT_EQ(1u, stats->failed);
 	world.pages[1][5] = (struct world_page) { .id = 6 };
@@ -605,22 +587,21 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 
 	/* One that has exited is not read, nor another program than that of the time. */
 	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, world.now));
-	EXPECT_EQ(-ENOENT, inode_at(table, 3, world.now, 5));
+	EXPECT_EQ(-ENOENT, inode_at(3, world.now, 5));
 	ASSERT_EQ(0, procmap_table_exec(table, 4, world.now));
-	EXPECT_EQ(-ENOENT, inode_at(table, 4, world.now - 1, 5));
+	EXPECT_EQ(-ENOENT, inode_at(4, world.now - 1, 5));
 	EXPECT_EQ(5u, stats->readings);
 
 	/* A new program is read at once, whether the last one was read or was gone. */
-	EXPECT_EQ(-ENOENT, inode_at(table, 2, world.now, 6));
-	EXPECT_EQ(-ESRCH, inode_at(table, 5, world.now, 6));
+	EXPECT_EQ(-ENOENT, inode_at(2, world.now, 6));
+	EXPECT_EQ(-ESRCH, inode_at(5, world.now, 6));
 	world.pages[1][5].id = 7;
 	world.pages[4][5] = world.pages[1][5];
 	for (i = 2; i < 6; i += 3) {
 		ASSERT_EQ(0, procmap_table_exec(table, i, world.now));
-		EXPECT_EQ(7, inode_at(table, i, world.now, 5));
+		EXPECT_EQ(7, inode_at(i, world.now, 5));
 	}
 	EXPECT_EQ(9u, stats->readings);
-	procmap_table_free(table);
 }
 
 TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
@@ -632,13 +613,11 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 		struct perf_event_header header;
 		uint64_t id, nr, time;
 	} lost = { { PERF_RECORD_LOST, 0, sizeof(lost) }, 1, 12, 1009 };
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
-	struct procmap_table *table;
 
-	read_world(&options);
+	world.now = 1000;
+	read_world();
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_get_stats(table);
@@ -646,9 +625,9 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
 	world.pages[0][3].id = 5;
 	world.now = 1010;
-	EXPECT_EQ(4, inode_at(table, 1, 1010, 3));
+	EXPECT_EQ(4, inode_at(1, 1010, 3));
 	ASSERT_EQ(0, procmap_table_record(table, &attr, &lost.header));
-	EXPECT_EQ(5, inode_at(table, 1, 1010, 3));
+	EXPECT_EQ(5, inode_at(1, 1010, 3));
 	EXPECT_EQ(2u, stats->readings);
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
 	EXPECT_EQ(2u, stats->readings);
@@ -656,58 +635,52 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, world_addr(3), &found));
 	EXPECT_EQ(4u, found->mapping->inode);
 	EXPECT_EQ(1010u, found->until);
-	procmap_table_free(table);
 }
 
 /* A reading voids the events before it, and not those after it. */
 TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 {
-	struct world world = { .now = 200 };
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 
-	read_world(&options);
+	world.now = 200;
+	read_world();
 	options.window = 10;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 3, 7));
+	ASSERT_EQ(0, report_mapped(100, 0, 3, 7));
 	world.pages[0][5] = (struct world_page) { .id = 8 };
 	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(5), &found));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(3), &found));
 	EXPECT_EQ(200u, found->until);
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->readings);
-	ASSERT_EQ(0, report_mapped(table, 100, 4, 3, 7));
+	ASSERT_EQ(0, report_mapped(100, 4, 3, 7));
 	world.pages[4][5] = world.pages[0][5];
 	ASSERT_EQ(0, procmap_table_find(table, 5, 150, world_addr(5), &found));
-	EXPECT_EQ(-ENOENT, inode_at(table, 5, 200, 3));
+	EXPECT_EQ(-ENOENT, inode_at(5, 200, 3));
 	EXPECT_EQ(3u, procmap_table_get_stats(table)->readings);
 
 	/* A child of that time, which nobody has read, and what was found only later. */
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 300));
 	world.pages[0][3] = (struct world_page) { .id = 9 };
 	world.now = 400;
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 400, 6));
-	EXPECT_EQ(9, inode_at(table, 2, 350, 3));
-	procmap_table_free(table);
+	EXPECT_EQ(-ENOENT, inode_at(1, 400, 6));
+	EXPECT_EQ(9, inode_at(2, 350, 3));
 }
 
 /* An event of the parent comes late, and the birth is settled before the next question. */
 TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 {
-	struct world world = { .now = 200 };
-	struct procmap_table_options options = world_options(&world);
-	struct procmap_table *table;
 	int i;
 
+	world.now = 200;
 	/* The parent has exited, and is forgotten. Each child keeps what was there. */
 	options.window = 1000;
 	options.keep_exited = 1000;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, report_mapped(100, 0, 1, 7));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
 	ASSERT_EQ(0, procmap_table_fork(table, 4, 4, 1, 120));
-	EXPECT_EQ(7, inode_at(table, 2, 250, 1));
-	ASSERT_EQ(0, report_mapped(table, 150, 0, 1, 8));
+	EXPECT_EQ(7, inode_at(2, 250, 1));
+	ASSERT_EQ(0, report_mapped(150, 0, 1, 8));
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 210));
 	ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 1300, "x"));
 	EXPECT_EQ(4u, procmap_table_get_stats(table)->processes);
@@ -715,44 +688,41 @@ TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 1300, "x"));
 	EXPECT_EQ(3u, procmap_table_get_stats(table)->processes);
 	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(8, inode_at(table, 2, 250, 1));
-		EXPECT_EQ(7, inode_at(table, 4, 250, 1));
+		EXPECT_EQ(8, inode_at(2, 250, 1));
+		EXPECT_EQ(7, inode_at(4, 250, 1));
 	}
-	procmap_table_free(table);
+	free_table();
 
 	/* Another thread forks after that: late events of the parent may still come. */
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	ASSERT_EQ(0, report_mapped(table, 100, 0, 1, 7));
+	ASSERT_EQ(0, report_mapped(100, 0, 1, 7));
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 210));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 1200));
 	for (i = 0; i < 20000; i++)
 		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 1300, "x"));
-	ASSERT_EQ(0, report_mapped(table, 1100, 0, 1, 8));
-	EXPECT_EQ(8, inode_at(table, 2, 1300, 1));
-	procmap_table_free(table);
+	ASSERT_EQ(0, report_mapped(1100, 0, 1, 8));
+	EXPECT_EQ(8, inode_at(2, 1300, 1));
+	free_table();
 
 	/* A grandchild has what the program before that of its parent had. */
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, report_mapped(table, 100 + 10 * i, 0, i, 7));
+		ASSERT_EQ(0, report_mapped(100 + 10 * i, 0, i, 7));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 115));
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 2, 210));
 	ASSERT_EQ(0, procmap_table_exec(table, 2, 220));
 	for (i = 0; i < 90; i++)
 		ASSERT_EQ(0, procmap_table_comm(table, 1, 1, 2310 + i, "x"));
-	EXPECT_EQ(7, inode_at(table, 3, 2400, 1));
-	procmap_table_free(table);
+	EXPECT_EQ(7, inode_at(3, 2400, 1));
 }
 
 TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 {
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
-	struct procmap_table *table;
 	char comm[PROCMAP_COMM_SIZE];
 	int i;
 
-	read_world(&options);
+	world.now = 1000;
+	read_world();
 	options.reread = UINT64_MAX;
 	world.pages[0][1] = (struct world_page) { .id = 7 };
 
@@ -761,10 +731,10 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	ASSERT_EQ(0, procmap_table_exec(table, 1, 2000));
 	for (i = 0; i < 200; i++)
-		ASSERT_EQ(0, report_mapped(table, 2001 + i * 10, 0, 5, 9));
-	EXPECT_EQ(7, inode_at(table, 1, 4000, 1));
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1500, 1));
-	procmap_table_free(table);
+		ASSERT_EQ(0, report_mapped(2001 + i * 10, 0, 5, 9));
+	EXPECT_EQ(7, inode_at(1, 4000, 1));
+	EXPECT_EQ(-ENOENT, inode_at(1, 1500, 1));
+	free_table();
 
 	/* Names are those of this process, or of its parent, and do not add up. */
 	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
@@ -776,7 +746,7 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 200));
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 1, 200));
 	for (i = 0; i < 200; i++)
-		ASSERT_EQ(0, report_mapped(table, 300 + i * 20, 2, 5, 9));
+		ASSERT_EQ(0, report_mapped(300 + i * 20, 2, 5, 9));
 	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 4000, comm));
 	EXPECT_STREQ("bash", comm);
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 300));
@@ -786,32 +756,29 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 	EXPECT_GT(1000000u, procmap_table_get_stats(table)->bytes);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 2, 5000, comm));
 	EXPECT_STREQ("bash", comm);
-	procmap_table_free(table);
 }
 
 /* A process that is too large alone. */
 TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 {
-	struct world world = { .now = 1000 };
-	struct procmap_table_options options = world_options(&world);
-	struct procmap_table *table;
 	int i;
 
-	read_world(&options);
+	world.now = 1000;
+	read_world();
 	options.max_mappings = 6;
 	for (i = 0; i < 7; i++)
 		world.pages[0][i] = (struct world_page) {
 			.id = i + 1, .is_secret = i > 1,
 		};
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	EXPECT_EQ(1, inode_at(table, 1, 1000, 0));
+	EXPECT_EQ(1, inode_at(1, 1000, 0));
 	/* All of them are too many, and what is read first is still there. */
-	EXPECT_EQ(-ENOSPC, inode_at(table, 1, 1000, 2));
-	EXPECT_EQ(1, inode_at(table, 1, 1000, 0));
+	EXPECT_EQ(-ENOSPC, inode_at(1, 1000, 2));
+	EXPECT_EQ(1, inode_at(1, 1000, 0));
 	EXPECT_GE(1u, procmap_table_get_stats(table)->processes);
 	EXPECT_GE(6u, procmap_table_get_stats(table)->mappings);
-	EXPECT_EQ(-ESRCH, inode_at(table, 2, 1000, 0));
-	procmap_table_free(table);
+	EXPECT_EQ(-ESRCH, inode_at(2, 1000, 0));
+	free_table();
 
 	/* What a child has from a parent that was forgotten is read again. */
 	options.max_mappings = 0;
@@ -819,18 +786,18 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	options.reread = UINT64_MAX;
 	world.pages[1][1] = (struct world_page) { .id = 2 };
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 1000, 8));
+	EXPECT_EQ(-ENOENT, inode_at(1, 1000, 8));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 1000));
-	EXPECT_EQ(2, inode_at(table, 2, 1000, 1));
+	EXPECT_EQ(2, inode_at(2, 1000, 1));
 	EXPECT_EQ(2u, procmap_table_get_stats(table)->readings);
-	ASSERT_EQ(0, report_mapped(table, 1000, 2, 1, 7));
+	ASSERT_EQ(0, report_mapped(1000, 2, 1, 7));
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->evicted);
-	EXPECT_EQ(2, inode_at(table, 2, 1000, 1));
+	EXPECT_EQ(2, inode_at(2, 1000, 1));
 	EXPECT_EQ(3u, procmap_table_get_stats(table)->readings);
 	/* And what is read of the parent was not there before. */
-	EXPECT_EQ(2, inode_at(table, 1, 1000, 1));
-	EXPECT_EQ(-ENOENT, inode_at(table, 1, 999, 1));
-	procmap_table_free(table);
+	EXPECT_EQ(2, inode_at(1, 1000, 1));
+	EXPECT_EQ(-ENOENT, inode_at(1, 999, 1));
+	free_table();
 
 	/* An event that is forgotten at once does not count. */
 	options.max_processes = 0;
@@ -838,32 +805,28 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	options.max_mappings = 6;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < 7; i++)
-		ASSERT_EQ(0, report_mapped(table, 100 + i, 0, i, i + 1));
+		ASSERT_EQ(0, report_mapped(100 + i, 0, i, i + 1));
 	EXPECT_EQ(6u, procmap_table_get_stats(table)->events);
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->dropped);
-	procmap_table_free(table);
 }
 
 TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 {
-	struct world world = {};
-	struct procmap_table_options options = world_options(&world);
 	const struct procmap_table_mapping *found;
 	const struct procmap_mmap good = {
 		.size = sizeof(good), .addr = 0x1000, .len = 0x1000, .filename = "//anon",
 	};
 	struct procmap_mmap bad[6];
-	struct procmap_table *table;
 	char comm[PROCMAP_COMM_SIZE];
 	int i;
 
 	ASSERT_EQ(0, procmap_table_new(NULL, &table));
-	procmap_table_free(table);
+	free_table();
 	EXPECT_EQ(-EINVAL, procmap_table_new(&options, NULL));
 	/* An older program has fewer fields. */
 	options.size = offsetof(struct procmap_table_options, keep_exited);
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	procmap_table_free(table);
+	free_table();
 	options.size = sizeof(options.size) - 1;
 	EXPECT_EQ(-EINVAL, procmap_table_new(&options, &table));
 	options.size = sizeof(options);
@@ -933,7 +896,6 @@ TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
 	ASSERT_EQ(0, procmap_table_fork(table, 27, 27, 22, 10));
 	for (i = 0; i < 2; i++)
 		EXPECT_EQ(-ENOENT, procmap_table_find(table, 21, 20, 0x1800, &found));
-	procmap_table_free(table);
 }
 
 static int open_given_text(void *text, pid_t pid, struct procmap **procmap)
@@ -966,13 +928,11 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 		      "11000-12000 r-xp 00000000 00:00 0 [vdso]\n"
 		      "12000-13000 r-xp 00000000 08:01 5 /some/library\n";
 	const int expected[2][3] = { { 0, -EAGAIN, -EAGAIN }, { 0, -ENODEV, -ENODEV } };
-	struct procmap_table_options options = {
-		.size = sizeof(options), .open = open_given_text, .context = text,
-	};
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 	size_t i, j;
 
+	options.open = open_given_text;
+	options.context = text;
 	for (i = 0; i < 2; i++) {
 		options.flags = i ? PROCMAP_TABLE_BUILD_IDS : 0;
 		ASSERT_EQ(0, procmap_table_new(&options, &table));
@@ -982,7 +942,7 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 			EXPECT_EQ(expected[i][j], found->mapping->build_id_size)
 				TH_LOG("%zu, %zu", i, j);
 		}
-		procmap_table_free(table);
+		free_table();
 	}
 
 	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
@@ -999,27 +959,21 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 		EXPECT_EQ(mappings[i].expected, found->mapping->build_id_size)
 			TH_LOG("%s", mappings[i].name);
 	}
-	procmap_table_free(table);
 }
 
 /* An event, and then a reading of the same mapping: its file is the same if it may be. */
 TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 {
 	const uint64_t addr = (uintptr_t)world_now;
-	struct world world = { .now = 20 };
-	struct procmap_table_options options = {
-		.size = sizeof(options),
-		.flags = PROCMAP_TABLE_BUILD_IDS,
-		.now = world_now,
-		.context = &world,
-	};
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 	struct procmap_mmap event;
 	uint8_t id[20] = {};
 	struct maps maps;
 	int i;
 
+	world.now = 20;
+	options.flags = PROCMAP_TABLE_BUILD_IDS;
+	options.now = world_now;
 	ASSERT_TRUE(read_maps(getpid(), "maps", &maps));
 	for (i = 0; i < 5; i++) {
 		const struct line *const line = line_at(&maps, addr);
@@ -1050,7 +1004,7 @@ TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 		EXPECT_TRUE(is_as_line(found->mapping, line));
 		ASSERT_EQ(20, found->mapping->build_id_size);
 		memcpy(id, found->mapping->build_id, 20);
-		procmap_table_free(table);
+		free_table();
 	}
 	free_maps(&maps);
 }
@@ -1058,24 +1012,22 @@ TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 TEST_F_TIMEOUT(table, reads_procfs_that_is_elsewhere, SLOW)
 {
 	char proc[] = "/proc/self/root/proc";
-	struct procmap_table_options options = {
-		.size = sizeof(options), .proc = proc, .reread = UINT64_MAX,
-	};
 	const uint64_t addr = (uintptr_t)world_now;
 	const struct procmap_table_mapping *found;
-	struct procmap_table *table;
 
+	options.flags = 0;
+	options.proc = proc;
+	options.reread = UINT64_MAX;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	memset(proc, 'x', strlen(proc));	/* the table has a copy */
 	EXPECT_EQ(0, procmap_table_find(table, getpid(), UINT64_MAX, addr, &found));
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->readings);
-	procmap_table_free(table);
+	free_table();
 
 	options.proc = "/nonexistent";
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	EXPECT_EQ(-ENOENT, procmap_table_find(table, getpid(), UINT64_MAX, addr, &found));
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->failed);
-	procmap_table_free(table);
 }
 
 TEST_HARNESS_MAIN
