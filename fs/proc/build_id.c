@@ -78,7 +78,7 @@ static struct page *build_id_get_resident(const struct file *file, u64 start)
 
 /*
  * The policy is documented at proc_build_id(). hugetlbfs has a stack depth, so that
- * nothing is stacked on it.
+ * nothing is stacked on it. To read a file of sysfs or procfs may have effects.
  */
 static bool build_id_may_read(struct build_id_reader *reader)
 {
@@ -87,7 +87,7 @@ static bool build_id_may_read(struct build_id_reader *reader)
 
 	if (!(file->f_mode & FMODE_READ) || !file->f_op->read_iter ||
 	    (sb->s_stack_depth > 0 && sb->s_magic != HUGETLBFS_MAGIC) ||
-	    sb->s_iflags & (SB_I_IMA_UNVERIFIABLE_SIGNATURE |
+	    sb->s_iflags & (SB_I_NOEXEC | SB_I_IMA_UNVERIFIABLE_SIGNATURE |
 			    SB_I_UNTRUSTED_MOUNTER))
 		return false;
 	reader->is_unread |= !reader->may_read;
@@ -316,14 +316,11 @@ int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_read)
 	};
 	struct elf64_hdr ehdr __uninitialized;
 	struct elf64_phdr phdr __uninitialized;
-	const struct inode *inode = file_inode(file);
 	unsigned int i;
 	int len = 0;
 
 	might_sleep();
-	/* Files of sysfs and procfs are never executables, and reading may have effects. */
-	if (!S_ISREG(inode->i_mode) || inode->i_sb->s_iflags & SB_I_NOEXEC ||
-	    !build_id_read_ehdr(&reader, &ehdr))
+	if (!S_ISREG(file_inode(file)->i_mode) || !build_id_read_ehdr(&reader, &ehdr))
 		goto out;
 	for (i = 0; i < ehdr.e_phnum && !len; i++) {
 		if (!build_id_read_phdr(&reader, ehdr.e_phoff, i, &phdr))
