@@ -145,7 +145,7 @@ static int __init live_check_file(struct file *file)
 		pr_err("there is no procfs on /proc\n");
 		return -EOPNOTSUPP;
 	}
-	if (!!operations->unlocked_ioctl != LIVE_KERNEL_HAS_QUERY) {
+	if (operations->owner || !!operations->unlocked_ioctl != LIVE_KERNEL_HAS_QUERY) {
 		pr_err("the ioctls on /proc/<pid>/maps are not those of Debian's kernel\n");
 		return -EOPNOTSUPP;
 	}

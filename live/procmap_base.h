@@ -18,7 +18,8 @@
  * procmap_vma_lock(): lock a VMA while mmap_lock is held for reading. There is no writer
  * to wait for; return false if there are too many readers.
  */
-#ifdef VM_REFCNT_LIMIT	/* a count of references. Memory of VMAs is reused under RCU. */
+/* A count of references. Memory of VMAs is reused under RCU. */
+#if LIVE_VMA_LOCK && defined(VM_REFCNT_LIMIT)
 
 /* A VMA that is reused is kept by its lock. Its mm may go with it: keep that as well. */
 static inline void procmap_vma_unlock_other(struct vm_area_struct *vma)
