@@ -13,6 +13,9 @@ vet() {
 	for arch in amd64 386 arm64; do
 		GOARCH=$arch go vet .
 	done
+	if command -v staticcheck; then
+		staticcheck .
+	fi
 }
 
 # The package needs no cgo, and the guest may have another libc. Files on the guest's
