@@ -41,8 +41,8 @@ user_space_is_warning_free() {
 		for source in "$ROOT"/tools/procmap/*.c \
 			"$ROOT"/tools/lib/procmap/examples/*.c \
 			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
-			"${compile[@]}" "${flags[@]}" -I "$ROOT/tools/lib/procmap" \
-				"$source" || echo "$source: error:"
+			"${compile[@]}" "${flags[@]}" -isystem "$ROOT/include/uapi" \
+				-I "$ROOT/tools/lib/procmap" "$source" || echo "$source: error:"
 		done
 	done >"$tmp/output" 2>&1
 	grep -E '(warning|error):' "$tmp/output" |
