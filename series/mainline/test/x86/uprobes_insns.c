@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test that a uprobe on a VEX-coded instruction does not change what it does. Their
- * opcodes are those of other instructions without a prefix, given below.
+ * Test that a uprobe on an instruction does not change what it does: one with a VEX
+ * prefix, whose opcode is that of another instruction without it, given below; pushf;
+ * and one with a REX2 prefix, which cannot have a uprobe.
  */
 #define _GNU_SOURCE
+#include <asm/processor-flags.h>
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdint.h>
@@ -47,25 +50,46 @@ PROBED(vpshufd, "vpshufd $0x1b, %xmm1, %xmm0");
 PROBED(vpsubsb, "vpsubsb %xmm1, %xmm0, %xmm0");
 PROBED(vpsubsw, "vpsubsw %xmm1, %xmm0, %xmm0");
 PROBED(vcmpps, "vcmpps $0, %xmm1, %xmm0, %xmm0");
+PROBED(vptest, "vptest %xmm0, %xmm1\n setnc (" V ")\n movdqu (" V "), %xmm0");
 
-/* Open a uprobe that counts its hits. Returns a file descriptor, or -1. */
+#ifdef __x86_64__
+# define POP	"pop %rax\n ret\n"
+#else
+# define POP	"pop %eax\n ret\n"
+#endif
+
+extern const uint8_t pushf_insn[];
+unsigned long read_flags(void);
+asm(".pushsection .text\n"
+	"read_flags: pushf_insn: pushf\n .skip 128, 0x90\n" POP
+	".popsection\n");
+
+#ifdef __x86_64__
+/* pcmpeqb %mm1, %mm0; without the prefix, 0x74 is je. */
+extern const uint8_t rex2_insn[];
+asm(".pushsection .text\n"
+	"rex2_insn: .byte 0xd5, 0x80, 0x74, 0xc1\n"
+	".popsection\n");
+#endif
+
+/* Open a uprobe that counts its hits. Returns a file descriptor, or -errno. */
 static int open_uprobe(const void *insn)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr) };
 	unsigned long start, end, offset;
 	char line[512], path[256];
 	FILE *file;
-	int fd = -1;
+	int fd = -ENOENT;
 
 	file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
 	if (!file)
-		return -1;
+		return -ENOENT;
 	if (fscanf(file, "%u", &attr.type) != 1)
 		attr.type = 0;
 	fclose(file);
 
 	file = fopen("/proc/self/maps", "r");
-	while (file && fd < 0 && fgets(line, sizeof(line), file)) {
+	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %255s", &start, &end,
 			   &offset, path) != 4 ||
 		    (unsigned long)insn < start || (unsigned long)insn >= end)
@@ -73,10 +97,20 @@ static int open_uprobe(const void *insn)
 		attr.uprobe_path = (unsigned long)path;
 		attr.probe_offset = (unsigned long)insn - start + offset;
 		fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+		if (fd < 0)
+			fd = -errno;
+		break;
 	}
 	if (file)
 		fclose(file);
 	return fd;
+}
+
+#define NO_UPROBES	"no uprobes: root and CONFIG_UPROBE_EVENTS"
+
+static bool no_uprobes(int error)
+{
+	return error == -ENOENT || error == -EACCES || error == -EPERM;
 }
 
 FIXTURE(insn) {};
@@ -92,6 +126,7 @@ FIXTURE_VARIANT_ADD(insn, vpshufd_is_not_jo) { vpshufd, vpshufd_insn };
 FIXTURE_VARIANT_ADD(insn, vpsubsb_is_not_call) { vpsubsb, vpsubsb_insn };
 FIXTURE_VARIANT_ADD(insn, vpsubsw_is_not_jmp) { vpsubsw, vpsubsw_insn };
 FIXTURE_VARIANT_ADD(insn, vcmpps_is_not_ret) { vcmpps, vcmpps_insn };
+FIXTURE_VARIANT_ADD(insn, vptest_is_not_pop_ss) { vptest, vptest_insn };
 
 FIXTURE_SETUP(insn) {}
 FIXTURE_TEARDOWN(insn) {}
@@ -114,8 +149,9 @@ TEST_F(insn, same_result_under_a_uprobe)
 		TH_LOG("the instruction does nothing");
 
 	uprobe = open_uprobe(variant->insn);
-	if (uprobe < 0)
-		SKIP(return, "no uprobes: root and CONFIG_UPROBE_EVENTS");
+	if (no_uprobes(uprobe))
+		SKIP(return, NO_UPROBES);
+	ASSERT_LE(0, uprobe);
 	variant->run(&have);
 	ASSERT_EQ(sizeof(hits), read(uprobe, &hits, sizeof(hits)));
 	EXPECT_EQ(1, hits);
@@ -125,5 +161,31 @@ TEST_F(insn, same_result_under_a_uprobe)
 	}
 	close(uprobe);
 }
+
+TEST(pushf_pushes_no_trap_flag)
+{
+	const int uprobe = open_uprobe(pushf_insn);
+	uint64_t hits = 0;
+
+	if (no_uprobes(uprobe))
+		SKIP(return, NO_UPROBES);
+	ASSERT_LE(0, uprobe);
+	EXPECT_EQ(0, read_flags() & X86_EFLAGS_TF);
+	ASSERT_EQ(sizeof(hits), read(uprobe, &hits, sizeof(hits)));
+	EXPECT_EQ(1, hits);
+	close(uprobe);
+}
+
+#ifdef __x86_64__
+TEST(rex2_is_refused)
+{
+	const int uprobe = open_uprobe(rex2_insn);
+
+	if (no_uprobes(uprobe))
+		SKIP(return, NO_UPROBES);
+	EXPECT_GT(0, uprobe);
+	close(uprobe);
+}
+#endif
 
 TEST_HARNESS_MAIN
