@@ -18,7 +18,7 @@ on_patched=(vm -t 1800 -q '-cpu max' -k patched --)
 # ENOSYS: the answer of a FUSE server to requests that it does not know.
 checkpatch_is_clean() {
 	checkpatch UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES,AVOID_BUG,AVOID_EXTERNS,ENOTSUPP,ENOSYS \
-		"$BUILD/series/$BASE"/*[1-9]*-*.patch
+		"$BUILD/series/"{"$BASE","perf-$(base_value VERSION)"}/*[1-9]*-*.patch
 }
 
 # The patch $1 applies to the base by itself, and what it changes compiles.
@@ -30,6 +30,7 @@ alone() {
 	git -C "$each" -c user.name=check -c user.email=check@localhost am "$1"
 	for path in $(git -C "$each" diff --name-only HEAD^); do
 		case $path in
+		tools/perf/*) make_perf "$each" "$WORK/perf-build" ;;
 		tools/testing/selftests/*/Makefile)
 			mkdir -p "$tmp/alone"
 			make -C "$each/${path%/*}" OUTPUT="$tmp/alone"
@@ -40,7 +41,7 @@ alone() {
 	done
 	[ ${#objects[@]} -eq 0 ] || {
 		configure_each "$ROOT"/kernel/configs/procmap-{guest,x86,debug,live}.config \
-			"$ROOT/series/$BASE/config"
+			"$ROOT/series/$BASE/config" <(printf 'CONFIG_%s=y\n' BLOCK XFS_FS)
 		make_each "${objects[@]}"
 	}
 }
@@ -111,7 +112,7 @@ passes() {
 check "the series is made" "$ROOT/scripts/series" tree patched
 check "git am takes it" git_am base series "$BASE"
 check "checkpatch --strict" checkpatch_is_clean
-for patch in "$BUILD/series/$BASE"/*[1-9]*-*.patch; do
+for patch in "$BUILD/series/"{"$BASE","perf-$(base_value VERSION)"}/*[1-9]*-*.patch; do
 	check "alone: $(basename "$patch" .patch)" alone "$patch"
 done
 check "the selftests are built" selftests_are_built

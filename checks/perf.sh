@@ -8,21 +8,9 @@
 at_idle_priority
 
 out=$WORK/perf-build
-# Neither recording nor printing needs these; of the libraries, only libelf is left.
-without=(AUXTRACE DEMANGLE DWARF GTK2 JEVENTS JVMTI LIBAUDIT LIBBABELTRACE LIBBPF LIBCAP
-	LIBCRYPTO LIBDEBUGINFOD LIBNUMA LIBPERL LIBPFM4 LIBPYTHON LIBTRACEEVENT LIBUNWIND
-	LIBZSTD LZMA SDT SLANG)
-
-perf_is_built() {
-	local flags=("${without[@]/#/NO_}")
-	mkdir -p "$out"
-	LC_ALL=C make -C "$WORK/perf/tools/perf" JOBS="$(nproc)" O="$out" CC="ccache gcc" \
-		"${flags[@]/%/=1}"
-}
-
 release=$(debian_release newest)
 check "the tree 'perf' is that of the series" tree_is_the_series perf
-check "perf is built" perf_is_built
+check "perf is built" make_perf "$WORK/perf" "$out"
 check "the library without the ioctl is built" gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
 	-shared -fPIC -o "$out/no-ioctl.so" "$CHECKS/programs/no-ioctl.c"
 check "live module for $release" "$ROOT/scripts/live" "$release"

@@ -365,6 +365,18 @@ git_am() {
 	git -C "$each" diff --exit-code --stat "$(base_git rev-parse "$2")"
 }
 
+# Build perf from the tree $1 in the directory $2. Neither recording nor printing needs
+# what is left out; of the libraries, only libelf is there.
+make_perf() {
+	local without=(AUXTRACE BPF_SKEL CAPSTONE DEMANGLE DWARF GTK2 JEVENTS JVMTI LIBAUDIT
+		LIBBABELTRACE LIBBPF LIBCAP LIBCRYPTO LIBDEBUGINFOD LIBDW LIBLLVM LIBNUMA LIBPERL
+		LIBPFM4 LIBPYTHON LIBTRACEEVENT LIBUNWIND LIBZSTD LZMA RUST SDT SLANG)
+	local flags=("${without[@]/#/NO_}")
+	mkdir -p "$2"
+	LC_ALL=C make -C "$1/tools/perf" JOBS="$(nproc)" O="$2" CC="ccache gcc" \
+		"${flags[@]/%/=1}"
+}
+
 make_each() {
 	kernel_make "$each" "$out_each" -s ${arch:+ARCH="$arch"} "$@"
 }
