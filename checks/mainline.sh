@@ -127,6 +127,8 @@ check "its query reads sockets, and waits for a FUSE server" \
 for bits in 64 32; do
 	check "its uprobes change $bits-bit instructions" fails_on_debians 1 "x86/uprobes_insns_$bits"
 done
+take_guest perf-mainline vm -i -t 1500 -k stock:cloud-amd64 -a 'mitigations=off vsyscall=xonly' -- \
+	"$CHECKS/programs/perf-test" "$WORK/perf-build"/{perf,no-ioctl.so}
 kernel_is_built patched
 for test in proc/proc-{maps-unmap,query-build-id} x86/uprobes_insns_{64,32}; do
 	check "$test passes with the series" passes "$test"

@@ -11,8 +11,6 @@ out=$WORK/perf-build
 release=$(debian_release newest)
 check "the tree 'perf' is that of the series" tree_is_the_series perf
 check "perf is built" make_perf "$WORK/perf" "$out"
-check "the library without the ioctl is built" gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
-	-shared -fPIC -o "$out/no-ioctl.so" "$CHECKS/programs/no-ioctl.c"
 check "live module for $release" "$ROOT/scripts/live" "$release"
 take_guest perf vm -i -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
 	"$CHECKS/programs/perf-test" "$out"/{perf,no-ioctl.so} "$(module_of "$release")"

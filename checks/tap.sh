@@ -365,8 +365,9 @@ git_am() {
 	git -C "$each" diff --exit-code --stat "$(base_git rev-parse "$2")"
 }
 
-# Build perf from the tree $1 in the directory $2. Neither recording nor printing needs
-# what is left out; of the libraries, only libelf is there.
+# Build perf from the tree $1 in the directory $2, and what checks/programs/perf-test
+# preloads. Neither recording nor printing needs what is left out; of the libraries, only
+# libelf is there.
 make_perf() {
 	local without=(AUXTRACE BPF_SKEL CAPSTONE DEMANGLE DWARF GTK2 JEVENTS JVMTI LIBAUDIT
 		LIBBABELTRACE LIBBPF LIBCAP LIBCRYPTO LIBDEBUGINFOD LIBDW LIBLLVM LIBNUMA LIBPERL
@@ -375,6 +376,8 @@ make_perf() {
 	mkdir -p "$2"
 	LC_ALL=C make -C "$1/tools/perf" JOBS="$(nproc)" O="$2" CC="ccache gcc" \
 		"${flags[@]/%/=1}"
+	gcc -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -o "$2/no-ioctl.so" \
+		"$CHECKS/programs/no-ioctl.c"
 }
 
 make_each() {
