@@ -54,21 +54,29 @@ selftests_are_built() {
 	done
 }
 
-# Run tools/testing/radix-tree/maple with lib/maple_tree.c as it is in the commit $1. It
-# is built in the tree, and so in a copy.
+# Run tools/testing/radix-tree/maple with lib/maple_tree.c as it is in the commit $1, and
+# without the calls of the test $2. It is built in the tree, and so in a copy.
 run_maple() {
 	local copy=$tmp/maple
-	mkdir -p "$copy"
+	rm -rf "$copy"
+	mkdir "$copy"
 	base_git archive series lib include arch/x86/include tools/{arch,build,include,lib,scripts} \
 		tools/testing/{radix-tree,shared} | tar -x -C "$copy"
 	base_git show "$1:lib/maple_tree.c" >"$copy/lib/maple_tree.c"
+	[ $# -eq 1 ] || sed -i "/^\t*$2(/d" "$copy/tools/testing/radix-tree/maple.c"
 	make -C "$copy/tools/testing/radix-tree" maple >/dev/null
 	"$copy/tools/testing/radix-tree/maple"
 }
 
-maple_crashes_without_fix() {
+maple_fails_without_fix() {
 	local status=0
 	run_maple base >"$tmp/output" 2>&1 || status=$?
+	[ $status -ne 0 ]
+	tail -n 5 "$tmp/output"
+	grep 'check_rcu_root: Assertion .* failed' "$tmp/output"
+
+	status=0
+	run_maple base check_rcu_root >"$tmp/output" 2>&1 || status=$?
 	[ $status -ne 0 ]
 	tail -n 30 "$tmp/output"
 	grep -E 'AddressSanitizer: SEGV .*mas_(next|prev)_slot|#[0-9]+ .* mas_(next|prev)_slot' \
@@ -116,7 +124,7 @@ for patch in "$BUILD/series/"{"$BASE","perf-$(base_value VERSION)"}/*[1-9]*-*.pa
 	check "alone: $(basename "$patch" .patch)" alone "$patch"
 done
 check "the selftests are built" selftests_are_built
-check "tools/testing/radix-tree/maple crashes without the fix" maple_crashes_without_fix
+check "tools/testing/radix-tree/maple fails without the fix" maple_fails_without_fix
 check "and passes with it" maple_passes
 check "Debian's kernel is there" "$ROOT/scripts/stock" cloud-amd64
 check "it oopses by reading maps of an empty address space" \
