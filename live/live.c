@@ -58,8 +58,8 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
  * module: do_dentry_open() drops it with the file's operations if the open method fails,
  * and __fput() otherwise. If the module is going, the file keeps the kernel's operations.
  */
-static void notrace live_hook(unsigned long ip, unsigned long parent_ip,
-			      struct ftrace_ops *ops, struct ftrace_regs *regs)
+static void live_hook(unsigned long ip, unsigned long parent_ip,
+		      struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
 	/* The second argument of the open method. */
 	struct file *file = (struct file *)ftrace_regs_get_argument(regs, 1);
