@@ -25,8 +25,9 @@ static_assert(sizeof(struct procmap_vma) == 72);
 
 #define RECORDS_PER_CHUNK	32U
 
-/* Bytes for names and build IDs: enough for the longest of one VMA. */
-#define DATA_SIZE	(PATH_MAX + BUILD_ID_SIZE_MAX)
+/* All that a call allocates. */
+#define SCAN_SIZE	8192
+#define DATA_SIZE	(SCAN_SIZE - sizeof(struct scan))
 
 /**
  * struct scan - progress of one PROCMAP_SCAN, and its current chunk
@@ -39,7 +40,7 @@ static_assert(sizeof(struct procmap_vma) == 72);
  * @files: the file of each record that needs it, or NULL. Records in a row with the
  *	same file share a reference, which is dropped with the last of them.
  * @paths: the path of the file that is the name of each record, or NULL.
- * @data: bytes to be copied to the caller's data: special names first.
+ * @data: bytes to be copied to the caller's data, DATA_SIZE: special names first.
  */
 struct scan {
 	struct procmap_scan_arg arg;
@@ -50,11 +51,11 @@ struct scan {
 	struct procmap_vma records[RECORDS_PER_CHUNK];
 	struct file *files[RECORDS_PER_CHUNK];
 	const struct path *paths[RECORDS_PER_CHUNK];
-	char data[DATA_SIZE];
+	char data[];
 };
 
-/* All that a call allocates. */
-static_assert(sizeof(struct scan) <= 8192);
+/* The longest name and build ID of one VMA fit. */
+static_assert(sizeof(struct scan) + PATH_MAX + BUILD_ID_SIZE_MAX <= SCAN_SIZE);
 
 /* Copy in and check the arguments, in the order that the ABI documents. */
 static int scan_copy_arg_in(struct procmap_scan_arg *arg,
@@ -305,7 +306,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	if (arg.generation && arg.generation == arg.known_generation)
 		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 
-	scan = kmalloc(sizeof(*scan), GFP_KERNEL_ACCOUNT);
+	scan = kmalloc(SCAN_SIZE, GFP_KERNEL_ACCOUNT);
 	if (!scan)
 		return -ENOMEM;
 	scan->arg = arg;
