@@ -189,12 +189,14 @@ int __init live_text_init(struct file *file, struct file_operations *operations)
 	const char *obstacle;
 	loff_t pos = -2UL;
 
-	if (!live_text_enabled || !LIVE_VMA_LOCK)
+	live_text_enabled = live_text_enabled && LIVE_VMA_LOCK;
+	if (!live_text_enabled)
 		return 0;
 	live_text_base = seq->op;
 	obstacle = live_text_find_obstacle(file);
 	if (obstacle) {
 		pr_info("the text of maps is left as it is: %s\n", obstacle);
+		live_text_enabled = false;
 		return 0;
 	}
 

@@ -226,9 +226,19 @@ TEST_F_TIMEOUT(walk, shows_all_that_stays_while_the_rest_changes, LONG_TIMEOUT)
 	}
 }
 
+static bool live_module_makes_text(void)
+{
+	FILE *file = fopen("/sys/module/procmap_query/parameters/text", "r");
+	const bool makes_text = file && fgetc(file) == 'Y';
+
+	if (file)
+		fclose(file);
+	return makes_text;
+}
+
 /*
  * An address space without a mapping has been a crash of kernels whose readers lock single
- * VMAs: of mainline since 6.17. The live module takes over all that is tested here. No
+ * VMAs: of mainline since 6.17. The live module takes over the query, and mostly the text. No
  * mainline kernel has PROCMAP_SCAN, and before 6.17 the text takes mmap_lock.
  */
 static bool may_be_emptied(walk_fn *by)
@@ -236,7 +246,8 @@ static bool may_be_emptied(walk_fn *by)
 	unsigned int major, minor;
 	struct utsname name;
 
-	if (by == walk_by_scan || !access("/sys/module/procmap_query", F_OK))
+	if (by == walk_by_scan || (by == walk_by_text ? live_module_makes_text() :
+				   !access("/sys/module/procmap_query", F_OK)))
 		return true;
 	return !uname(&name) && sscanf(name.release, "%u.%u.", &major, &minor) == 2 &&
 	       (major < 6 || (major == 6 && minor < 17));
