@@ -93,7 +93,11 @@ func (p *Process) queryBuildID(m *Mapping) error {
 	if !p.query.vma.sameFile(&m.VMA) {
 		return ErrOtherFile
 	}
-	m.setBuildID(p.id[:p.query.buildIDSize], nil)
+	m.BuildIDSize = copy(m.BuildID[:], p.id[:p.query.buildIDSize])
+	// Mainline's does not look at all headers, and without the scan it may be mainline's.
+	if m.BuildIDSize == 0 && p.method == Query {
+		return ErrNoBuildID
+	}
 	return nil
 }
 
@@ -111,7 +115,7 @@ func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 		p.last = string(name)
 	}
 	vma.Flags &= permissions
-	*m = Mapping{VMA: vma, Name: p.last, BuildIDErr: errNotAsked}
+	*m = Mapping{VMA: vma, Name: p.last, BuildIDErr: ErrNoBuildID}
 }
 
 // scanMore gets the next batch of mappings, which is empty after a signal.
@@ -174,7 +178,8 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 	}
 	p.set(m, v.VMA, p.data[v.nameOffset:nameEnd])
 	if v.Flags&scanBuildIDUnread == 0 {
-		m.setBuildID(p.data[v.buildIDOffset:idEnd], nil)
+		m.BuildIDSize = copy(m.BuildID[:], p.data[v.buildIDOffset:idEnd])
+		m.BuildIDErr = nil
 	}
 	return nil
 }

@@ -66,13 +66,11 @@ type VMA struct {
 	File
 }
 
-func (v *VMA) hasFile() bool { return v.File != File{} }
-
 // Mapping is a mapping of a process.
 type Mapping struct {
 	VMA
 	Name        string   // as in the text: a newline is \012, and " (deleted)" may follow
-	BuildID     [20]byte // of an ELF file, by its program headers
+	BuildID     [20]byte // of an ELF file, as the kernel returned it
 	BuildIDSize int      // 0: none
 	BuildIDErr  error    // why it is not known
 }
@@ -88,6 +86,9 @@ var (
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
 	ErrOtherFile = fmt.Errorf("procmap: the mapped file was not found: %w", syscall.ESTALE)
+	// ErrNoBuildID says that the kernel does not return the build ID, as in the text, or
+	// may not have looked at all of the file, as mainline: the file has it, see OpenFile.
+	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
 	errText     = fmt.Errorf("procmap: unexpected text of maps: %w", syscall.EBADMSG)
 	errAnswer   = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
@@ -125,10 +126,8 @@ const (
 	oPath     = 0x200000
 	openTries = 10 // more than any process executes programs in a row
 
-	procMagic      = 0x9fa0
-	sysfsMagic     = 0x62656572
-	overlayMagic   = 0x794c7630
-	hugetlbfsMagic = 0x958458f6
+	procMagic    = 0x9fa0
+	overlayMagic = 0x794c7630
 )
 
 // Open opens the mappings of a process.
@@ -317,7 +316,7 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		p.addBuildID(flags, m)
 		if m.Start < cursor {
-			if m.hasFile() {
+			if m.File != (File{}) {
 				m.Offset += cursor - m.Start
 			}
 			m.Start = cursor
