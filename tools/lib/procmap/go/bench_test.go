@@ -67,7 +67,6 @@ func Benchmark(b *testing.B) {
 		run("Parse/Sscanf", func() { regions = parseText(pid, regions[:0], bySscanf) })
 		run("Parse/Fields", func() { regions = parseText(pid, regions[:0], byHand) })
 		for method, p := range must(openAll(b, pid)) {
-			p := p
 			var list []Mapping
 			run("List/"+string(method), func() {
 				list = must(p.List(background, list[:0], Executable))

@@ -48,7 +48,9 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	if err := again.find(m.Start, 0, &now); err != nil {
 		return nil, err
 	}
-	if !now.sameFile(&m.VMA) || !now.sameName(m) {
+	const deleted = " (deleted)"
+	if !now.sameFile(&m.VMA) ||
+		strings.TrimSuffix(now.Name, deleted) != strings.TrimSuffix(m.Name, deleted) {
 		return nil, ErrOtherFile
 	}
 	now.BuildID, now.BuildIDSize = m.BuildID, m.BuildIDSize
@@ -104,11 +106,6 @@ func (p *Process) checkFile(fd int, m *Mapping) error {
 		return ErrOtherFile
 	}
 	return nil
-}
-
-func (m *Mapping) sameName(other *Mapping) bool {
-	const deleted = " (deleted)"
-	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
 }
 
 // sameFile returns whether both have the same part of a file at the same addresses.

@@ -8,8 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math/bits"
-	"runtime"
 	"syscall"
 	"unsafe"
 )
@@ -54,30 +52,28 @@ type scanVMA struct {
 // ioctl passes a structure of the handle, which is on the heap, as are the buffers that it
 // points to: none of them moves.
 func (p *Process) ioctl(command uintptr, arg unsafe.Pointer) (int, error) {
-	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
-	runtime.KeepAlive(p)
-	if errno != 0 {
-		return 0, errno
+	for {
+		n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
+		if errno == 0 {
+			return int(n), nil
+		}
+		if errno != syscall.EINTR {
+			return 0, errno
+		}
 	}
-	return int(n), nil
 }
 
 func address(buffer []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&buffer[0]))) }
 
 func (p *Process) doQuery(arg queryArg) error {
-	q := &p.query
-	*q = arg
-	q.size = uint64(unsafe.Sizeof(arg))
-	_, err := p.ioctl(procmapQuery, unsafe.Pointer(q))
-	for err == syscall.EINTR {
-		_, err = p.ioctl(procmapQuery, unsafe.Pointer(q))
-	}
+	p.query = arg
+	p.query.size = uint64(unsafe.Sizeof(arg))
+	_, err := p.ioctl(procmapQuery, unsafe.Pointer(&p.query))
 	if err == syscall.ENOENT {
 		return ErrNoMapping
 	}
-	// A walk has to end, whatever the kernel returns.
-	if err == nil && (q.vma.End <= q.addr || q.vma.End <= q.vma.Start ||
-		int(q.nameSize) > len(p.name) || int(q.buildIDSize) > len(p.id)) {
+	// A filter of system calls may return 0 without a call.
+	if err == nil && p.query.vma.End <= arg.addr {
 		return errAnswer
 	}
 	return err
@@ -118,13 +114,13 @@ func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 	*m = Mapping{VMA: vma, Name: p.last, BuildIDErr: ErrNoBuildID}
 }
 
-// scanMore gets the next batch of mappings, which is empty after a signal.
+// scanMore gets the next batch of mappings.
 func (p *Process) scanMore(flags Flags) error {
 	if p.vmas == nil {
 		p.vmas = make([]scanVMA, scanBatch)
 		p.data = make([]byte, 128*scanBatch) // more than the longest name
 	}
-	arg := scanArg{
+	p.scan = scanArg{
 		size:     uint64(unsafe.Sizeof(p.scan)),
 		filter:   uint64(flags & permissions),
 		want:     scanNames,
@@ -137,20 +133,14 @@ func (p *Process) scanMore(flags Flags) error {
 		dataSize: uint32(len(p.data)),
 	}
 	if flags&WantBuildID != 0 {
-		arg.want |= scanBuildIDs
+		p.scan.want |= scanBuildIDs
 	}
-	p.scan = arg
 	n, err := p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
-	if err != nil && err != syscall.EINTR {
-		return err
-	}
-	// A walk has to end, whatever the kernel returns.
-	if n > scanBatch || p.scan.dataUsed > arg.dataSize || p.scan.walkEnd < arg.start ||
-		err == nil && p.scan.walkEnd == arg.start {
+	if err == nil && p.scan.walkEnd <= p.scan.start {
 		return errAnswer
 	}
 	p.batch = p.vmas[:n]
-	return nil
+	return err
 }
 
 // nextOfScan returns the next mapping that ends above addr and passes the filters.
@@ -166,19 +156,13 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 	}
 	v := &p.batch[0]
 	p.batch = p.batch[1:]
-	nameEnd := uint64(v.nameOffset) + uint64(v.nameSize)
-	idEnd := uint64(v.buildIDOffset) + uint64(v.buildIDSize)
-	if used := uint64(p.scan.dataUsed); v.Start >= v.End || nameEnd > used || idEnd > used ||
-		int(v.buildIDSize) > len(p.id) {
-		return errAnswer
-	}
 	if v.Flags&scanNameTooLong != 0 {
 		p.restart()
 		return p.nextLine(addr, flags, m)
 	}
-	p.set(m, v.VMA, p.data[v.nameOffset:nameEnd])
+	p.set(m, v.VMA, p.data[v.nameOffset:v.nameOffset+v.nameSize])
 	if v.Flags&scanBuildIDUnread == 0 {
-		m.BuildIDSize = copy(m.BuildID[:], p.data[v.buildIDOffset:idEnd])
+		m.BuildIDSize = copy(m.BuildID[:], p.data[v.buildIDOffset:v.buildIDOffset+v.buildIDSize])
 		m.BuildIDErr = nil
 	}
 	return nil
@@ -200,49 +184,38 @@ func (p *Process) restart() {
 	p.text.Reset(p.maps)
 }
 
-// number cuts a number, and the byte that follows it, off a line, which is nil if it does not
-// start so.
-func number(line []byte, base uint64, before byte) (value uint64, rest []byte) {
+// number cuts a number, and the byte that follows it, off a line.
+func number(line []byte, base uint64) (value uint64, rest []byte) {
 	for i, c := range line {
-		digit := base
 		switch {
 		case '0' <= c && c <= '9':
-			digit = uint64(c - '0')
+			value = value*base + uint64(c-'0')
 		case 'a' <= c && c <= 'f':
-			digit = uint64(c - 'a' + 10)
-		case c == before && i > 0:
+			value = value*base + uint64(c-'a'+10)
+		default:
 			return value, line[i+1:]
 		}
-		high, low := bits.Mul64(value, base)
-		if digit >= base || high != 0 {
-			break
-		}
-		value = low + digit
 	}
-	return 0, nil
+	return value, nil
 }
 
 // parseLine parses a line of maps without its newline; the name is part of it.
 func parseLine(line []byte) (v VMA, name []byte, ok bool) {
-	v.Start, line = number(line, 16, '-')
-	v.End, line = number(line, 16, ' ')
-	if len(line) < 5 || line[4] != ' ' {
+	v.Start, line = number(line, 16)
+	v.End, line = number(line, 16)
+	if len(line) < 5 {
 		return v, nil, false
 	}
 	for i, c := range line[:4] {
-		switch {
-		case c == "rwxs"[i]:
+		if c == "rwxs"[i] {
 			v.Flags |= Readable << i
-		case c != '-' && (i < 3 || c != 'p'):
-			return v, nil, false
 		}
 	}
-	var major, minor uint64
-	v.Offset, line = number(line[5:], 16, ' ')
-	major, line = number(line, 16, ':')
-	minor, line = number(line, 16, ' ')
+	v.Offset, line = number(line[5:], 16)
+	major, line := number(line, 16)
+	minor, line := number(line, 16)
 	v.DevMajor, v.DevMinor = uint32(major), uint32(minor)
-	v.Inode, line = number(line, 10, ' ')
+	v.Inode, line = number(line, 10)
 	return v, bytes.TrimLeft(line, " "), line != nil && v.Start < v.End
 }
 
@@ -261,7 +234,7 @@ func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
 		}
 		vma, name, ok := parseLine(line[:len(line)-1])
 		if !ok {
-			return errText
+			return errAnswer
 		}
 		// The vsyscall page has a line, but is not a mapping of the process.
 		if vma.End > addr && flags&permissions&^vma.Flags == 0 && string(name) != "[vsyscall]" {

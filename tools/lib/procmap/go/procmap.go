@@ -90,7 +90,6 @@ var (
 	// may not have looked at all of the file, as mainline: the file has it, see OpenFile.
 	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
-	errText     = fmt.Errorf("procmap: unexpected text of maps: %w", syscall.EBADMSG)
 	errAnswer   = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
 	errArgument = fmt.Errorf("procmap: bad argument: %w", syscall.EINVAL)
 )
@@ -217,26 +216,25 @@ func (p *Process) Method() Method { return p.method }
 
 // Refusal asks the kernel for a method. It returns nil if that works, or why not:
 // syscall.ENOTTY if the kernel does not have it, or another error, as by seccomp.
-func (p *Process) Refusal(method Method) (err error) {
-	switch method {
-	case Text:
+func (p *Process) Refusal(method Method) error {
+	if method == Text {
 		return p.isThere()
-	case Query, Scan:
-		err = p.doQuery(queryArg{flags: uint64(coveringOrNext)})
-	default:
+	}
+	if method != Query && method != Scan {
 		return errArgument
 	}
+	err := p.doQuery(queryArg{flags: uint64(coveringOrNext)})
 	if err == ErrNoMapping {
 		err = nil
 	}
-	// The query has found out if the process is gone. A kernel that has the scan refuses a
-	// size of 0 before it does anything.
-	if err == nil && method == Scan {
-		p.scan = scanArg{}
-		_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
-		if err == syscall.EINVAL {
-			err = nil
-		}
+	if err != nil || method == Query {
+		return err
+	}
+	// A kernel that has the scan refuses a size of 0 before it does anything.
+	p.scan = scanArg{}
+	_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
+	if err == syscall.EINVAL {
+		return nil
 	}
 	return err
 }
@@ -244,9 +242,6 @@ func (p *Process) Refusal(method Method) (err error) {
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	defer runtime.KeepAlive(p)
-	if flags&^(permissions|WantBuildID) != 0 {
-		return m, errArgument
-	}
 	if err := p.find(addr, flags, &m); err != nil {
 		return m, err
 	}
@@ -286,9 +281,6 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 // ctx ends, that is the error. With an error, list comes back as it was.
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
 	defer runtime.KeepAlive(p)
-	if flags&^(permissions|WantBuildID) != 0 {
-		return list, errArgument
-	}
 	find := (*Process).find
 	if p.method == Scan {
 		find = (*Process).nextOfScan
