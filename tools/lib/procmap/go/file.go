@@ -28,10 +28,9 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 
 // OpenFile opens the file of a mapping for reading. It is the one that the kernel has
 // mapped, not the one that has its name now: the file is taken from map_files, for which the
-// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, and compared with the mapping. The
-// error is ErrNoFile, also for a file of procfs or sysfs; ErrOtherFile, also if they cannot be
-// compared, as on overlayfs since Linux 6.7 if the mapping has no build ID; or that of opening
-// it.
+// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. The error is ErrNoFile; ErrOtherFile if
+// another one is mapped there by now, or if that is not known, as on overlayfs since Linux 6.7
+// if the kernel returns no build ID; or that of opening it.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	defer runtime.KeepAlive(p)
 	if !m.hasPath() {
@@ -44,16 +43,16 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 		return nil, err
 	}
 	defer again.Close()
-	var now Mapping
-	if err := again.find(m.Start, 0, &now); err != nil {
+	now, err := again.Find(m.Start, WantBuildID)
+	if err != nil {
 		return nil, err
 	}
+	// Another file may have got the number of the inode since.
 	const deleted = " (deleted)"
-	if !now.sameFile(&m.VMA) ||
+	if !now.sameFile(&m.VMA) || m.BuildIDSize > 0 && now.BuildID != m.BuildID ||
 		strings.TrimSuffix(now.Name, deleted) != strings.TrimSuffix(m.Name, deleted) {
 		return nil, ErrOtherFile
 	}
-	now.BuildID, now.BuildIDSize = m.BuildID, m.BuildIDSize
 	return again.openLink(&now)
 }
 

@@ -278,21 +278,22 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 			t.Errorf("%q: %q", method, text)
 		}
 		file.Close()
-		m.Inode++ // as if another file was mapped, or is by now
-		for _, open := range []func(*Mapping) (*os.File, error){p.OpenFile, p.openLink} {
-			if _, err := open(&m); err != ErrOtherFile && !errors.Is(err, os.ErrPermission) {
-				t.Errorf("%q: another file: %v", method, err)
+		other, withID := m, m // as if another file was mapped, or is by now
+		other.Inode++
+		withID.BuildID, withID.BuildIDSize = [20]byte{1}, 20
+		for m, want := range map[*Mapping]error{&other: ErrOtherFile, &withID: ErrOtherFile,
+			{Name: "[stack]"}: ErrNoFile} {
+			if _, err := p.OpenFile(m); err != want {
+				t.Errorf("%q: %v, not %v", method, err, want)
 			}
 		}
-		m.Inode--
+		if _, err := p.openLink(&other); err != ErrOtherFile {
+			t.Errorf("%q: another mapping: %v", method, err)
+		}
 		m.End = m.Start + 1 // as if it had been split since
 		openFile(t, p, &m).Close()
-		m = must(p.Find(addr, WantBuildID))
-		if m.BuildIDSize != 0 || m.BuildIDErr == nil != (p.Method() == Scan) {
+		if m := must(p.Find(addr, WantBuildID)); m.BuildIDErr == nil != (p.Method() == Scan) {
 			t.Errorf("%q: build ID: %v", method, m.BuildIDErr)
-		}
-		if _, err := p.OpenFile(&Mapping{Name: "[stack]"}); !errors.Is(err, ErrNoFile) {
-			t.Errorf("%q: stack: %v", method, err)
 		}
 	}
 }
