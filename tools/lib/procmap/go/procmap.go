@@ -4,8 +4,8 @@
 
 // Package procmap looks up the mappings (VMAs) of a process: by the ioctls
 // PROCMAP_QUERY and PROCMAP_SCAN where the kernel has them, else from the text of
-// /proc/PID/maps, with the same results. It needs no cgo, and has the rules of
-// libprocmap: see procmap(7).
+// /proc/PID/maps, with the same results but for build IDs. It needs no cgo, and has the rules
+// of libprocmap: see procmap(7).
 package procmap
 
 import (
@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -125,8 +126,9 @@ const (
 	oPath     = 0x200000
 	openTries = 10 // more than any process executes programs in a row
 
-	procMagic    = 0x9fa0
-	overlayMagic = 0x794c7630
+	procMagic      = 0x9fa0
+	overlayMagic   = 0x794c7630
+	hugetlbfsMagic = 0x958458f6
 )
 
 // Open opens the mappings of a process.
@@ -242,7 +244,7 @@ func (p *Process) Refusal(method Method) error {
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	defer runtime.KeepAlive(p)
-	if err := p.find(addr, flags, &m); err != nil {
+	if err := p.find(addr, flags&^coveringOrNext, &m); err != nil {
 		return m, err
 	}
 	p.addBuildID(flags, &m)
@@ -315,4 +317,136 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		list = list[:len(list)+1]
 	}
+}
+
+// hasPath returns whether the mapping may be one of a file in a file system.
+func (m *Mapping) hasPath() bool { return m.File != File{} && strings.HasPrefix(m.Name, "/") }
+
+// addBuildID asks the kernel for a build ID that is wanted and not known by a scan.
+func (p *Process) addBuildID(flags Flags, m *Mapping) {
+	// Mainline reads whatever is mapped: it waits for a packet socket, and takes bytes
+	// from a TCP socket. Their names have no slash.
+	if flags&WantBuildID == 0 || !m.hasPath() {
+		m.BuildIDErr = nil
+	} else if m.BuildIDErr != nil && p.method != Text {
+		m.BuildIDErr = p.queryBuildID(m)
+	}
+}
+
+// OpenFile opens the file of a mapping for reading. It is the one that the kernel has
+// mapped, not the one that has its name now: the file is taken from map_files, for which the
+// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. The error is ErrNoFile; ErrOtherFile if
+// another one is mapped there by now, or if that is not known, as on overlayfs since Linux 6.7
+// if the kernel returns no build ID; or that of opening it.
+func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
+	defer runtime.KeepAlive(p)
+	if !m.hasPath() {
+		return nil, ErrNoFile
+	}
+	// The mapping may have been split, or have grown, since it was found, and the thread
+	// may have exited by which the process was opened.
+	again, err := p.Reopen()
+	if err != nil {
+		return nil, err
+	}
+	defer again.Close()
+	now, err := again.Find(m.Start, WantBuildID)
+	if err != nil {
+		return nil, err
+	}
+	file, err := again.openLink(&now)
+	if err != nil {
+		return nil, err
+	}
+	// Another file may have got the number of the inode since.
+	if now, err = again.Find(m.Start, WantBuildID); err == nil && (!now.sameFile(&m.VMA) ||
+		!now.sameName(m) || m.BuildIDSize > 0 && now.BuildID != m.BuildID) {
+		err = ErrOtherFile
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// openLink opens the file of a mapping that was just found, by its link in map_files. A thread
+// has that only by its ID, which that of another process may have by now. Opening a device or a
+// FIFO with O_PATH has no side effects. The owner of a file may have a lease on it, for whose end
+// open(2) would wait.
+func (p *Process) openLink(m *Mapping) (*os.File, error) {
+	directory := strings.Replace(p.thread, "task/", "../", 1)
+	path := p.path(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End))
+	link, err := os.OpenFile(path, oPath, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer link.Close()
+	if _, err := os.Stat(p.path(p.thread)); err != nil {
+		return nil, ErrNoProcess
+	}
+	if stat, err := link.Stat(); err != nil || !stat.Mode().IsRegular() {
+		return nil, ErrNoFile
+	}
+	path = fmt.Sprintf("%s/fd/%d", p.self, link.Fd())
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	// The runtime would poll one that does not block, and a FUSE server may never answer.
+	if err = syscall.SetNonblock(fd, false); err == nil && !p.isFileOf(fd, m) {
+		err = ErrOtherFile
+	}
+	if err != nil {
+		syscall.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), m.Name), nil
+}
+
+// sameFile returns whether both have the same part of a file at the same addresses.
+func (v *VMA) sameFile(other *VMA) bool {
+	return v.File == other.File && v.Offset-v.Start == other.Offset-other.Start
+}
+
+func (m *Mapping) sameName(other *Mapping) bool {
+	const deleted = " (deleted)"
+	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
+}
+
+// isFileOf returns whether a file is that of a mapping. If its numbers are not those in maps,
+// a page of it is mapped, to see what maps shows then.
+//
+// On btrfs, files of two subvolumes have the same numbers in maps, and other names. On overlayfs,
+// map_files may be a copy that was made since. The numbers in maps are those of a layer, up to
+// Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then, the
+// build ID of the kernel decides. Of a file of huge pages, munmap(2) would not free the page.
+func (p *Process) isFileOf(fd int, m *Mapping) bool {
+	var stat syscall.Stat_t
+	var in syscall.Statfs_t
+	if syscall.Fstat(fd, &stat) != nil || syscall.Fstatfs(fd, &in) != nil {
+		return false
+	}
+	dev := uint64(stat.Dev)
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	isSame := m.File == File{stat.Ino, uint32(major), uint32(minor)}
+	isOverlay := in.Type == overlayMagic
+	if isSame && !isOverlay || uint32(in.Type) == hugetlbfsMagic {
+		return isSame
+	}
+	page, err := syscall.Mmap(fd, int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
+		syscall.MAP_PRIVATE)
+	if err != nil {
+		return false
+	}
+	defer syscall.Munmap(page)
+	self, err := open(p.self, p.options)
+	if err != nil {
+		return false
+	}
+	defer self.Close()
+	own, err := self.Find(address(page), WantBuildID)
+	isKnown := !isOverlay && own.sameName(m) || isOverlay && m.DevMajor != 0
+	return err == nil && own.File == m.File &&
+		(isKnown || m.BuildIDSize > 0 && own.BuildID == m.BuildID)
 }
