@@ -8,14 +8,15 @@ cd "$ROOT/tools/lib/procmap/go"
 export GOFLAGS=-count=1
 
 vet() {
-	local arch
+	local arch tool
 	gofmt -l . | diff /dev/null -
 	for arch in amd64 386 arm64; do
 		GOARCH=$arch go vet .
 	done
-	if command -v staticcheck; then
-		staticcheck .
-	fi
+	# Debian's has another name.
+	for tool in staticcheck go-staticcheck; do
+		! command -v "$tool" || "$tool" .
+	done
 }
 
 # The package needs no cgo, and the guest may have another libc. Files on the guest's
