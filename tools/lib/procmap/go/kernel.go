@@ -79,24 +79,6 @@ func (p *Process) doQuery(arg queryArg) error {
 	return err
 }
 
-// queryBuildID asks for the build ID of a mapping that has the name of a file.
-func (p *Process) queryBuildID(m *Mapping) error {
-	arg := queryArg{addr: m.Start, buildIDAddr: address(p.id[:]), buildIDSize: uint32(len(p.id))}
-	if err := p.doQuery(arg); err != nil {
-		return err
-	}
-	// The mapping may be another one by now, or have been split.
-	if !p.query.vma.sameFile(&m.VMA) {
-		return ErrOtherFile
-	}
-	m.BuildIDSize = copy(m.BuildID[:], p.id[:p.query.buildIDSize])
-	// Mainline's does not look at all headers, and without the scan it may be mainline's.
-	if m.BuildIDSize == 0 && p.method == Query {
-		return ErrNoBuildID
-	}
-	return nil
-}
-
 // set sets a mapping to what the kernel returned. The name from an ioctl ends with a NUL, and
 // its newlines are escaped here as in the text. A name is not copied again if the last mapping
 // had it, or the one that is in its place in a list.

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -44,6 +43,7 @@ const (
 	WantBuildID Flags = 0x10000 // set the build ID
 
 	coveringOrNext Flags = 0x10
+	askBuildID     Flags = 0x20000 // although it is not known yet what is mapped
 
 	permissions = Readable | Writable | Executable | Shared
 )
@@ -72,7 +72,7 @@ type Mapping struct {
 	VMA
 	Name        string   // as in the text: a newline is \012, and " (deleted)" may follow
 	BuildID     [20]byte // of an ELF file, as the kernel returned it
-	BuildIDSize int      // 0: none
+	BuildIDSize int      // 0: none, or of the vDSO
 	BuildIDErr  error    // why it is not known
 }
 
@@ -91,8 +91,7 @@ var (
 	// may not have looked at all of the file, as mainline: the file has it, see OpenFile.
 	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
-	errAnswer   = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
-	errArgument = fmt.Errorf("procmap: bad argument: %w", syscall.EINVAL)
+	errAnswer = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
 )
 
 // Options are options of Open. The zero value is usual.
@@ -142,7 +141,7 @@ func Open(pid int, options Options) (*Process, error) {
 func open(path string, options Options) (*Process, error) {
 	dir, err := os.OpenFile(path, oPath|syscall.O_DIRECTORY, 0)
 	var in syscall.Statfs_t
-	if errors.Is(err, fs.ErrNotExist) && syscall.Statfs(options.Proc, &in) == nil && in.Type == procMagic {
+	if errors.Is(err, os.ErrNotExist) && syscall.Statfs(options.Proc, &in) == nil && in.Type == procMagic {
 		return nil, ErrNoProcess
 	}
 	if err != nil {
@@ -223,7 +222,7 @@ func (p *Process) Refusal(method Method) error {
 		return p.isThere()
 	}
 	if method != Query && method != Scan {
-		return errArgument
+		return fmt.Errorf("procmap: there is no method %q: %w", method, syscall.EINVAL)
 	}
 	err := p.doQuery(queryArg{flags: uint64(coveringOrNext)})
 	if err == ErrNoMapping {
@@ -244,26 +243,34 @@ func (p *Process) Refusal(method Method) error {
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	defer runtime.KeepAlive(p)
-	if err := p.find(addr, flags&^coveringOrNext, &m); err != nil {
-		return m, err
+	if err := p.find(addr, flags&permissions, &m); err != nil {
+		return Mapping{}, err
 	}
 	p.addBuildID(flags, &m)
 	return m, nil
 }
 
-// find finds the mapping at addr; with coveringOrNext, or the next one that passes. It asks for
-// no build ID: mainline reads one from whatever is mapped, a socket included. addBuildID asks,
-// when the name is known.
+// find finds the mapping at addr; with coveringOrNext, or the next one that passes. WantBuildID
+// is for addBuildID, when the name is known.
 func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 	if p.method != Text {
-		err := p.doQuery(queryArg{
+		arg := queryArg{
 			flags:    uint64(flags & (permissions | coveringOrNext)),
 			addr:     addr,
 			nameAddr: address(p.name[:]),
 			nameSize: uint32(len(p.name)),
-		})
+		}
+		if flags&askBuildID != 0 {
+			arg.buildIDAddr, arg.buildIDSize = address(p.id[:]), uint32(len(p.id))
+		}
+		err := p.doQuery(arg)
 		if err == nil {
 			p.set(m, p.query.vma, p.name[:p.query.nameSize])
+			m.BuildIDSize = copy(m.BuildID[:], p.id[:p.query.buildIDSize])
+			// Mainline's query, as that without a scan may be, does not look at all headers.
+			if flags&askBuildID != 0 && (m.BuildIDSize > 0 || p.method == Scan) {
+				m.BuildIDErr = nil
+			}
 		}
 		if err != syscall.ENAMETOOLONG {
 			return err
@@ -329,7 +336,14 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 	if flags&WantBuildID == 0 || !m.hasPath() {
 		m.BuildIDErr = nil
 	} else if m.BuildIDErr != nil && p.method != Text {
-		m.BuildIDErr = p.queryBuildID(m)
+		var now Mapping // another one may be mapped there by now
+		m.BuildIDErr = p.find(m.Start, askBuildID, &now)
+		if m.BuildIDErr == nil && !now.hasFileOf(m) {
+			m.BuildIDErr = ErrOtherFile
+		}
+		if m.BuildIDErr == nil {
+			m.BuildID, m.BuildIDSize, m.BuildIDErr = now.BuildID, now.BuildIDSize, now.BuildIDErr
+		}
 	}
 }
 
@@ -337,7 +351,7 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 // mapped, not the one that has its name now: the file is taken from map_files, for which the
 // caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. The error is ErrNoFile; ErrOtherFile if
 // another one is mapped there by now, or if that is not known, as on overlayfs since Linux 6.7
-// if the kernel returns no build ID; or that of opening it.
+// if the mapping has no build ID; or that of finding the mapping again, or of opening the file.
 func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	defer runtime.KeepAlive(p)
 	if !m.hasPath() {
@@ -350,34 +364,48 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 		return nil, err
 	}
 	defer again.Close()
-	now, err := again.Find(m.Start, WantBuildID)
+	now, err := again.findFile(m.Start, m)
 	if err != nil {
 		return nil, err
 	}
-	file, err := again.openLink(&now)
+	file, err := again.openLink(fmt.Sprintf("map_files/%x-%x", now.Start, now.End), m)
 	if err != nil {
 		return nil, err
 	}
 	// Another file may have got the number of the inode since.
-	if now, err = again.Find(m.Start, WantBuildID); err == nil && (!now.sameFile(&m.VMA) ||
-		!now.sameName(m) || m.BuildIDSize > 0 && now.BuildID != m.BuildID) {
-		err = ErrOtherFile
-	}
-	if err != nil {
+	if _, err := again.findFile(m.Start, m); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-// openLink opens the file of a mapping that was just found, by its link in map_files. A thread
-// has that only by its ID, which that of another process may have by now. Opening a device or a
-// FIFO with O_PATH has no side effects. The owner of a file may have a lease on it, for whose end
-// open(2) would wait.
-func (p *Process) openLink(m *Mapping) (*os.File, error) {
+// findFile finds the mapping at addr, if it has the file of m by all that is known of that.
+func (p *Process) findFile(addr uint64, m *Mapping) (now Mapping, err error) {
+	var flags Flags
+	if m.BuildIDSize > 0 {
+		flags = WantBuildID
+	}
+	now, err = p.Find(addr, flags)
+	if err == nil && !now.hasFileOf(m) {
+		err = ErrOtherFile
+	}
+	return now, err
+}
+
+func (m *Mapping) hasFileOf(other *Mapping) bool {
+	const deleted = " (deleted)"
+	return m.File == other.File &&
+		strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted) &&
+		(other.BuildIDSize == 0 || m.BuildIDSize == other.BuildIDSize && m.BuildID == other.BuildID)
+}
+
+// openLink opens the file of a mapping by a link in map_files. A thread has that only by its ID,
+// which that of another process may have by now. Opening a device or a FIFO with O_PATH has no
+// side effects. The owner of a file may have a lease on it, for whose end open(2) would wait.
+func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
 	directory := strings.Replace(p.thread, "task/", "../", 1)
-	path := p.path(fmt.Sprintf("%smap_files/%x-%x", directory, m.Start, m.End))
-	link, err := os.OpenFile(path, oPath, 0)
+	link, err := os.OpenFile(p.path(directory+name), oPath, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -385,17 +413,35 @@ func (p *Process) openLink(m *Mapping) (*os.File, error) {
 	if _, err := os.Stat(p.path(p.thread)); err != nil {
 		return nil, ErrNoProcess
 	}
-	if stat, err := link.Stat(); err != nil || !stat.Mode().IsRegular() {
+	var stat syscall.Stat_t
+	var in syscall.Statfs_t
+	if err = syscall.Fstat(int(link.Fd()), &stat); err == nil {
+		err = syscall.Fstatfs(int(link.Fd()), &in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil, ErrNoFile
 	}
-	path = fmt.Sprintf("%s/fd/%d", p.self, link.Fd())
+	dev := uint64(stat.Dev)
+	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
+	isSame := m.File == File{stat.Ino, uint32(major), uint32(minor)}
+	isOverlay := in.Type == overlayMagic
+	// Of a file of huge pages, munmap(2) would not free the page.
+	if !isSame && uint32(in.Type) == hugetlbfsMagic ||
+		isOverlay && m.DevMajor == 0 && m.BuildIDSize == 0 {
+		return nil, ErrOtherFile
+	}
+	path := fmt.Sprintf("%s/fd/%d", p.self, link.Fd())
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	// The runtime would poll one that does not block, and a FUSE server may never answer.
-	if err = syscall.SetNonblock(fd, false); err == nil && !p.isFileOf(fd, m) {
-		err = ErrOtherFile
+	err = syscall.SetNonblock(fd, false)
+	if err == nil && (!isSame || isOverlay) {
+		err = p.checkFile(fd, m)
 	}
 	if err != nil {
 		syscall.Close(fd)
@@ -404,49 +450,24 @@ func (p *Process) openLink(m *Mapping) (*os.File, error) {
 	return os.NewFile(uintptr(fd), m.Name), nil
 }
 
-// sameFile returns whether both have the same part of a file at the same addresses.
-func (v *VMA) sameFile(other *VMA) bool {
-	return v.File == other.File && v.Offset-v.Start == other.Offset-other.Start
-}
-
-func (m *Mapping) sameName(other *Mapping) bool {
-	const deleted = " (deleted)"
-	return strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted)
-}
-
-// isFileOf returns whether a file is that of a mapping. If its numbers are not those in maps,
-// a page of it is mapped, to see what maps shows then.
+// checkFile maps a page of a file, and checks that maps shows it as m.
 //
 // On btrfs, files of two subvolumes have the same numbers in maps, and other names. On overlayfs,
 // map_files may be a copy that was made since. The numbers in maps are those of a layer, up to
 // Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then, the
-// build ID of the kernel decides. Of a file of huge pages, munmap(2) would not free the page.
-func (p *Process) isFileOf(fd int, m *Mapping) bool {
-	var stat syscall.Stat_t
-	var in syscall.Statfs_t
-	if syscall.Fstat(fd, &stat) != nil || syscall.Fstatfs(fd, &in) != nil {
-		return false
-	}
-	dev := uint64(stat.Dev)
-	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
-	isSame := m.File == File{stat.Ino, uint32(major), uint32(minor)}
-	isOverlay := in.Type == overlayMagic
-	if isSame && !isOverlay || uint32(in.Type) == hugetlbfsMagic {
-		return isSame
-	}
+// build ID of the kernel decides.
+func (p *Process) checkFile(fd int, m *Mapping) error {
 	page, err := syscall.Mmap(fd, int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_PRIVATE)
 	if err != nil {
-		return false
+		return err
 	}
 	defer syscall.Munmap(page)
 	self, err := open(p.self, p.options)
 	if err != nil {
-		return false
+		return err
 	}
 	defer self.Close()
-	own, err := self.Find(address(page), WantBuildID)
-	isKnown := !isOverlay && own.sameName(m) || isOverlay && m.DevMajor != 0
-	return err == nil && own.File == m.File &&
-		(isKnown || m.BuildIDSize > 0 && own.BuildID == m.BuildID)
+	_, err = self.findFile(address(page), m)
+	return err
 }
