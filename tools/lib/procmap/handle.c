@@ -35,7 +35,8 @@ static struct procmap *new_handle(void)
 	procmap->dir = -1;
 	procmap->maps.fd = -1;
 	procmap->smaps.fd = -1;
-	if (name_reserve(&procmap->name, PATH_MAX)) {
+	if (name_reserve(&procmap->name, PATH_MAX) || name_reserve(&procmap->part, PATH_MAX)) {
+		free(procmap->name.bytes);
 		free(procmap);
 		return NULL;
 	}

@@ -118,7 +118,7 @@ struct scan {
  * @scan: the current batch of the scan method.
  * @name: the name of the mapping that was returned last.
  * @found: the mapping that was returned last.
- * @part: part of a name, for procmap_find_name().
+ * @part: part of a name, for procmap_find_name(); or the name to which a build ID belongs.
  * @programs: how often procmap_reopen() has found another program.
  */
 struct procmap {

@@ -41,18 +41,34 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 {
 	struct procmap_query answer = {
 		.query_addr = mapping->start,
+		.vma_name_addr = (uintptr_t)procmap->part.bytes,
+		.vma_name_size = PATH_MAX,
 		.build_id_addr = (uintptr_t)mapping->build_id,
 		.build_id_size = sizeof(mapping->build_id),
 	};
-	const int err = call_query(procmap->fd, &answer);
+	struct name_buffer *const name = &procmap->part;
+	size_t name_len;
+	int err;
 
+	err = call_query(procmap->fd, &answer);
 	if (err)
 		return err;
-	/* The mapping may be another one by now, or have been split. */
+	name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
+	if (name_len >= PATH_MAX)
+		return -EPROTO;
+	name->bytes[name_len] = '\0';
+	err = escape_name(name, &name_len);
+	if (err)
+		return err;
+	/*
+	 * The mapping may be another one by now, or have been split. On btrfs and overlayfs,
+	 * two files may have the same device and inode.
+	 */
 	if (answer.vma_offset - answer.vma_start != mapping->offset - mapping->start ||
 	    answer.inode != mapping->inode ||
 	    answer.dev_major != mapping->dev_major ||
-	    answer.dev_minor != mapping->dev_minor)
+	    answer.dev_minor != mapping->dev_minor ||
+	    (mapping->name && strcmp(name->bytes, mapping->name)))
 		return -ESTALE;
 	if (answer.build_id_size > sizeof(mapping->build_id))
 		return -EPROTO;
