@@ -127,21 +127,11 @@ static double median_us(const uint64_t *sorted_ns, size_t nr)
 	return (sorted_ns[(nr - 1) / 2] + sorted_ns[nr / 2]) / 2000.0;
 }
 
-/* The time that the text takes, as a multiple of that of a method. */
-static double ratio_to_text(const struct options *options,
-			    const struct timing *timing,
-			    const struct timing *text)
-{
-	return median_us(text->ns, options->runs) /
-	       median_us(timing->ns, options->runs);
-}
-
 static void json_timings(FILE *out, const struct options *options,
 			 const struct timing *timings, size_t nr)
 {
 	const unsigned long runs = options->runs;
 	struct json json = json_to(out, options);
-	char key[32];
 	size_t i;
 
 	json_begin(&json, options);
@@ -157,11 +147,6 @@ static void json_timings(FILE *out, const struct options *options,
 		json_number(&json, "syscalls", timing->syscalls);
 		json_number(&json, "found", timing->nr_found);
 		json_close(&json, '}');
-	}
-	for (i = 0; i < nr - 1; i++) {
-		snprintf(key, sizeof(key), "text_to_%s", method_name(timings[i].method));
-		json_real(&json, key, ratio_to_text(options, &timings[i],
-						    &timings[nr - 1]));
 	}
 	json_close(&json, '}');
 	json_end(&json);
@@ -184,10 +169,6 @@ static void print_timings(FILE *out, const struct options *options,
 			median_us(timing->ns, runs), timing->ns[runs - 1] / 1000.0,
 			timing->syscalls, timing->nr_found);
 	}
-	for (i = 0; i < nr - 1; i++)
-		fprintf(out, "ratio of the medians, text to %s: %.2f\n",
-			method_name(timings[i].method),
-			ratio_to_text(options, &timings[i], &timings[nr - 1]));
 }
 
 /*
