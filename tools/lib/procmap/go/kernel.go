@@ -23,7 +23,6 @@ const (
 
 	scanEnd   = 1<<64 - 1
 	scanBatch = 256 // with more in a call, its fixed cost no longer matters
-	maxLine   = 32 << 10
 )
 
 // queryArg is struct procmap_query.
@@ -60,6 +59,7 @@ func (p *Process) ioctl(command uintptr, arg unsafe.Pointer) (int, error) {
 		if errno != syscall.EINTR {
 			return 0, errno
 		}
+		p.scan.start = p.scan.walkEnd // a scan that a signal ended goes on
 	}
 }
 
@@ -80,20 +80,18 @@ func (p *Process) doQuery(arg queryArg) error {
 }
 
 // set sets a mapping to what the kernel returned. The name from an ioctl ends with a NUL, and
-// its newlines are escaped here as in the text. A name is not copied again if the last mapping
-// had it, or the one that is in its place in a list.
+// its newlines are escaped here as in the text. A name is not copied again if the mapping that is
+// in its place in a list had it.
 func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 	name = bytes.TrimSuffix(name, []byte{0})
 	if bytes.IndexByte(name, '\n') >= 0 {
 		name = bytes.ReplaceAll(name, []byte("\n"), []byte(`\012`))
 	}
-	if string(name) == m.Name {
-		p.last = m.Name
-	} else if string(name) != p.last {
-		p.last = string(name)
-	}
 	vma.Flags &= permissions
-	*m = Mapping{VMA: vma, Name: p.last, BuildIDErr: ErrNoBuildID}
+	*m = Mapping{VMA: vma, Name: m.Name, BuildIDErr: ErrNoBuildID}
+	if string(name) != m.Name {
+		m.Name = string(name)
+	}
 }
 
 // scanMore gets the next batch of mappings.
@@ -139,8 +137,7 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 	v := &p.batch[0]
 	p.batch = p.batch[1:]
 	if v.Flags&scanNameTooLong != 0 {
-		p.restart()
-		return p.nextLine(addr, flags, m)
+		return syscall.ENAMETOOLONG
 	}
 	p.set(m, v.VMA, p.data[v.nameOffset:v.nameOffset+v.nameSize])
 	if v.Flags&scanBuildIDUnread == 0 {

@@ -118,13 +118,10 @@ type Process struct {
 	data  []byte    // their names and build IDs
 	name  [4096]byte
 	id    [20]byte
-	last  string // the name that was returned last
 }
 
 const (
-	oPath     = 0x200000
-	openTries = 10 // more than any process executes programs in a row
-
+	oPath          = 0x200000
 	procMagic      = 0x9fa0
 	overlayMagic   = 0x794c7630
 	hugetlbfsMagic = 0x958458f6
@@ -154,8 +151,8 @@ func open(path string, options Options) (*Process, error) {
 	}
 	err = p.openMaps("")
 	// If the main thread has exited, the mappings of another are those of the process.
-	// Between the opening and the first call, it may execute a program.
-	for try := 0; err == ErrNoProcess && try < openTries; try++ {
+	// Between the opening and the first call, it may execute a program: in a row, not often.
+	for try := 0; err == ErrNoProcess && try < 10; try++ {
 		tasks, _ := os.ReadDir(p.path("task"))
 		for i := 0; err == ErrNoProcess && i < len(tasks); i++ {
 			err = p.openMaps("task/" + tasks[i].Name() + "/")
@@ -186,7 +183,7 @@ func (p *Process) openMaps(thread string) error {
 	}
 	p.maps.Close()
 	p.maps, p.thread = maps, thread
-	p.text = bufio.NewReaderSize(maps, maxLine)
+	p.text = bufio.NewReaderSize(maps, 32<<10)
 	methods := []Method{Scan, Query, Text}
 	if p.options.Method != Any {
 		methods = []Method{p.options.Method}
@@ -272,7 +269,7 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 				m.BuildIDErr = nil
 			}
 		}
-		if err != syscall.ENAMETOOLONG {
+		if err != syscall.ENAMETOOLONG || flags&(askBuildID|coveringOrNext) != 0 {
 			return err
 		}
 	}
@@ -291,13 +288,13 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
 	defer runtime.KeepAlive(p)
 	find := (*Process).find
+	p.restart()
 	if p.method == Scan {
 		find = (*Process).nextOfScan
 		p.batch, p.scan.walkEnd = nil, 0
 	} else if p.method == Text || p.options.Method == Any && flags&permissions == 0 {
 		// A query for each mapping costs more than its line in the text.
 		find = (*Process).nextLine
-		p.restart()
 	}
 	before := len(list)
 	for cursor := uint64(0); ; cursor = list[len(list)-1].End {
@@ -309,6 +306,10 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		m := &list[:len(list)+1][len(list)]
 		err := find(p, cursor, flags|coveringOrNext, m)
+		if err == syscall.ENAMETOOLONG { // the text has it, and the rest
+			find = (*Process).nextLine
+			err = find(p, cursor, flags|coveringOrNext, m)
+		}
 		if err == ErrNoMapping {
 			return list, nil
 		}
@@ -336,7 +337,7 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 	if flags&WantBuildID == 0 || !m.hasPath() {
 		m.BuildIDErr = nil
 	} else if m.BuildIDErr != nil && p.method != Text {
-		var now Mapping // another one may be mapped there by now
+		now := Mapping{Name: m.Name} // another one may be mapped there by now
 		m.BuildIDErr = p.find(m.Start, askBuildID, &now)
 		if m.BuildIDErr == nil && !now.hasFileOf(m) {
 			m.BuildIDErr = ErrOtherFile
@@ -452,7 +453,7 @@ func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
 
 // checkFile maps a page of a file, and checks that maps shows it as m.
 //
-// On btrfs, files of two subvolumes have the same numbers in maps, and other names. On overlayfs,
+// On btrfs, files of two subvolumes have the same numbers in maps, and mostly other names. On overlayfs,
 // map_files may be a copy that was made since. The numbers in maps are those of a layer, up to
 // Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then, the
 // build ID of the kernel decides.
