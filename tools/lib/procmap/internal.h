@@ -162,6 +162,14 @@ static inline size_t name_len_of_file(const struct procmap_mapping *mapping)
 	return mapping->name_len - len;
 }
 
+static inline bool same_name(const struct procmap_mapping *a,
+			     const struct procmap_mapping *b)
+{
+	const size_t len = name_len_of_file(a);
+
+	return b->name && len == name_len_of_file(b) && !memcmp(a->name, b->name, len);
+}
+
 static inline bool passes(const struct procmap_mapping *mapping,
 			  unsigned int flags)
 {

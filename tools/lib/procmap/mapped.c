@@ -111,13 +111,6 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 	return false;
 }
 
-static bool same_name(const struct procmap_mapping *a, const struct procmap_mapping *b)
-{
-	const size_t len = name_len_of_file(a);
-
-	return b->name && len == name_len_of_file(b) && !memcmp(a->name, b->name, len);
-}
-
 /*
  * Compare a mapping of this process, at @addr, with @mapping, as the maps file shows both:
  * on btrfs and overlayfs, stat(2) returns another device or inode. Returns 0 or -errno;
@@ -233,7 +226,7 @@ static int compare_by_mapping(struct procmap *procmap, int dir, int fd,
 	is_known = by == BY_NUMBERS ||
 		   (is_overlay ? mapping->dev_major : by == BY_MAP_FILES && has_name);
 	if (!err && !is_known && mapping->build_id_size <= 0 &&
-	    !(procmap && is_still_there(dir, mapping, true) &&
+	    !(procmap && has_name && is_still_there(dir, mapping, true) &&
 	      (has_id_by_query(procmap, fd, mapping) ||
 	       has_common_page(dir, mapping, (uintptr_t)map, len))))
 		err = -ESTALE;

@@ -46,20 +46,19 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 		.build_id_addr = (uintptr_t)mapping->build_id,
 		.build_id_size = sizeof(mapping->build_id),
 	};
-	struct name_buffer *const name = &procmap->part;
-	size_t name_len;
+	struct procmap_mapping now = { 0 };
 	int err;
 
 	err = call_query(procmap->fd, &answer);
 	if (err)
 		return err;
-	name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
-	if (name_len >= PATH_MAX)
+	if (answer.vma_name_size > PATH_MAX)
 		return -EPROTO;
-	name->bytes[name_len] = '\0';
-	err = escape_name(name, &name_len);
+	now.name_len = answer.vma_name_size ? answer.vma_name_size - 1 : 0;
+	err = escape_name(&procmap->part, &now.name_len);
 	if (err)
 		return err;
+	now.name = procmap->part.bytes;
 	/*
 	 * The mapping may be another one by now, or have been split. On btrfs and overlayfs,
 	 * two files may have the same device and inode.
@@ -68,7 +67,7 @@ int query_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	    answer.inode != mapping->inode ||
 	    answer.dev_major != mapping->dev_major ||
 	    answer.dev_minor != mapping->dev_minor ||
-	    (mapping->name && strcmp(name->bytes, mapping->name)))
+	    (mapping->name && !same_name(mapping, &now)))
 		return -ESTALE;
 	if (answer.build_id_size > sizeof(mapping->build_id))
 		return -EPROTO;
