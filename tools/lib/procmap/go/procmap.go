@@ -453,10 +453,10 @@ func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
 
 // checkFile maps a page of a file, and checks that maps shows it as m.
 //
-// On btrfs, files of two subvolumes have the same numbers in maps, and mostly other names. On overlayfs,
-// map_files may be a copy that was made since. The numbers in maps are those of a layer, up to
-// Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then, the
-// build ID of the kernel decides.
+// On btrfs, files of two subvolumes have the same numbers in maps, and mostly other names. On
+// overlayfs, map_files may be a copy that was made since. The numbers in maps are those of a layer,
+// up to Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then,
+// the build ID of the kernel decides.
 func (p *Process) checkFile(fd int, m *Mapping) error {
 	page, err := syscall.Mmap(fd, int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_PRIVATE)
