@@ -9,6 +9,7 @@
  *				the running kernel
  */
 #include <err.h>
+#include <procmap.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,11 +21,14 @@
 #include <unistd.h>
 
 #include "cost.h"
-#include "target.h"
 
+#define PAGE		4096
 #define NR_VMAS		5000
-
 #define NR_TIMES	20000
+
+/* Options with a method. */
+#define BY(by)	(&(const struct procmap_options) {		\
+			.size = sizeof(struct procmap_options), .method = (by) })
 
 /* Names of the methods in the report. That of the query is replaced by METHOD. */
 #define NO_READER	PROCMAP_ANY_METHOD
@@ -60,6 +64,17 @@ static void *map(int prot, int flags)
 	return page;
 }
 
+static size_t count_vmas(struct procmap *procmap)
+{
+	const struct procmap_mapping *vma;
+	uint64_t cursor = 0;
+	size_t nr = 0;
+
+	while (!procmap_next(procmap, &cursor, 0, &vma))
+		nr++;
+	return nr;
+}
+
 /* Read mappings of @pid until killed. */
 static void read_mappings(pid_t pid, enum procmap_method method)
 {
@@ -70,7 +85,7 @@ static void read_mappings(pid_t pid, enum procmap_method method)
 	if (procmap_open_pid(pid, BY(method), &procmap))
 		errx(2, "cannot open the mappings of %d", pid);
 	for (;; ++*nr_reads)
-		if (count_vmas(procmap, 0) < NR_VMAS)
+		if (count_vmas(procmap) < NR_VMAS)
 			errx(2, "the reader misses mappings");
 }
 
