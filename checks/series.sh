@@ -69,5 +69,8 @@ if [ "${1:-}" = tip ]; then
 else
 	check "each commit compiles" commits_compile "${commits[@]}"
 	check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
+	mapfile -t objects < <(objects_of M)
+	[ "$(base_value BACKPORT)" = y ] || check "it compiles in 32 bits" compile_in_32_bits series \
+		"$patched/tools/testing/selftests/proc/config" fs/proc/ "${objects[@]}"
 fi
 done_testing

@@ -396,6 +396,17 @@ checkout_each() {
 	make_each olddefconfig
 }
 
+# The objects $3… of the branch $1, with the options in the file $2, compile without a warning
+# for a kernel of 32 bits, which is booted nowhere.
+compile_in_32_bits() {
+	local arch=i386
+	lock_each
+	configure_each "$ROOT/kernel/configs/procmap-guest.config" "$2"
+	checkout_each "$1"
+	grep -x CONFIG_X86_32=y "$out_each/.config"
+	make_each KCFLAGS=-Werror "${@:3}"
+}
+
 # Print the warnings of W=1 and sparse about those objects that a commit has the sources of,
 # without line numbers. Sparse knows only functions that always lock, or never: these use either of two locks.
 warnings_at() {

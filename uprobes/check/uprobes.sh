@@ -59,6 +59,8 @@ mapfile -t objects < <(objects)
 mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
 check "W=1 and sparse find nothing new" no_warnings_in_uprobes
+check "it compiles in 32 bits" compile_in_32_bits uprobes \
+	<(cat "$TOPIC"/{,test/x86/}config) "${objects[@]}"
 tests=(x86/uprobes-insns_{64,32} x86/uprobes-slots_64)
 check "its selftests are built" selftests_are_built
 kernel_is_built uprobes
