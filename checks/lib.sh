@@ -227,54 +227,31 @@ otel_works() {
 	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
 }
 
-# A load spins in a function of its own, then in code that only a perf map names; a map that
-# is a link is not read. Its status is that of the load.
-# shellcheck disable=SC2016	# for the load's shell
+# A load spins in Python, then in code that only a perf map names; a map that is a link is not
+# read. Its status is that of the load.
 profile_works() {
-	local -a load=(sh -c 'map=/tmp/perf-$$.map; echo $map >"$0.map"; eval "$1"; exec "$0"')
-	cat >"$tmp/load.c" <<-END
-		#include <stdio.h>
-		#include <string.h>
-		#include <sys/mman.h>
-		#include <unistd.h>
-
-		static const char code[] = "\\xb9\\0\\0\\0\\x20\\xff\\xc9\\x75\\xfc\\xc3";
-
-		void spin(void)
-		{
-			for (long i = 0; i < 1L << 29; i++)
-				__asm__ volatile("");
-		}
-
-		int main(void)
-		{
-			void *const jit = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			char path[32];
-			FILE *map;
-
-			sprintf(path, "/tmp/perf-%d.map", getpid());
-			map = fopen(path, "w");
-			fprintf(map, "%lx %zx jitted\\n", (long)jit, sizeof(code));
-			fclose(map);
-			memcpy(jit, code, sizeof(code));
-			spin();
-			((void (*)(void))jit)();
-			return 7;
-		}
+	local load
+	load=$(cat <<-'END'
+		import ctypes, mmap, os, sys
+		code = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE, 7)
+		code.write(b"\xb9\0\0\0\x20\xff\xc9\x75\xfc\xc3")
+		address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+		path = f"/tmp/perf-{os.getpid()}.map"
+		if len(sys.argv) > 1: os.symlink(sys.argv[1], path)
+		with open(path, "w") as perf_map: print(f"{address:x} a jitted", file=perf_map)
+		sum(range(1 << 25))
+		ctypes.CFUNCTYPE(None)(address)()
+		os.unlink(path)
+		sys.exit(7)
 	END
-	gcc -O1 -fno-inline -fno-optimize-sibling-calls -o "$tmp/load" "$tmp/load.c"
-	expect 7 "$programs/examples/profile" "${load[@]}" "$tmp/load" : >"$tmp/stacks"
-	rm "$(cat "$tmp/load.map")"
+	)
+	expect 7 "$programs/examples/profile" python3 -c "$load" >"$tmp/stacks"
 	sort "$tmp/stacks" | uniq -c
-	[ "$(grep -cE '^load;_start;.*;main;spin 1$' "$tmp/stacks")" -gt 20 ]
-	[ "$(grep -cE '^load;.*jitted 1$' "$tmp/stacks")" -gt 20 ]
-	[ "$(grep -cE 'spin|jitted' "$tmp/stacks")" -eq \
-		"$(grep -cE '^load;.*;main;spin 1$|^load;.*jitted 1$' "$tmp/stacks")" ]
-	expect 7 "$programs/examples/profile" "${load[@]}" "$tmp/load" 'ln -s "$0.link" $map' \
-		>"$tmp/stacks"
-	rm "$(cat "$tmp/load.map")"
-	[ "$(grep -cxF 'load;[unknown] 1' "$tmp/stacks")" -gt 20 ]
+	[ "$(grep -c '^python3;.*;Py_RunMain;.*;_PyEval_EvalFrameDefault;' "$tmp/stacks")" -gt 20 ]
+	[ "$(grep -c '^python3;.*jitted 1$' "$tmp/stacks")" -gt 20 ]
+	expect 7 "$programs/examples/profile" python3 -c "$load" "$tmp/link" >"$tmp/stacks"
+	[ "$(grep -c '^python3;.*\[unknown\] 1$' "$tmp/stacks")" -gt 20 ]
+	expect 1 grep jitted "$tmp/stacks"
 	expect 2 "$programs/examples/profile" -n
 }
 
