@@ -6,7 +6,8 @@
  *
  * WHICH mappings a walk returns is an index of filters[]; WANT is 1 for names, and 2 more for
  * build IDs. RESULT has to come out of each run: the error number of an ioctl, or the number
- * of mappings that a walk returns. A kernel that lacks the ioctl ends it with status 3.
+ * of mappings that a walk returns; of a reader, at least so many. A kernel that lacks the
+ * ioctl ends it with status 3.
  */
 #include <err.h>
 #include <errno.h>
@@ -51,6 +52,7 @@ static struct procmap *procmap;
 static uint64_t addrs[ADDRS_MAX];
 static size_t nr_addrs;
 static unsigned int which, want;
+static size_t expected;
 
 static char name[PATH_MAX];
 static unsigned char build_id[PROCMAP_BUILD_ID_MAX];
@@ -143,7 +145,7 @@ static size_t scan_unchanged(void)
 	return nr;
 }
 
-static size_t text_walk(void)
+static size_t library_walk(void)
 {
 	const unsigned int flags = filters[which].library |
 				   (want > PROCMAP_SCAN_NAMES ? PROCMAP_WANT_BUILD_ID : 0);
@@ -155,8 +157,16 @@ static size_t text_walk(void)
 	while (!(error = procmap_next(procmap, &cursor, flags, &vma)))
 		nr++;
 	if (error != -ENOENT)
-		errx(2, "walk by text: %s", strerror(-error));
+		errx(2, "walk by library: %s", strerror(-error));
 	return nr;
+}
+
+/* Read mappings until killed, and write a byte for each time. */
+static size_t library_read(void)
+{
+	while (library_walk() >= expected && write(STDOUT_FILENO, ".", 1) == 1)
+		;
+	errx(2, "the reader misses mappings");
 }
 
 static size_t text_lookup(void)
@@ -190,14 +200,17 @@ static const struct {
 	{ "query-lookup", query_lookup, PROCMAP_ANY_METHOD },
 	{ "query-walk", query_walk, PROCMAP_ANY_METHOD },
 	{ "query-pass", pass, PROCMAP_BY_QUERY },
+	{ "query-read", library_read, PROCMAP_BY_QUERY },
 	{ "scan-walk", scan_walk, PROCMAP_ANY_METHOD },
 	{ "scan-unchanged", scan_unchanged, PROCMAP_ANY_METHOD },
+	{ "scan-read", library_read, PROCMAP_BY_SCAN },
 	{ "text-lookup", text_lookup, PROCMAP_BY_TEXT },
-	{ "text-walk", text_walk, PROCMAP_BY_TEXT },
+	{ "text-walk", library_walk, PROCMAP_BY_TEXT },
 	{ "text-pass", pass, PROCMAP_BY_TEXT },
+	{ "text-read", library_read, PROCMAP_BY_TEXT },
 };
 
-static size_t work, expected;
+static size_t work;
 
 static void do_work(void *unused)
 {
@@ -215,11 +228,17 @@ static void open_target(const char *pid)
 		.method = works[work].method,
 	};
 	char path[64];
+	int error;
 
 	snprintf(path, sizeof(path), "/proc/%s/maps", pid);
 	maps = open(path, O_RDONLY | O_CLOEXEC);
-	if (maps < 0 || procmap_open_pid(atoi(pid), &by, &procmap))
+	if (maps < 0)
 		err(2, "%s", path);
+	error = procmap_open_pid(atoi(pid), &by, &procmap);
+	if (error == -ENOTTY)
+		exit(NO_IOCTL);
+	if (error)
+		errx(2, "%s: %s", path, strerror(-error));
 }
 
 static void prepare_query(void)
