@@ -4,7 +4,6 @@
  */
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 
 #include "kselftest_harness.h"
@@ -21,7 +20,7 @@ TEST(build_id_of_a_mapping_that_was_replaced)
 
 	if (!has_method(PROCMAP_BY_SCAN))
 		SKIP(return, "%s", without_method(PROCMAP_BY_SCAN));
-	ASSERT_TRUE(make_directory(dir));
+	ASSERT_TRUE(make_test_directory(dir));
 	calls.replacement = open(in(dir, "other"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ASSERT_TRUE(write_elf(calls.replacement, other_id));
 	calls.hide_ids = true;
@@ -115,7 +114,7 @@ static bool write_form(int fd, const struct elf_form *form)
 	const size_t before = form->align_8 ? sizeof(file.before) : 0;
 	const size_t size = 16 + (form->is_cut ? form->size : (form->size + 3) / 4 * 4);
 
-	memcpy(file.id, test_id, 20);
+	memcpy(file.id, scene_id, 20);
 	if (form->in_section) {
 		file.ehdr.e_shoff = offsetof(struct form_file, shdrs);
 		file.ehdr.e_shnum = 2;
@@ -145,7 +144,7 @@ static int id_size_with(int fd, int form, size_t offset, const void *bytes, size
 		return -EIO;
 	size = procmap_file_build_id(file, id);
 	procmap_close_file(file);
-	return size > 0 && memcmp(test_id, id, size) ? -EIO : size;
+	return size > 0 && memcmp(scene_id, id, size) ? -EIO : size;
 }
 
 TEST(build_id_in_every_form)
@@ -153,7 +152,7 @@ TEST(build_id_in_every_form)
 	const int fd = memfd_create("form", MFD_CLOEXEC);
 	size_t i;
 
-	for (i = 0; i < NR_OF(elf_forms); i++)
+	for (i = 0; i < ARRAY_SIZE(elf_forms); i++)
 		EXPECT_EQ(elf_forms[i].is_found ? elf_forms[i].size : 0,
 			  id_size_with(fd, i, 0, "\177", 1)) TH_LOG("form %zu", i);
 	close(fd);
@@ -208,7 +207,7 @@ TEST(build_id_that_mainline_does_not_find)
 	void *map;
 	int fd;
 
-	ASSERT_TRUE(make_directory(dir));
+	ASSERT_TRUE(make_test_directory(dir));
 	map = map_file(dir, "form", &fd);
 	ASSERT_TRUE(write_form(fd, &elf_forms[7]));
 	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
@@ -318,7 +317,7 @@ TEST(address_by_the_segments)
 	size_t i;
 
 	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
-	for (i = 0; i < NR_OF(expected); i++) {
+	for (i = 0; i < ARRAY_SIZE(expected); i++) {
 		address = 0;
 		EXPECT_EQ(expected[i].address ? 0 : -ENOENT,
 			  procmap_file_address(file, expected[i].offset, &address));
@@ -386,7 +385,7 @@ TEST(address_by_the_mapping)
 	size_t i;
 
 	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
-	for (i = 0; i < NR_OF(expected); i++) {
+	for (i = 0; i < ARRAY_SIZE(expected); i++) {
 		mapping = (struct procmap_mapping) {
 			.start = 0x7f000000, .offset = expected[i].page * PAGE,
 			.end = 0x7f000000 + expected[i].nr * PAGE,

@@ -3,15 +3,10 @@
  * The files of mappings: found by their names, opened by whoever may, and told from others
  * that have their names, or their device and inode, now.
  */
-#include <limits.h>
 #include <linux/openat2.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "kselftest_harness.h"
@@ -40,7 +35,7 @@ FIXTURE_SETUP(files)
 {
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
-	ASSERT_TRUE(make_directory(self->dir));
+	ASSERT_TRUE(make_test_directory(self->dir));
 	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 }
 
@@ -200,7 +195,7 @@ TEST_F(files, what_has_no_such_name)
 	ASSERT_EQ(0, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, &found));
 	EXPECT_STREQ("", found->name);
 	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, NULL));
-	for (i = 0; i < NR_OF(refused); i++)
+	for (i = 0; i < ARRAY_SIZE(refused); i++)
 		EXPECT_EQ(-EINVAL, procmap_find_name(refused[i].procmap, refused[i].name,
 						     refused[i].match,
 						     refused[i].no_cursor ? NULL : &cursor,
@@ -363,6 +358,11 @@ TEST_F(files, whose_name_leads_to_a_huge_page)
 	close(huge);
 }
 
+static int stay_in_root(int control, void *root)
+{
+	return chroot(root) || !notify(control) ? 1 : keep_still(control, NULL);
+}
+
 /* Its names in maps are relative to the root of the reader. */
 TEST_F(files, that_were_deleted_in_a_chroot)
 {
@@ -373,7 +373,7 @@ TEST_F(files, that_were_deleted_in_a_chroot)
 	if (geteuid())
 		SKIP(return, "only root can chroot");
 	ASSERT_TRUE(make_fates(self->dir, fates));
-	ASSERT_TRUE(start_child(&child, NULL, self->dir));
+	ASSERT_TRUE(start_child(&child, stay_in_root, self->dir) && await(child.control));
 	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
 	EXPECT_EQ(-1, first_wrong(procmap, fates, NR_FATES));
 	procmap_close(procmap);
@@ -470,7 +470,7 @@ static int id_size_of(const struct procmap_mapping *mapping, const char *root)
 		return size;
 	size = procmap_file_build_id(file, id);
 	procmap_close_file(file);
-	return size == sizeof(id) && memcmp(id, test_id, size) ? -EIO : size;
+	return size == sizeof(id) && memcmp(id, scene_id, size) ? -EIO : size;
 }
 
 /* Mappings of a snapshot or a table are looked up by their paths, and compared. */
@@ -498,7 +498,7 @@ TEST_F(files, without_a_process)
 	by_id.name_len = found->name_len;
 	EXPECT_EQ(-ENODEV, id_size_of(&by_id, NULL));
 	by_id.build_id_size = sizeof(by_id.build_id);
-	memcpy(by_id.build_id, test_id, sizeof(by_id.build_id));
+	memcpy(by_id.build_id, scene_id, sizeof(by_id.build_id));
 	EXPECT_EQ(20, id_size_of(&by_id, NULL));
 	by_id.build_id[19]++;
 	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
@@ -619,10 +619,10 @@ TEST_F(files, of_any_name)
 		ASSERT_EQ(0, chmod(in(self->dir, names[i]), 0644));
 		ASSERT_EQ(0, is_gone && unlink(in(self->dir, names[i])));
 		/* It is one more that is wrong for count_wrong() if it is deleted. */
-		EXPECT_EQ(is_gone, count_wrong(self->procmap, map, test_id, &file, &errors));
+		EXPECT_EQ(is_gone, count_wrong(self->procmap, map, scene_id, &file, &errors));
 		EXPECT_EQ(0, errors);
 		EXPECT_EQ(!is_gone ? 0 : by_text ? 16 + 4 : 16 + 2,
-			  IN_CHILD(count_wrong_as_nobody(variant->method, map, test_id, &file)));
+			  IN_CHILD(count_wrong_as_nobody(variant->method, map, scene_id, &file)));
 	}
 }
 
@@ -631,10 +631,10 @@ TEST_F(files, files_of_two_subvolumes)
 {
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	static const char *const paths[] = { "m/a/file", "m/b/file" };
-	const uint8_t *const ids[] = { test_id, other_id };
+	const uint8_t *const ids[] = { scene_id, other_id };
 	const struct procmap_mapping *found;
 	struct procmap_snapshot *snapshot;
-	const struct line *lines[2];
+	const struct maps_line *lines[2];
 	int i, errors, as_nobody;
 	struct stat files[2];
 	struct maps maps;
@@ -651,7 +651,7 @@ TEST_F(files, files_of_two_subvolumes)
 		ASSERT_TRUE(map[i] != MAP_FAILED);
 		ASSERT_EQ(0, stat(paths[i], &files[i]));
 	}
-	ASSERT_TRUE(read_maps(getpid(), "maps", &maps));
+	ASSERT_TRUE(read_text(getpid(), &maps));
 	for (i = 0; i < 2; i++)
 		lines[i] = line_at(&maps, (uintptr_t)map[i]);
 	EXPECT_EQ(lines[0]->inode, lines[1]->inode);
@@ -692,20 +692,20 @@ static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *
 	void *map;
 
 	ASSERT_EQ(0, system("mkdir lower upper work m"));
-	ASSERT_TRUE(write_object("lower/file", test_id));
+	ASSERT_TRUE(write_object("lower/file", scene_id));
 	ASSERT_EQ(0, mount("none", "m", "overlay", 0,
 			   "lowerdir=lower,upperdir=upper,workdir=work"));
 	map = map_path("m/file", 1);
 	ASSERT_TRUE(map != MAP_FAILED);
 	ASSERT_EQ(0, stat("m/file", &file));
-	EXPECT_EQ(0, count_wrong(procmap, map, test_id, &file, &errors));
+	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, &file, &errors));
 	EXPECT_EQ(0, errors);
-	errors = IN_CHILD(count_wrong_as_nobody(method, map, test_id, &file));
+	errors = IN_CHILD(count_wrong_as_nobody(method, map, scene_id, &file));
 	EXPECT_EQ(0, by_text ? errors / 16 : errors);
 
 	ASSERT_TRUE(write_object("m/file", other_id));
-	EXPECT_EQ(0, count_wrong(procmap, map, test_id, NULL, &errors));
-	EXPECT_EQ(0, IN_CHILD(count_wrong_as_nobody(method, map, test_id, NULL)) / 16);
+	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, NULL, &errors));
+	EXPECT_EQ(0, IN_CHILD(count_wrong_as_nobody(method, map, scene_id, NULL)) / 16);
 	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
 	EXPECT_EQ(by_text ? -ESTALE : 20, found->build_id_size);
 	EXPECT_EQ(-ESTALE, open_file(procmap, found));
@@ -755,7 +755,7 @@ TEST_F(files, file_whose_mapping_was_split_since)
 
 	if (!mount_tmpfs(self->dir))
 		SKIP(return, "only root can mount a file system");
-	ASSERT_TRUE(write_object("file", test_id));
+	ASSERT_TRUE(write_object("file", scene_id));
 	map = map_path("file", 3);
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	ASSERT_EQ(0, mprotect(map + PAGE, PAGE, PROT_NONE));
@@ -791,7 +791,7 @@ TEST_F(files, procfs_that_is_elsewhere)
 
 	if (!mount_tmpfs(self->dir))
 		SKIP(return, "only root can mount a file system");
-	ASSERT_TRUE(write_object("file", test_id));
+	ASSERT_TRUE(write_object("file", scene_id));
 	map = map_path("file", 1);
 	ASSERT_EQ(0, mkdir("elsewhere", 0755));
 	ASSERT_EQ(0, mount("/proc", "elsewhere", "", MS_BIND, ""));
@@ -905,7 +905,7 @@ TEST_F(files, by_path_in_the_root_of_the_process)
 	ASSERT_EQ(0, symlink("../../../../inside", in(self->dir, "upwards")));
 	ASSERT_EQ(0, symlink("/proc/self/exe", in(self->dir, "magic")));
 	ASSERT_EQ(0, mkfifo(in(self->dir, "fifo"), 0600));
-	ASSERT_TRUE(start_child(&child, NULL, self->dir));
+	ASSERT_TRUE(start_child(&child, stay_in_root, self->dir) && await(child.control));
 	ASSERT_EQ(0, procmap_open_pid(child.pid, BY(variant->method), &procmap));
 	EXPECT_EQ(0, open_path(procmap, "/inside", "inside"));
 	EXPECT_EQ(0, open_path(procmap, "absolute", "inside"));

@@ -5,14 +5,9 @@
  * exits.
  */
 #include <dirent.h>
-#include <limits.h>
 #include <linux/sched.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "kselftest_harness.h"
 #include "util.h"
@@ -79,13 +74,13 @@ TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
 	size_t i;
 
 	for (i = 0; i < self->scene.maps.nr; i++) {
-		const struct line *const line = &self->scene.maps.lines[i];
+		const struct maps_line *const line = &self->scene.maps.lines[i];
 		const uint64_t addrs[] = { line->start - 1, line->start,
 					   line->end - 1, line->end };
 
 		for (flags = 0; flags < 0x40; flags++)
 			for (where = 0; where < 4; where++) {
-				const struct line *const expected =
+				const struct maps_line *const expected =
 					expected_line(&self->scene.maps, addrs[where],
 						      flags);
 				const int err = procmap_find(self->scene.procmap,
@@ -119,7 +114,7 @@ TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
 		for (i = 0; i < nr; i++) {
 			const struct procmap_mapping *const found =
 				resolved->mappings[i];
-			const struct line *const line =
+			const struct maps_line *const line =
 				expected_line(&self->scene.maps, addrs[i], flags);
 
 			ASSERT_EQ(!line, !found);
@@ -239,7 +234,7 @@ TEST_F(scene, opening_without_a_free_descriptor)
 /* Opened handles go on; the mapped file needs two descriptors more for a moment. */
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
-	const struct line *const line = line_named(&self->scene.maps, "plain");
+	const struct maps_line *const line = line_named(&self->scene.maps, "plain");
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	const int before = count_fds();
 	const struct procmap_mapping *found;
@@ -267,7 +262,7 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 /* An interrupted call is repeated, so that no function returns EINTR. */
 TEST_F(scene, interrupted_calls_are_repeated)
 {
-	const struct line *const line = &self->scene.maps.lines[1];
+	const struct maps_line *const line = &self->scene.maps.lines[1];
 	const struct procmap_mapping *found;
 	uint64_t cursor = line->start;
 	struct procmap *procmap;
@@ -369,7 +364,7 @@ TEST_F(scene, another_process_with_the_same_id)
 
 TEST_F(scene, that_cannot_be_reopened_stays_as_it_was)
 {
-	const struct line *const line = &self->scene.maps.lines[0];
+	const struct maps_line *const line = &self->scene.maps.lines[0];
 	const struct procmap_mapping *found;
 	static const int expected[] = { -EMFILE, -ENFILE, -ENOMEM };
 	struct rlimit limit, full;
@@ -436,7 +431,7 @@ static bool walks_over(struct procmap *procmap, const struct maps *maps)
 	size_t i;
 
 	for (i = 0; i < maps->nr; i++) {
-		struct line line = maps->lines[i];
+		struct maps_line line = maps->lines[i];
 
 		if (strstr(line.name, " (deleted)"))
 			line.flags |= PROCMAP_DELETED;
@@ -460,7 +455,7 @@ TEST_F(scene, main_thread_has_exited)
 	int i;
 
 	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &handles[0]));
-	ASSERT_TRUE(read_maps(end_main_thread(&self->scene.child), "maps", &maps));
+	ASSERT_TRUE(read_text(end_main_thread(&self->scene.child), &maps));
 	ASSERT_LT(3u, maps.nr);
 	for (i = 1; i < 3; i++)
 		ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method),
@@ -507,7 +502,7 @@ FIXTURE_VARIANT_ADD(change, query) { .method = PROCMAP_BY_QUERY };
 FIXTURE_VARIANT_ADD(change, scan) { .method = PROCMAP_BY_SCAN };
 FIXTURE_VARIANT_ADD(change, text) { .method = PROCMAP_BY_TEXT };
 
-#define AREA	(3000 * PAGE)
+#define AREA_SIZE	(3000 * PAGE)
 
 FIXTURE_SETUP(change)
 {
@@ -517,8 +512,8 @@ FIXTURE_SETUP(change)
 		SKIP_SETUP(without_method(variant->method));
 	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 	fd = memfd_create("area", MFD_CLOEXEC);
-	ASSERT_EQ(0, ftruncate(fd, AREA));
-	self->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_EQ(0, ftruncate(fd, AREA_SIZE));
+	self->area = mmap(NULL, AREA_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_TRUE(self->area != MAP_FAILED);
 	close(fd);
 }
@@ -539,7 +534,7 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 	for (i = 0; i < 2001; i++)
 		ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
 	ASSERT_EQ((uintptr_t)self->area + 2001 * PAGE, cursor);
-	ASSERT_EQ(0, mprotect(self->area, AREA, PROT_READ));
+	ASSERT_EQ(0, mprotect(self->area, AREA_SIZE, PROT_READ));
 
 	/* By text and by scan, some mappings are older than the change. */
 	do {
@@ -549,7 +544,7 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
 		EXPECT_EQ(at, found->start);
 		EXPECT_EQ(at - (uintptr_t)self->area, found->offset);
 		i++;
-	} while (found->end != (uintptr_t)self->area + AREA && i < 3000);
+	} while (found->end != (uintptr_t)self->area + AREA_SIZE && i < 3000);
 	EXPECT_GT(variant->method == PROCMAP_BY_QUERY ? 2003 :
 		  variant->method == PROCMAP_BY_TEXT ? 2200 : 2001 + 512, i);
 }
@@ -591,31 +586,17 @@ TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
 }
 
 struct long_path {
-	char name[2 * PATH_MAX];
-	char dir[32];
+	char name[PATH_MAX + 1];
+	char dir[64];
 };
 
 /* Map three pages of a new file with a path of @len bytes, below a new directory. */
 static char *map_long_path(struct long_path *path, size_t len, int flags)
 {
-	char component[201] = "";
+	const int fd = make_long_path(path->dir, path->name, len);
 	char *map = MAP_FAILED;
-	size_t at;
-	int fd;
 
-	memset(component, 'd', sizeof(component) - 1);
-	if (!make_directory(path->dir) || chdir(path->dir))
-		return MAP_FAILED;
-	at = sprintf(path->name, "%s", path->dir);
-	while (len - at > sizeof(component)) {
-		at += sprintf(path->name + at, "/%s", component);
-		if (mkdir(component, 0700) || chdir(component))
-			return MAP_FAILED;
-	}
-	component[len - at - 1] = '\0';
-	sprintf(path->name + at, "/%s", component);
-	fd = open(component, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (write_elf(fd, test_id) && !ftruncate(fd, 3 * PAGE) && !chdir("/"))
+	if (write_elf(fd, scene_id) && !ftruncate(fd, 3 * PAGE))
 		map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, flags, fd, 0);
 	close(fd);
 	return map;

@@ -3,7 +3,6 @@
  * Tables that get the records of perf_event_open(2).
  */
 #include <linux/perf_event.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "kselftest_harness.h"
@@ -107,7 +106,7 @@ static void end_record(struct packed_record *record, const struct perf_event_att
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+	for (i = 0; i < ARRAY_SIZE(fields); i++)
 		if (attr->sample_type & fields[i])
 			pack_u64(record, fields[i] == PERF_SAMPLE_TIME ? time :
 					 0xeeeeeeee00000000 + i);
@@ -404,7 +403,7 @@ FIXTURE_SETUP(ring)
 	self->attr.exclude_kernel = 1;
 
 	ASSERT_EQ(0, procmap_table_new(&events_only, &self->table));
-	ASSERT_TRUE(start_child(&self->child, NULL, NULL));
+	ASSERT_TRUE(start_child(&self->child, obey, NULL) && await(self->child.control));
 	fd = syscall(SYS_perf_event_open, &self->attr, self->child.pid, -1, -1,
 		     PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)

@@ -2,8 +2,6 @@
 /*
  * Snapshots: they are as the text, and notice what has changed.
  */
-#include <sys/ioctl.h>
-
 #include "kselftest_harness.h"
 #include "util.h"
 
@@ -39,15 +37,15 @@ static bool is_as_lines(const struct procmap_snapshot *snapshot,
 	size_t nr = 0, i, j;
 
 	for (i = 0; i < maps->nr; i++) {
-		const struct line *const line = &maps->lines[i];
+		const struct maps_line *const line = &maps->lines[i];
 		const uint64_t addrs[] = {
 			line->start - 1, line->start,
 			line->start + (line->end - line->start) / 2,
 			line->end - 1, line->end, 0, UINT64_MAX,
 		};
 
-		for (j = 0; j < sizeof(addrs) / sizeof(*addrs); j++) {
-			const struct line *const expected =
+		for (j = 0; j < ARRAY_SIZE(addrs); j++) {
+			const struct maps_line *const expected =
 				line_at(maps, addrs[j]);
 			const struct procmap_mapping *const found =
 				procmap_snapshot_find(snapshot, addrs[j]);
@@ -96,7 +94,7 @@ TEST_F(scene, snapshot_has_what_is_wanted)
 
 	if (geteuid())
 		SKIP(return, "only root can look at a deleted file");
-	ASSERT_TRUE(read_maps(self->scene.child.pid, "smaps", &smaps));
+	ASSERT_EQ(0, read_smaps(self->scene.child.pid, &smaps));
 	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, flags, &snapshot));
 	ASSERT_EQ(smaps.nr, procmap_snapshot_count(snapshot));
 	for (i = 0; i < smaps.nr; i++) {
@@ -241,7 +239,7 @@ TEST(snapshot_of_all_addresses)
 	struct procmap *procmap;
 	size_t i, nr;
 
-	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+	for (i = 0; i < ARRAY_SIZE(texts); i++) {
 		ASSERT_EQ(0, procmap_open_text(texts[i], strlen(texts[i]), NULL, &procmap));
 		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
 		nr = procmap_snapshot_count(snapshot);
@@ -261,7 +259,7 @@ static bool is_as_text_of(const struct procmap_snapshot *snapshot, pid_t pid)
 	struct maps maps;
 	bool is;
 
-	if (!read_maps(pid, "maps", &maps))
+	if (!read_text(pid, &maps))
 		return false;
 	is = is_as_lines(snapshot, &maps, 0);
 	free_maps(&maps);
@@ -328,7 +326,7 @@ TEST_F(scene, changes_are_noticed)
 /* No mapping changes, so no generation. */
 TEST_F(scene, unlinked_file_is_noticed)
 {
-	const struct line *const line = line_named(&self->scene.maps, "plain");
+	const struct maps_line *const line = line_named(&self->scene.maps, "plain");
 	const struct procmap_mapping *mapping;
 	struct procmap_snapshot *snapshot;
 
@@ -380,7 +378,7 @@ TEST_F(scene, snapshot_of_another_program)
 	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
 	EXPECT_EQ(expected_method(variant->method), procmap_get_method(self->scene.procmap));
 	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	ASSERT_TRUE(read_maps(self->scene.child.pid, "maps", &maps));
+	ASSERT_TRUE(read_text(self->scene.child.pid, &maps));
 	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));
 	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->scene.procmap));
 

@@ -2,9 +2,7 @@
 /*
  * Tables, against a world of processes that knows what was mapped when.
  */
-#include <limits.h>
 #include <linux/perf_event.h>
-#include <stddef.h>
 
 #include "kselftest_harness.h"
 #include "procmap_table.h"
@@ -947,7 +945,7 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 
 	options.flags = PROCMAP_TABLE_EVENTS_ONLY;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
-	for (i = 0; i < sizeof(mappings) / sizeof(*mappings); i++) {
+	for (i = 0; i < ARRAY_SIZE(mappings); i++) {
 		const struct procmap_mmap event = {
 			.size = sizeof(event), .addr = world_addr(i), .len = PAGE,
 			.filename = mappings[i].name, .ino = mappings[i].inode,
@@ -974,9 +972,9 @@ TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 	world.now = 20;
 	options.flags = PROCMAP_TABLE_BUILD_IDS;
 	options.now = world_now;
-	ASSERT_TRUE(read_maps(getpid(), "maps", &maps));
+	ASSERT_TRUE(read_text(getpid(), &maps));
 	for (i = 0; i < 5; i++) {
-		const struct line *const line = line_at(&maps, addr);
+		const struct maps_line *const line = line_at(&maps, addr);
 
 		event = (struct procmap_mmap) {
 			.size = sizeof(event),

@@ -2,9 +2,6 @@
 /*
  * How handles are opened, and texts that were saved.
  */
-#include <limits.h>
-#include <sys/ioctl.h>
-
 #include "kselftest_harness.h"
 #include "util.h"
 
@@ -262,7 +259,7 @@ TEST(broken_lines_are_refused)
 	size_t i;
 	int nr;
 
-	for (i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (i = 0; i < ARRAY_SIZE(lines); i++) {
 		TH_LOG("%.*s", (int)strlen(lines[i]) - 1, lines[i]);
 		EXPECT_EQ(-EBADMSG, walk_text(lines[i], strlen(lines[i]), &nr));
 		EXPECT_EQ(0, nr);

@@ -2,20 +2,8 @@
 #include "util.h"
 
 #include <dirent.h>
-#include <elf.h>
-#include <linux/fs.h>
 #include <linux/magic.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
-
-#ifndef PROCMAP_QUERY
-#include <linux/procmap_query.h>
-#endif
 
 _Thread_local struct calls calls = { .allocations = -1, .opens = -1 };
 
@@ -171,80 +159,12 @@ void *__wrap_realloc(void *old, size_t size)
 	return may_allocate() ? __real_realloc(old, size) : NULL;
 }
 
-/*
- * Read the lines of a text. In smaps, those that are not of a mapping are passed over, but
- * for the page size.
- */
-static bool read_lines(FILE *file, struct maps *maps)
+bool read_text(pid_t pid, struct maps *maps)
 {
-	unsigned long long start, end, offset, inode, kilobytes;
-	char perms[5], *text = NULL;
-	struct line line;
-	size_t size = 0;
-	int name;
-
-	while (getline(&text, &size, file) > 0) {
-		text[strcspn(text, "\n")] = '\0';
-		if (maps->nr && sscanf(text, "KernelPageSize: %llu kB", &kilobytes) == 1)
-			maps->lines[maps->nr - 1].page_size = kilobytes * 1024;
-		name = 0;
-		if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, perms,
-			   &offset, &line.dev_major, &line.dev_minor, &inode, &name) < 7 ||
-		    !name || !strcmp(text + name, "[vsyscall]"))
-			continue;
-		line.start = start;
-		line.end = end;
-		line.offset = offset;
-		line.inode = inode;
-		line.flags = (perms[0] == 'r' ? PROCMAP_READABLE : 0) |
-			     (perms[1] == 'w' ? PROCMAP_WRITABLE : 0) |
-			     (perms[2] == 'x' ? PROCMAP_EXECUTABLE : 0) |
-			     (perms[3] == 's' ? PROCMAP_SHARED : 0);
-		line.page_size = 0;
-		line.name = strdup(text + name);
-		maps->lines = reallocarray(maps->lines, maps->nr + 1, sizeof(line));
-		if (!maps->lines || !line.name)
-			return false;
-		maps->lines[maps->nr++] = line;
-	}
-	free(text);
-	return maps->nr && !ferror(file);
+	return !read_pieces(open_maps(pid), BUFSIZ, maps);
 }
 
-bool read_maps(pid_t pid, const char *name, struct maps *maps)
-{
-	char path[32];
-	FILE *file;
-	bool is_read;
-
-	*maps = (struct maps) { .nr = 0 };
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	is_read = read_lines(file, maps);
-	fclose(file);
-	return is_read;
-}
-
-void free_maps(struct maps *maps)
-{
-	while (maps->nr)
-		free(maps->lines[--maps->nr].name);
-	free(maps->lines);
-}
-
-const struct line *line_at(const struct maps *maps, uint64_t addr)
-{
-	size_t i;
-
-	for (i = 0; i < maps->nr; i++)
-		if (addr >= maps->lines[i].start && addr < maps->lines[i].end)
-			return &maps->lines[i];
-	return NULL;
-}
-
-const struct line *line_named(const struct maps *maps, const char *end)
+const struct maps_line *line_named(const struct maps *maps, const char *end)
 {
 	size_t i;
 
@@ -258,21 +178,16 @@ const struct line *line_named(const struct maps *maps, const char *end)
 	return NULL;
 }
 
-bool line_passes(const struct line *line, unsigned int flags)
+bool line_passes(const struct maps_line *line, unsigned int flags)
 {
-	const unsigned int permissions = PROCMAP_READABLE | PROCMAP_WRITABLE |
-					 PROCMAP_EXECUTABLE | PROCMAP_SHARED;
-
-	/* Only a file has a device or an inode. */
-	if ((flags & PROCMAP_FILE_BACKED) && !line->inode && !line->dev_major &&
-	    !line->dev_minor)
+	if ((flags & PROCMAP_FILE_BACKED) && !is_file(line))
 		return false;
-	return !(flags & permissions & ~line->flags);
+	return !(flags & QUERY_PERMISSIONS & ~line->flags);
 }
 
-const struct line *expected_line(const struct maps *maps, uint64_t addr, unsigned int flags)
+const struct maps_line *expected_line(const struct maps *maps, uint64_t addr, unsigned int flags)
 {
-	const struct line *line = maps->lines;
+	const struct maps_line *line = maps->lines;
 
 	for (; line < maps->lines + maps->nr; line++) {
 		if (line->end <= addr)
@@ -286,7 +201,7 @@ const struct line *expected_line(const struct maps *maps, uint64_t addr, unsigne
 }
 
 bool is_as_line(const struct procmap_mapping *mapping,
-		const struct line *line)
+		const struct maps_line *line)
 {
 	return mapping->start == line->start && mapping->end == line->end &&
 	       mapping->flags == line->flags &&
@@ -315,26 +230,20 @@ int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
 
 size_t make_addresses(const struct maps *maps, uint64_t **all)
 {
-	uint64_t *const addrs = calloc(4 * maps->nr + 2, sizeof(*addrs));
-	unsigned int random = 1;
-	size_t nr = 0, i;
+	const size_t nr = 4 * maps->nr + 2, step = 7919;	/* a prime number, larger than nr */
+	uint64_t *const addrs = calloc(nr, sizeof(*addrs));
+	size_t at = 0, i;
 
 	for (i = 0; i < maps->nr; i++) {
-		addrs[nr++] = maps->lines[i].start;
-		addrs[nr++] = maps->lines[i].end - 1;
-		addrs[nr++] = maps->lines[i].start + 123;
-		addrs[nr++] = maps->lines[i].end + 5;
-	}
-	addrs[nr++] = 0;
-	addrs[nr++] = UINT64_MAX;
-	for (i = nr - 1; i > 0; i--) {
-		const size_t other = (random = random * 1103515245 + 12345) %
-				     (i + 1);
-		const uint64_t addr = addrs[i];
+		const struct maps_line *const line = &maps->lines[i];
 
-		addrs[i] = addrs[other];
-		addrs[other] = addr;
+		addrs[step * at++ % nr] = line->start;
+		addrs[step * at++ % nr] = line->end - 1;
+		addrs[step * at++ % nr] = line->start + 123;
+		addrs[step * at++ % nr] = line->end + 5;
 	}
+	addrs[step * at++ % nr] = 0;
+	addrs[step * at++ % nr] = UINT64_MAX;
 	*all = addrs;
 	return nr;
 }
@@ -345,17 +254,15 @@ const char *without_method(enum procmap_method method)
 					"this kernel has no PROCMAP_QUERY";
 }
 
-/* The ioctls return something else for nonsense then. */
+/* The ioctls return something else without an argument. */
 bool has_method(enum procmap_method method)
 {
-	const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	char nothing[4096] = "";
+	const int fd = open_maps(0);
 	bool has = true;
 
-	if (method == PROCMAP_BY_SCAN)
-		has = __real_ioctl(fd, PROCMAP_SCAN, nothing) && errno != ENOTTY;
-	if (method == PROCMAP_BY_QUERY)
-		has = __real_ioctl(fd, PROCMAP_QUERY, nothing) && errno != ENOTTY;
+	if (method == PROCMAP_BY_SCAN || method == PROCMAP_BY_QUERY)
+		has = __real_ioctl(fd, method == PROCMAP_BY_SCAN ? PROCMAP_SCAN : PROCMAP_QUERY,
+				   NULL) && errno != ENOTTY;
 	close(fd);
 	return has;
 }
@@ -381,19 +288,6 @@ int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 	return fd;
 }
 
-static bool notify(int control)
-{
-	return send(control, "", 1, MSG_NOSIGNAL) == 1;
-}
-
-/* Wait for notify() at the other end. */
-static bool await(int control)
-{
-	char byte;
-
-	return read(control, &byte, 1) == 1;
-}
-
 static void *thread_that_stays(void *arg)
 {
 	const int control = (intptr_t)arg;
@@ -403,8 +297,7 @@ static void *thread_that_stays(void *arg)
 	_exit(0);
 }
 
-/* @area: pages to change, or NULL. */
-static int obey(int control, void *area)
+int obey(int control, void *area)
 {
 	pthread_t thread;
 	char order;
@@ -436,23 +329,6 @@ static int obey(int control, void *area)
 	return 0;
 }
 
-bool start_child(struct child *child, void *area, const char *root)
-{
-	int ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-		return false;
-	child->pid = fork();
-	if (!child->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(ends[0]);
-		_exit(root && chroot(root) ? 1 : obey(ends[1], area));
-	}
-	close(ends[1]);
-	child->control = ends[0];
-	return child->pid > 0 && await(child->control);
-}
-
 bool tell(const struct child *child, enum order order)
 {
 	const char byte = order;
@@ -468,16 +344,6 @@ bool execute(const struct child *child)
 	       await(child->control);
 }
 
-void stop_child(struct child *child)
-{
-	if (child->pid <= 0)
-		return;
-	kill(child->pid, SIGKILL);
-	waitpid(child->pid, NULL, 0);
-	close(child->control);
-	child->pid = 0;
-}
-
 int count_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -489,60 +355,20 @@ int count_fds(void)
 	return count;
 }
 
-const uint8_t test_id[20] = "the build ID of it.";
 const uint8_t other_id[20] = "another build ID of.";
-
-bool write_elf(int fd, const uint8_t id[20])
-{
-	const uint16_t one = 1;
-	struct {
-		Elf64_Ehdr ehdr;
-		Elf64_Phdr phdr;
-		Elf64_Nhdr note;
-		char name[4];
-		uint8_t id[20];
-	} elf = {
-		.ehdr = {
-			.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64,
-				     *(const uint8_t *)&one ? ELFDATA2LSB : ELFDATA2MSB,
-				     EV_CURRENT },
-			.e_type = ET_DYN, .e_version = EV_CURRENT, .e_phnum = 1,
-			.e_phoff = offsetof(typeof(elf), phdr),
-			.e_ehsize = sizeof(elf.ehdr), .e_phentsize = sizeof(elf.phdr),
-		},
-		.phdr = {
-			.p_type = PT_NOTE, .p_align = 4,
-			.p_offset = offsetof(typeof(elf), note),
-			.p_filesz = sizeof(elf) - offsetof(typeof(elf), note),
-		},
-		.note = { .n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID },
-		.name = "GNU",
-	};
-
-	memcpy(elf.id, id, sizeof(elf.id));
-	return write(fd, &elf, sizeof(elf)) == sizeof(elf);
-}
 
 bool has_test_id(const struct procmap_mapping *mapping)
 {
-	return mapping->build_id_size == 20 && !memcmp(test_id, mapping->build_id, 20);
+	return mapping->build_id_size == 20 && !memcmp(scene_id, mapping->build_id, 20);
 }
 
-bool make_directory(char dir[32])
+bool make_test_directory(char dir[32])
 {
 	struct statfs fs;
 
 	strcpy(dir, statfs("/tmp", &fs) || fs.f_type == OVERLAYFS_SUPER_MAGIC ?
 		    "/dev/shm/procmap-test-XXXXXX" : "/tmp/procmap-test-XXXXXX");
 	return mkdtemp(dir);
-}
-
-bool remove_directory(const char *dir)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return !system(command);
 }
 
 const char *in(const char *dir, const char *name)
@@ -561,7 +387,7 @@ void *map_file(const char *dir, const char *name, int *kept)
 	int fd;
 
 	fd = open(in(dir, name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (!write_elf(fd, test_id) || ftruncate(fd, 8 * PAGE))
+	if (!write_elf(fd, scene_id) || ftruncate(fd, 8 * PAGE))
 		return MAP_FAILED;
 	map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 3 * PAGE);
 	if (kept)
@@ -601,12 +427,12 @@ static bool make_mappings(const char *dir)
 
 bool make_scene(struct scene *scene, enum procmap_method method)
 {
-	if (!make_directory(scene->dir) || !make_mappings(scene->dir))
+	if (!make_test_directory(scene->dir) || !make_mappings(scene->dir))
 		return false;
 	scene->area = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return scene->area != MAP_FAILED && !munmap(scene->area + PAGE, PAGE) &&
-	       start_child(&scene->child, scene->area, NULL) &&
-	       read_maps(scene->child.pid, "maps", &scene->maps) && scene->maps.nr > 40 &&
+	       start_child(&scene->child, obey, scene->area) && await(scene->child.control) &&
+	       read_text(scene->child.pid, &scene->maps) && scene->maps.nr > 40 &&
 	       !procmap_open_pid(scene->child.pid, BY(method), &scene->procmap);
 }
 
