@@ -10,32 +10,7 @@
 #include <sys/resource.h>
 
 #include "kselftest_harness.h"
-#include "util.h"
-
-FIXTURE(scene) {
-	struct scene scene;
-};
-
-FIXTURE_VARIANT(scene) {
-	enum procmap_method method;
-};
-
-FIXTURE_VARIANT_ADD(scene, any) { .method = PROCMAP_ANY_METHOD };
-FIXTURE_VARIANT_ADD(scene, query) { .method = PROCMAP_BY_QUERY };
-FIXTURE_VARIANT_ADD(scene, scan) { .method = PROCMAP_BY_SCAN };
-FIXTURE_VARIANT_ADD(scene, text) { .method = PROCMAP_BY_TEXT };
-
-FIXTURE_SETUP(scene)
-{
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
-	ASSERT_TRUE(make_scene(&self->scene, variant->method));
-}
-
-FIXTURE_TEARDOWN(scene)
-{
-	EXPECT_TRUE(end_scene(&self->scene));
-}
+#include "scene.h"
 
 /* By default, what no query is needed for is read from the text. */
 TEST_F(scene, walk_is_by_the_method_of_the_handle)
@@ -308,7 +283,7 @@ TEST_F(scene, another_program_is_not_mistaken_for_the_old_one)
 	ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, PROCMAP_WANT_PAGE_SIZE,
 				  &found));
 	EXPECT_TRUE(is_as_line(found, &self->scene.maps.lines[1]));
-	ASSERT_TRUE(execute(&self->scene.child));
+	ASSERT_TRUE(tell(&self->scene.child, EXECUTE_CAT));
 	EXPECT_EQ(-ESTALE, error_of_all(self->scene.procmap));
 	EXPECT_EQ(-ESTALE, error_of_all(unused));
 	stop_child(&self->scene.child);
@@ -772,7 +747,7 @@ TEST_F(scene, opened_by_its_directory)
 	file = open_file(procmap, found);
 	EXPECT_LE(0, file);
 	close(file);
-	ASSERT_TRUE(execute(&self->scene.child));
+	ASSERT_TRUE(tell(&self->scene.child, EXECUTE_CAT));
 	EXPECT_EQ(-ESTALE, procmap_find(procmap, 0, PROCMAP_COVERING_OR_NEXT, &found));
 	EXPECT_EQ(0, procmap_reopen(procmap));
 	procmap_close(procmap);

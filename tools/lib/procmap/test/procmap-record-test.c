@@ -412,7 +412,7 @@ FIXTURE_SETUP(ring)
 			  MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, self->page);
 	close(fd);
-	ASSERT_TRUE(execute(&self->child));
+	ASSERT_TRUE(tell(&self->child, EXECUTE_CAT));
 }
 
 FIXTURE_TEARDOWN(ring)

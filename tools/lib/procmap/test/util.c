@@ -292,55 +292,32 @@ static void *thread_that_stays(void *arg)
 {
 	const int control = (intptr_t)arg;
 
-	notify(control);
-	await(control);
+	if (await(control) && notify(control))
+		await(control);
 	_exit(0);
 }
 
-int obey(int control, void *area)
+int obey(int control, void *arg)
 {
 	pthread_t thread;
 	char order;
 
-	notify(control);
-	while (read(control, &order, 1) == 1) {
-		switch (order) {
-		case EXECUTE_CAT:
-			if (dup2(control, 0) < 0 || dup2(control, 1) < 0)
-				return 1;
-			execlp("cat", "cat", NULL);
-			return 1;
-		case EXIT_MAIN_THREAD:
-			if (pthread_create(&thread, NULL, thread_that_stays,
-					   (void *)(intptr_t)control))
-				return 1;
-			syscall(SYS_exit, 0);
-			return 1;
-		case MAP:
-			mmap(area + PAGE, PAGE, PROT_READ,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-			break;
-		case UNMAP:
-			munmap(area + PAGE, PAGE);
-			break;
-		}
-		notify(control);
-	}
-	return 0;
+	(void)arg;
+	if (!notify(control) || read(control, &order, 1) != 1)
+		return 1;
+	if (order == EXECUTE_CAT && dup2(control, 0) == 0 && dup2(control, 1) == 1)
+		execlp("cat", "cat", NULL);
+	if (order == EXIT_MAIN_THREAD &&
+	    !pthread_create(&thread, NULL, thread_that_stays, (void *)(intptr_t)control))
+		syscall(SYS_exit, 0);
+	return 1;
 }
 
 bool tell(const struct child *child, enum order order)
 {
 	const char byte = order;
 
-	return write(child->control, &byte, 1) == 1 && await(child->control);
-}
-
-bool execute(const struct child *child)
-{
-	const char order = EXECUTE_CAT;
-
-	return write(child->control, &order, 1) == 1 && notify(child->control) &&
+	return write(child->control, &byte, 1) == 1 && notify(child->control) &&
 	       await(child->control);
 }
 
@@ -429,9 +406,7 @@ bool make_scene(struct scene *scene, enum procmap_method method)
 {
 	if (!make_test_directory(scene->dir) || !make_mappings(scene->dir))
 		return false;
-	scene->area = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return scene->area != MAP_FAILED && !munmap(scene->area + PAGE, PAGE) &&
-	       start_child(&scene->child, obey, scene->area) && await(scene->child.control) &&
+	return start_child(&scene->child, obey, NULL) && await(scene->child.control) &&
 	       read_text(scene->child.pid, &scene->maps) && scene->maps.nr > 40 &&
 	       !procmap_open_pid(scene->child.pid, BY(method), &scene->procmap);
 }

@@ -94,18 +94,15 @@ int expected_method(enum procmap_method method);
 /* The descriptor of the file of a mapping, which the caller closes; or an error. */
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping);
 
-/* What a child is told to do; cat(1) then echoes what it gets. */
+/* For start_child(): notify, and do as told; cat(1) then echoes what it gets. */
+int obey(int control, void *arg);
+
 enum order {
 	EXECUTE_CAT,
 	EXIT_MAIN_THREAD,
-	MAP,
-	UNMAP,
 };
 
-/* For start_child(): notify, and do so. Of the pages at @area, it maps and unmaps the second. */
-int obey(int control, void *area);
 bool tell(const struct child *child, enum order order);
-bool execute(const struct child *child);
 
 int count_fds(void);
 
@@ -133,14 +130,12 @@ bool split(char *area, int nr_pages);
  * struct scene - a process that does what it is told, a copy of this one, with mappings of
  *	every kind
  * @dir: the directory of its files: plain, "new\nline", literal\012, "with blank " and gone.
- * @area: its area, as of obey().
  * @child: the process.
  * @maps: its text.
  * @procmap: a handle.
  */
 struct scene {
 	char dir[32];
-	char *area;
 	struct child child;
 	struct maps maps;
 	struct procmap *procmap;
