@@ -4,7 +4,6 @@
  * sscanf(3) finds in the text of the same process, until that executes another program or
  * exits.
  */
-#include <dirent.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -24,85 +23,64 @@ TEST_F(scene, walk_is_by_the_method_of_the_handle)
 	uint64_t cursor = 0;
 
 	/* It may try whether there is a scan. */
-	EXPECT_EQ(by, procmap_get_method(self->scene.procmap));
+	EXPECT_EQ(by, procmap_get_method(self->procmap));
 	calls.queries = 0;
 	calls.scans = 0;
 	calls.preads = 0;
-	while (!procmap_next(self->scene.procmap, &cursor, 0, &found))
+	while (!procmap_next(self->procmap, &cursor, 0, &found))
 		;
-	EXPECT_EQ(method == PROCMAP_BY_QUERY ? self->scene.maps.nr + 1 : 0,
+	EXPECT_EQ(method == PROCMAP_BY_QUERY ? self->maps.nr + 1 : 0,
 		  calls.queries);
 	EXPECT_EQ(method == PROCMAP_BY_SCAN, !!calls.scans);
 	EXPECT_EQ(method == PROCMAP_BY_TEXT, !!calls.preads);
 	for (i = 0; i < 2; i++) {
 		cursor = 0;
 		calls.preads = 0;
-		EXPECT_EQ(0, procmap_next(self->scene.procmap, &cursor, others[i], &found));
+		EXPECT_EQ(0, procmap_next(self->procmap, &cursor, others[i], &found));
 		EXPECT_EQ(by == PROCMAP_BY_TEXT, !!calls.preads);
 	}
 }
 
-TEST_F_TIMEOUT(scene, finds_what_the_text_says, SLOW)
+TEST_F_TIMEOUT(scene, finds_and_resolves_what_the_text_says, SLOW)
 {
+	const struct procmap_resolved *all, *few;
 	const struct procmap_mapping *found;
-	unsigned int flags, where;
-	size_t i;
-
-	for (i = 0; i < self->scene.maps.nr; i++) {
-		const struct maps_line *const line = &self->scene.maps.lines[i];
-		const uint64_t addrs[] = { line->start - 1, line->start,
-					   line->end - 1, line->end };
-
-		for (flags = 0; flags < 0x40; flags++)
-			for (where = 0; where < 4; where++) {
-				const struct maps_line *const expected =
-					expected_line(&self->scene.maps, addrs[where],
-						      flags);
-				const int err = procmap_find(self->scene.procmap,
-							     addrs[where],
-							     flags, &found);
-
-				ASSERT_EQ(expected ? 0 : -ENOENT, err);
-				if (expected)
-					ASSERT_TRUE(is_as_line(found,
-							       expected));
-			}
-	}
-}
-
-TEST_F_TIMEOUT(scene, resolves_addresses_in_any_order, SLOW)
-{
-	const struct procmap_resolved *resolved;
-	unsigned int flags, few;
-	size_t nr_addrs, nr, i;
+	const struct maps_line *line;
+	unsigned int flags;
 	uint64_t *addrs;
+	size_t nr, i;
 
-	nr_addrs = make_addresses(&self->scene.maps, &addrs);
-	/* Few are sorted differently than many. */
-	for (flags = few = 0; flags < 0x40; few = !few, flags += !few) {
-		if (flags & PROCMAP_COVERING_OR_NEXT)
-			continue;
-		nr = few ? 20 : nr_addrs;
-		ASSERT_EQ(0, procmap_resolve(self->scene.procmap, addrs, nr, flags,
-					     &resolved));
-		ASSERT_EQ(nr, resolved->nr_addrs);
+	nr = make_addresses(&self->maps, &addrs);
+	for (flags = 0; flags < 0x40; flags++) {
 		for (i = 0; i < nr; i++) {
-			const struct procmap_mapping *const found =
-				resolved->mappings[i];
-			const struct maps_line *const line =
-				expected_line(&self->scene.maps, addrs[i], flags);
-
-			ASSERT_EQ(!line, !found);
+			line = expected_line(&self->maps, addrs[i], flags);
+			ASSERT_EQ(line ? 0 : -ENOENT,
+				  procmap_find(self->procmap, addrs[i], flags, &found));
 			ASSERT_TRUE(!line || is_as_line(found, line));
 		}
-		procmap_free_resolved(resolved);
+		if (flags & PROCMAP_COVERING_OR_NEXT)
+			continue;
+		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, nr, flags, &all));
+		/* Few are sorted differently than many. */
+		ASSERT_EQ(0, procmap_resolve(self->procmap, addrs, 20, flags, &few));
+		ASSERT_EQ(nr, all->nr_addrs);
+		ASSERT_EQ(20, few->nr_addrs);
+		for (i = 0; i < nr; i++) {
+			line = expected_line(&self->maps, addrs[i], flags);
+			found = all->mappings[i];
+			ASSERT_TRUE(line ? found && is_as_line(found, line) : !found);
+			found = i < 20 ? few->mappings[i] : found;
+			ASSERT_TRUE(line ? found && is_as_line(found, line) : !found);
+		}
+		procmap_free_resolved(all);
+		procmap_free_resolved(few);
 	}
 	free(addrs);
 }
 
 TEST_F(scene, bad_arguments_are_refused)
 {
-	struct procmap *const procmap = self->scene.procmap;
+	struct procmap *const procmap = self->procmap;
 	const struct procmap_resolved *resolved;
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0;
@@ -177,12 +155,12 @@ TEST_F_TIMEOUT(scene, each_allocation_and_each_open_can_fail, SLOW)
 	uint64_t *addrs;
 	size_t nr, i;
 
-	nr = make_addresses(&self->scene.maps, &addrs);
+	nr = make_addresses(&self->maps, &addrs);
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		failures = 0;
 		do {
 			*limits[i].left = failures;
-			err = use_all(self->scene.child.pid, variant->method, addrs, nr);
+			err = use_all(self->child.pid, variant->method, addrs, nr);
 			*limits[i].left = -1;
 			if (err)
 				ASSERT_EQ(limits[i].err, err);
@@ -197,7 +175,7 @@ TEST_F_TIMEOUT(scene, each_allocation_and_each_open_can_fail, SLOW)
 /* Opened handles go on; the mapped file needs two descriptors more for a moment. */
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
-	const struct maps_line *const line = line_named(&self->scene.maps, "plain");
+	const struct maps_line *const line = line_named(&self->maps, "plain");
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	const int before = count_fds();
 	const struct procmap_mapping *found;
@@ -206,18 +184,18 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 	ASSERT_TRUE(!!line);
 	for (nr = 0; nr < 2; nr++) {
 		calls.opens = nr;
-		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start,
+		ASSERT_EQ(0, procmap_find(self->procmap, line->start,
 					  PROCMAP_WANT_BUILD_ID, &found));
 		EXPECT_TRUE(is_as_line(found, line));
 		EXPECT_EQ(by_text ? -ENFILE : 20, found->build_id_size);
 		EXPECT_EQ(before, count_fds());
 		calls.opens = nr;
-		fd = open_file(self->scene.procmap, found);
+		fd = open_file(self->procmap, found);
 		calls.opens = -1;
 		EXPECT_EQ(-ENFILE, fd);
 		EXPECT_EQ(before, count_fds());
 	}
-	fd = open_file(self->scene.procmap, found);
+	fd = open_file(self->procmap, found);
 	EXPECT_LE(0, fd);
 	close(fd);
 }
@@ -225,18 +203,18 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 /* An interrupted call is repeated, so that no function returns EINTR. */
 TEST_F(scene, interrupted_calls_are_repeated)
 {
-	const struct maps_line *const line = &self->scene.maps.lines[1];
+	const struct maps_line *const line = &self->maps.lines[1];
 	const struct procmap_mapping *found;
 	uint64_t cursor = line->start;
 	struct procmap *procmap;
 
 	calls.interruptions = 3;
-	ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
+	ASSERT_EQ(0, procmap_find(self->procmap, line->start, 0, &found));
 	EXPECT_EQ(0, calls.interruptions);
 	EXPECT_TRUE(is_as_line(found, line));
 
 	calls.interruptions = 1;
-	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &procmap));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &procmap));
 	EXPECT_EQ(0, calls.interruptions);
 	calls.interruptions = 3;
 	ASSERT_EQ(0, procmap_next(procmap, &cursor, 0, &found));
@@ -277,17 +255,17 @@ TEST_F(scene, another_program_is_not_mistaken_for_the_old_one)
 	struct procmap *unused;
 	uint64_t cursor = 0;
 
-	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &unused));
-	ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, 0, &found));
-	EXPECT_TRUE(is_as_line(found, &self->scene.maps.lines[0]));
-	ASSERT_EQ(0, procmap_next(self->scene.procmap, &cursor, PROCMAP_WANT_PAGE_SIZE,
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &unused));
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, 0, &found));
+	EXPECT_TRUE(is_as_line(found, &self->maps.lines[0]));
+	ASSERT_EQ(0, procmap_next(self->procmap, &cursor, PROCMAP_WANT_PAGE_SIZE,
 				  &found));
-	EXPECT_TRUE(is_as_line(found, &self->scene.maps.lines[1]));
-	ASSERT_TRUE(tell(&self->scene.child, EXECUTE_CAT));
-	EXPECT_EQ(-ESTALE, error_of_all(self->scene.procmap));
+	EXPECT_TRUE(is_as_line(found, &self->maps.lines[1]));
+	ASSERT_TRUE(tell(&self->child, EXECUTE_CAT));
+	EXPECT_EQ(-ESTALE, error_of_all(self->procmap));
 	EXPECT_EQ(-ESTALE, error_of_all(unused));
-	stop_child(&self->scene.child);
-	EXPECT_EQ(-ESRCH, error_of_all(self->scene.procmap));
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, error_of_all(self->procmap));
 	EXPECT_EQ(-ESRCH, error_of_all(unused));
 	procmap_close(unused);
 }
@@ -313,22 +291,28 @@ static pid_t fork_as(pid_t pid)
 /* The directory in /proc is that of the process, not of its ID. */
 TEST_F(scene, another_process_with_the_same_id)
 {
-	const pid_t pid = self->scene.child.pid;
+	const pid_t pid = self->child.pid;
 	const struct procmap_mapping *found;
 
-	stop_child(&self->scene.child);
-	self->scene.child.pid = fork_as(pid);
-	if (self->scene.child.pid < 0)
+	stop_child(&self->child);
+	self->child.pid = fork_as(pid);
+	if (self->child.pid < 0)
 		SKIP(return, "the ID of a process cannot be chosen");
-	ASSERT_EQ(pid, self->scene.child.pid);
-	EXPECT_EQ(-ESRCH, procmap_find(self->scene.procmap, (uintptr_t)&calls, 0, &found));
-	EXPECT_EQ(-ESRCH, procmap_reopen(self->scene.procmap));
+	ASSERT_EQ(pid, self->child.pid);
+	EXPECT_EQ(-ESRCH, procmap_find(self->procmap, (uintptr_t)&calls, 0, &found));
+	EXPECT_EQ(-ESRCH, procmap_reopen(self->procmap));
+}
+
+static bool has_first_line(struct procmap *procmap, const struct maps *maps)
+{
+	const struct procmap_mapping *found;
+
+	return !procmap_find(procmap, maps->lines[0].start, 0, &found) &&
+	       is_as_line(found, &maps->lines[0]);
 }
 
 TEST_F(scene, that_cannot_be_reopened_stays_as_it_was)
 {
-	const struct maps_line *const line = &self->scene.maps.lines[0];
-	const struct procmap_mapping *found;
 	static const int expected[] = { -EMFILE, -ENFILE, -ENOMEM };
 	struct rlimit limit, full;
 	int i, err;
@@ -341,46 +325,27 @@ TEST_F(scene, that_cannot_be_reopened_stays_as_it_was)
 			ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &full));
 		calls.opens = i == 1 ? 0 : -1;
 		calls.allocations = i == 2 ? 0 : -1;
-		err = procmap_reopen(self->scene.procmap);
+		err = procmap_reopen(self->procmap);
 		calls.opens = -1;
 		calls.allocations = -1;
 		ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 		EXPECT_EQ(expected[i], err);
-		ASSERT_EQ(0, procmap_find(self->scene.procmap, line->start, 0, &found));
-		EXPECT_TRUE(is_as_line(found, line));
+		EXPECT_TRUE(has_first_line(self->procmap, &self->maps));
 	}
 	EXPECT_EQ(-EINVAL, procmap_reopen(NULL));
 }
 
-/*
- * Let the main thread exit. Returns the ID of another one, which the process has by then; or
- * 0.
- */
-static pid_t end_main_thread(const struct child *child)
+/* Let the main thread exit, and read the text before; there is none after that. */
+static bool end_main_thread(const struct child *child, struct maps *maps)
 {
-	char path[32], state[64];
-	struct dirent *entry;
-	pid_t tid = 0;
-	FILE *stat;
-	DIR *dir;
+	struct maps none;
 
-	if (!tell(child, EXIT_MAIN_THREAD))
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", child->pid);
-	do {
-		usleep(1000);
-		stat = fopen(path, "re");
-		if (!stat || !fgets(state, sizeof(state), stat))
-			return 0;
-		fclose(stat);
-	} while (!strstr(state, ") Z "));
-	snprintf(path, sizeof(path), "/proc/%d/task", child->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
-		if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != child->pid)
-			tid = atoi(entry->d_name);
-	closedir(dir);
-	return tid;
+	if (!tell(child, EXIT_MAIN_THREAD) || !read_text(child->pid, maps) ||
+	    !notify(child->control))
+		return false;
+	while (read_text(child->pid, &none) && none.nr)
+		free_maps(&none);
+	return true;
 }
 
 /*
@@ -417,11 +382,11 @@ TEST_F(scene, main_thread_has_exited)
 	struct maps maps;
 	int i;
 
-	ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method), &handles[0]));
-	ASSERT_TRUE(read_text(end_main_thread(&self->scene.child), &maps));
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &handles[0]));
+	ASSERT_TRUE(end_main_thread(&self->child, &maps));
 	ASSERT_LT(3u, maps.nr);
 	for (i = 1; i < 3; i++)
-		ASSERT_EQ(0, procmap_open_pid(self->scene.child.pid, BY(variant->method),
+		ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method),
 					      &handles[i]));
 	EXPECT_EQ(0, procmap_reopen(handles[2]));
 	for (i = 0; i < 3; i++)
@@ -437,7 +402,7 @@ TEST_F(scene, main_thread_has_exited)
 	}
 	EXPECT_EQ(0, procmap_reopen(handles[0]));
 	EXPECT_TRUE(walks_over(handles[0], &maps));
-	stop_child(&self->scene.child);
+	stop_child(&self->child);
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(-ESRCH, error_of_all(handles[i]));
 		EXPECT_EQ(-ESRCH, procmap_reopen(handles[i]));
@@ -670,31 +635,23 @@ static int open_pidfd(pid_t pid)
 	return syscall(SYS_pidfd_open, pid, 0);
 }
 
-static bool has_first_line(struct procmap *procmap, const struct maps *maps)
-{
-	const struct procmap_mapping *found;
-
-	return !procmap_find(procmap, maps->lines[0].start, 0, &found) &&
-	       is_as_line(found, &maps->lines[0]);
-}
-
 TEST_F(scene, opened_by_its_pidfd)
 {
-	const int pidfd = open_pidfd(self->scene.child.pid);
+	const int pidfd = open_pidfd(self->child.pid);
 	const int before = count_fds();
 	struct procmap *procmap;
 
 	if (pidfd < 0)
 		SKIP(return, "no pidfd");
 	ASSERT_EQ(0, procmap_open_pidfd(pidfd, BY(variant->method), &procmap));
-	EXPECT_TRUE(has_first_line(procmap, &self->scene.maps));
+	EXPECT_TRUE(has_first_line(procmap, &self->maps));
 	procmap_close(procmap);
 	EXPECT_EQ(-EINVAL, procmap_open_pidfd(pidfd, NULL, NULL));
 	EXPECT_EQ(-EBADF, procmap_open_pidfd(-1, NULL, &procmap));
-	EXPECT_EQ(-EBADF, procmap_open_pidfd(self->scene.child.control, NULL, &procmap));
+	EXPECT_EQ(-EBADF, procmap_open_pidfd(self->child.control, NULL, &procmap));
 	EXPECT_EQ(-ENOENT, procmap_open_pidfd(pidfd, &(const struct procmap_options) {
 			.size = sizeof(struct procmap_options), .proc = "/none" }, &procmap));
-	stop_child(&self->scene.child);
+	stop_child(&self->child);
 	EXPECT_EQ(-ESRCH, procmap_open_pidfd(pidfd, NULL, &procmap));
 	EXPECT_EQ(before, count_fds() + 1);	/* that to control the child */
 	close(pidfd);
@@ -717,16 +674,16 @@ static void *open_by_own_pidfd(void *pid)
 
 TEST_F(scene, opened_by_a_pidfd_that_only_one_thread_has)
 {
-	const int pidfd = open_pidfd(self->scene.child.pid);
+	const int pidfd = open_pidfd(self->child.pid);
 	pthread_t thread;
 	void *result;
 
 	if (pidfd < 0)
 		SKIP(return, "no pidfd");
 	close(pidfd);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, open_by_own_pidfd, &self->scene.child.pid));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, open_by_own_pidfd, &self->child.pid));
 	ASSERT_EQ(0, pthread_join(thread, &result));
-	EXPECT_EQ(&self->scene.child.pid, result);
+	EXPECT_EQ(&self->child.pid, result);
 }
 
 /* All that a handle by ID can. */
@@ -737,17 +694,17 @@ TEST_F(scene, opened_by_its_directory)
 	char path[32];
 	int dir, file;
 
-	snprintf(path, sizeof(path), "/proc/%d", self->scene.child.pid);
+	snprintf(path, sizeof(path), "/proc/%d", self->child.pid);
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	ASSERT_EQ(0, procmap_open_fd(dir, BY(variant->method), &procmap));
 	close(dir);
-	EXPECT_TRUE(has_first_line(procmap, &self->scene.maps));
+	EXPECT_TRUE(has_first_line(procmap, &self->maps));
 	ASSERT_EQ(0, procmap_find(procmap, 0, PROCMAP_COVERING_OR_NEXT | PROCMAP_FILE_BACKED,
 				  &found));
 	file = open_file(procmap, found);
 	EXPECT_LE(0, file);
 	close(file);
-	ASSERT_TRUE(tell(&self->scene.child, EXECUTE_CAT));
+	ASSERT_TRUE(tell(&self->child, EXECUTE_CAT));
 	EXPECT_EQ(-ESTALE, procmap_find(procmap, 0, PROCMAP_COVERING_OR_NEXT, &found));
 	EXPECT_EQ(0, procmap_reopen(procmap));
 	procmap_close(procmap);
@@ -761,11 +718,11 @@ TEST_F(scene, opened_by_its_maps_file)
 	char path[32];
 	int maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", self->scene.child.pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", self->child.pid);
 	maps = open(path, O_RDONLY | O_CLOEXEC);
 	ASSERT_EQ(0, procmap_open_fd(maps, BY(variant->method), &procmap));
 	close(maps);
-	EXPECT_TRUE(has_first_line(procmap, &self->scene.maps));
+	EXPECT_TRUE(has_first_line(procmap, &self->maps));
 	ASSERT_EQ(0, procmap_find(procmap, 0, PROCMAP_COVERING_OR_NEXT | PROCMAP_FILE_BACKED |
 				  PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED |
 				  PROCMAP_WANT_PAGE_SIZE, &found));
@@ -779,7 +736,7 @@ TEST_F(scene, opened_by_its_maps_file)
 	}
 	EXPECT_EQ(-ENODEV, open_file(procmap, found));
 	EXPECT_EQ(-EINVAL, procmap_reopen(procmap));
-	stop_child(&self->scene.child);
+	stop_child(&self->child);
 	EXPECT_EQ(-ESRCH, procmap_find(procmap, 0, PROCMAP_COVERING_OR_NEXT, &found));
 	procmap_close(procmap);
 }

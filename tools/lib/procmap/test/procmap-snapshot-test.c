@@ -48,8 +48,8 @@ TEST_F_TIMEOUT(scene, snapshot_is_as_the_text, SLOW)
 	for (flags = 0; flags < 0x40; flags++) {
 		if (flags & PROCMAP_COVERING_OR_NEXT)
 			continue;
-		ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, flags, &snapshot));
-		EXPECT_TRUE(is_as_lines(snapshot, &self->scene.maps, flags));
+		ASSERT_EQ(0, procmap_snapshot_take(self->procmap, flags, &snapshot));
+		EXPECT_TRUE(is_as_lines(snapshot, &self->maps, flags));
 		procmap_snapshot_free(snapshot);
 	}
 }
@@ -65,13 +65,13 @@ TEST_F(scene, snapshot_has_what_is_wanted)
 
 	if (geteuid())
 		SKIP(return, "only root can look at a deleted file");
-	ASSERT_EQ(0, read_smaps(self->scene.child.pid, &smaps));
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, flags, &snapshot));
+	ASSERT_EQ(0, read_smaps(self->child.pid, &smaps));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, flags, &snapshot));
 	ASSERT_EQ(smaps.nr, procmap_snapshot_count(snapshot));
 	for (i = 0; i < smaps.nr; i++) {
 		mapping = procmap_snapshot_at(snapshot, i);
 		EXPECT_EQ(smaps.lines[i].page_size, mapping->page_size);
-		if (strncmp(mapping->name, self->scene.dir, strlen(self->scene.dir)))
+		if (strncmp(mapping->name, self->dir, strlen(self->dir)))
 			continue;
 		nr++;
 		EXPECT_TRUE(has_test_id(mapping));
@@ -248,19 +248,19 @@ TEST_F(scene, unchanged_snapshot_stays_in_place)
 	struct procmap_snapshot *snapshot;
 	size_t nr;
 
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, 0, &snapshot));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	nr = procmap_snapshot_count(snapshot);
 	last = procmap_snapshot_at(snapshot, nr - 1);
 	EXPECT_EQ(by_generation, procmap_snapshot_is_consistent(snapshot));
 	calls.scans = 0;
 	calls.allocated = 0;
-	ASSERT_EQ(0, procmap_snapshot_refresh(snapshot, self->scene.procmap));
+	ASSERT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
 	EXPECT_EQ(last, procmap_snapshot_at(snapshot, nr - 1));
 	if (by_generation) {
 		EXPECT_EQ(1, calls.scans);
 		EXPECT_EQ(0, calls.allocated);
 	}
-	EXPECT_TRUE(is_as_lines(snapshot, &self->scene.maps, 0));
+	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
 	procmap_snapshot_free(snapshot);
 }
 
@@ -287,15 +287,15 @@ TEST_F(scene, changes_are_noticed)
 /* No mapping changes, so no generation. */
 TEST_F(scene, unlinked_file_is_noticed)
 {
-	const struct maps_line *const line = line_named(&self->scene.maps, "plain");
+	const struct maps_line *const line = line_named(&self->maps, "plain");
 	const struct procmap_mapping *mapping;
 	struct procmap_snapshot *snapshot;
 
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, PROCMAP_WANT_DELETED,
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, PROCMAP_WANT_DELETED,
 					   &snapshot));
-	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	ASSERT_EQ(0, unlink(in(self->scene.dir, "plain")));
-	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->scene.procmap));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+	ASSERT_EQ(0, unlink(in(self->dir, "plain")));
+	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
 	mapping = procmap_snapshot_find(snapshot, line->start);
 	ASSERT_TRUE(!!mapping);
 	EXPECT_TRUE(mapping->flags & PROCMAP_DELETED);
@@ -304,7 +304,7 @@ TEST_F(scene, unlinked_file_is_noticed)
 
 TEST_F(scene, snapshot_bad_arguments_are_refused)
 {
-	struct procmap *const procmap = self->scene.procmap;
+	struct procmap *const procmap = self->procmap;
 	struct procmap_snapshot *snapshot, *other;
 
 	ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
@@ -330,24 +330,24 @@ TEST_F(scene, snapshot_of_another_program)
 	struct procmap_snapshot *snapshot;
 	struct maps maps;
 
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, 0, &snapshot));
-	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
-	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	ASSERT_TRUE(tell(&self->scene.child, EXECUTE_CAT));
-	EXPECT_EQ(-ESTALE, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	EXPECT_TRUE(is_as_lines(snapshot, &self->scene.maps, 0));
-	ASSERT_EQ(0, procmap_reopen(self->scene.procmap));
-	EXPECT_EQ(expected_method(variant->method), procmap_get_method(self->scene.procmap));
-	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	ASSERT_TRUE(read_text(self->scene.child.pid, &maps));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
+	ASSERT_EQ(0, procmap_reopen(self->procmap));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
+	ASSERT_TRUE(tell(&self->child, EXECUTE_CAT));
+	EXPECT_EQ(-ESTALE, procmap_snapshot_refresh(snapshot, self->procmap));
+	EXPECT_TRUE(is_as_lines(snapshot, &self->maps, 0));
+	ASSERT_EQ(0, procmap_reopen(self->procmap));
+	EXPECT_EQ(expected_method(variant->method), procmap_get_method(self->procmap));
+	EXPECT_EQ(1, procmap_snapshot_refresh(snapshot, self->procmap));
+	ASSERT_TRUE(read_text(self->child.pid, &maps));
 	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));
-	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->scene.procmap));
+	EXPECT_EQ(0, procmap_snapshot_refresh(snapshot, self->procmap));
 
 	/* It stays when all else is gone. */
-	stop_child(&self->scene.child);
-	EXPECT_EQ(-ESRCH, procmap_snapshot_refresh(snapshot, self->scene.procmap));
-	procmap_close(self->scene.procmap);
-	self->scene.procmap = NULL;
+	stop_child(&self->child);
+	EXPECT_EQ(-ESRCH, procmap_snapshot_refresh(snapshot, self->procmap));
+	procmap_close(self->procmap);
+	self->procmap = NULL;
 	EXPECT_TRUE(is_as_lines(snapshot, &maps, 0));
 	free_maps(&maps);
 	procmap_snapshot_free(snapshot);
@@ -368,19 +368,19 @@ TEST_F(scene, nothing_is_allocated)
 	size_t nr_addrs, i;
 	int walks;
 
-	nr_addrs = make_addresses(&self->scene.maps, &addrs);
+	nr_addrs = make_addresses(&self->maps, &addrs);
 	calls.allocated = 0;
 	for (i = 0; i < nr_addrs && !by_text; i++)
-		procmap_find(self->scene.procmap, addrs[i], flags, &found);
+		procmap_find(self->procmap, addrs[i], flags, &found);
 	EXPECT_EQ(0, calls.allocated);
-	ASSERT_EQ(0, procmap_snapshot_take(self->scene.procmap, 0, &snapshot));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	for (walks = 0; walks < 2; walks++) {
 		calls.allocated = 0;
 		cursor = 0;
-		while (!procmap_next(self->scene.procmap, &cursor, flags, &found))
+		while (!procmap_next(self->procmap, &cursor, flags, &found))
 			;
 		for (i = 0; i < nr_addrs; i++) {
-			procmap_find(self->scene.procmap, addrs[i], flags, &found);
+			procmap_find(self->procmap, addrs[i], flags, &found);
 			procmap_snapshot_find(snapshot, addrs[i]);
 		}
 	}

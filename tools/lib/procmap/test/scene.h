@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A handle on the scene, by each method.
+ * The fixture of the tests that look into another process.
  */
 #ifndef PROCMAP_TEST_SCENE_H
 #define PROCMAP_TEST_SCENE_H
 
 #include "util.h"
 
+/**
+ * struct scene - a process that does as told, a copy of this one, with mappings of every kind
+ * @dir: the directory of its files.
+ * @child: the process.
+ * @maps: its text.
+ * @procmap: a handle, by the method of the variant.
+ */
 FIXTURE(scene) {
-	struct scene scene;
+	char dir[32];
+	struct child child;
+	struct maps maps;
+	struct procmap *procmap;
 };
 
 FIXTURE_VARIANT(scene) {
@@ -24,12 +34,22 @@ FIXTURE_SETUP(scene)
 {
 	if (!has_method(variant->method))
 		SKIP_SETUP(without_method(variant->method));
-	ASSERT_TRUE(make_scene(&self->scene, variant->method));
+	ASSERT_TRUE(make_test_directory(self->dir));
+	ASSERT_TRUE(make_mappings(self->dir));
+	ASSERT_TRUE(start_child(&self->child, obey, NULL) && await(self->child.control));
+	ASSERT_TRUE(read_text(self->child.pid, &self->maps));
+	ASSERT_LT(40, self->maps.nr);
+	ASSERT_EQ(0, procmap_open_pid(self->child.pid, BY(variant->method), &self->procmap));
 }
 
 FIXTURE_TEARDOWN(scene)
 {
-	EXPECT_TRUE(end_scene(&self->scene));
+	calls.allocations = -1;
+	calls.opens = -1;
+	procmap_close(self->procmap);
+	stop_child(&self->child);
+	free_maps(&self->maps);
+	EXPECT_TRUE(remove_directory(self->dir));
 }
 
 #endif /* PROCMAP_TEST_SCENE_H */

@@ -290,11 +290,8 @@ int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 
 static void *thread_that_stays(void *arg)
 {
-	const int control = (intptr_t)arg;
-
-	if (await(control) && notify(control))
-		await(control);
-	_exit(0);
+	pause();
+	return arg;
 }
 
 int obey(int control, void *arg)
@@ -307,8 +304,9 @@ int obey(int control, void *arg)
 		return 1;
 	if (order == EXECUTE_CAT && dup2(control, 0) == 0 && dup2(control, 1) == 1)
 		execlp("cat", "cat", NULL);
-	if (order == EXIT_MAIN_THREAD &&
-	    !pthread_create(&thread, NULL, thread_that_stays, (void *)(intptr_t)control))
+	if (order == EXIT_MAIN_THREAD && await(control) &&
+	    !pthread_create(&thread, NULL, thread_that_stays, NULL) &&
+	    notify(control) && await(control))
 		syscall(SYS_exit, 0);
 	return 1;
 }
@@ -384,7 +382,7 @@ bool split(char *area, int nr_pages)
 	return true;
 }
 
-static bool make_mappings(const char *dir)
+bool make_mappings(const char *dir)
 {
 	char *const anon = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -400,24 +398,4 @@ static bool make_mappings(const char *dir)
 	    map_file(dir, "gone", NULL) == MAP_FAILED)
 		return false;
 	return !unlink(in(dir, "gone"));
-}
-
-bool make_scene(struct scene *scene, enum procmap_method method)
-{
-	if (!make_test_directory(scene->dir) || !make_mappings(scene->dir))
-		return false;
-	return start_child(&scene->child, obey, NULL) && await(scene->child.control) &&
-	       read_text(scene->child.pid, &scene->maps) && scene->maps.nr > 40 &&
-	       !procmap_open_pid(scene->child.pid, BY(method), &scene->procmap);
-}
-
-bool end_scene(struct scene *scene)
-{
-	calls.allocations = -1;
-	calls.opens = -1;
-	calls.query_errno = 0;
-	procmap_close(scene->procmap);
-	stop_child(&scene->child);
-	free_maps(&scene->maps);
-	return remove_directory(scene->dir);
 }

@@ -94,7 +94,10 @@ int expected_method(enum procmap_method method);
 /* The descriptor of the file of a mapping, which the caller closes; or an error. */
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping);
 
-/* For start_child(): notify, and do as told; cat(1) then echoes what it gets. */
+/*
+ * For start_child(): notify, and do as told. cat(1) then echoes what it gets; the main thread
+ * exits when it is notified once more, and another one stays.
+ */
 int obey(int control, void *arg);
 
 enum order {
@@ -126,22 +129,7 @@ void *map_file(const char *dir, const char *name, int *kept);
 /* Make every second page of the area another mapping. */
 bool split(char *area, int nr_pages);
 
-/**
- * struct scene - a process that does what it is told, a copy of this one, with mappings of
- *	every kind
- * @dir: the directory of its files: plain, "new\nline", literal\012, "with blank " and gone.
- * @child: the process.
- * @maps: its text.
- * @procmap: a handle.
- */
-struct scene {
-	char dir[32];
-	struct child child;
-	struct maps maps;
-	struct procmap *procmap;
-};
-
-bool make_scene(struct scene *scene, enum procmap_method method);
-bool end_scene(struct scene *scene);
+/* Map memory, and the files plain, "new\nline", literal\012, "with blank " and gone. */
+bool make_mappings(const char *dir);
 
 #endif /* PROCMAP_TEST_UTIL_H */
