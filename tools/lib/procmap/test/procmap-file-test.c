@@ -171,35 +171,25 @@ TEST_F(files, by_name_of_anonymous_memory)
 
 TEST_F(files, what_has_no_such_name)
 {
-	const struct {
-		struct procmap *procmap;
-		const char *name;
-		enum procmap_match match;
-		unsigned int flags;
-		bool no_cursor;
-	} refused[] = {
-		{ NULL, "" }, { self->procmap, NULL }, { self->procmap, "", 2 },
-		{ self->procmap, "", PROCMAP_EXACT, PROCMAP_COVERING_OR_NEXT },
-		{ self->procmap, "", PROCMAP_EXACT, 0, true },
-	};
+	struct procmap *const procmap = self->procmap;
 	const struct procmap_mapping *found;
 	uint64_t cursor = 0;
-	size_t i;
 
-	EXPECT_EQ(-ENOENT, procmap_find_name(self->procmap, "no such name", PROCMAP_EXACT,
-					     &cursor, 0, &found));
+	EXPECT_EQ(-ENOENT, procmap_find_name(procmap, "no such name", PROCMAP_EXACT, &cursor, 0,
+					     &found));
 	EXPECT_NE(0, cursor);
 	/* With large pages, a program may have no memory of that kind before. */
 	ASSERT_NE(MAP_FAILED, mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	cursor = 0;
-	ASSERT_EQ(0, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, &found));
+	ASSERT_EQ(0, procmap_find_name(procmap, "", PROCMAP_EXACT, &cursor, 0, &found));
 	EXPECT_STREQ("", found->name);
-	EXPECT_EQ(-EINVAL, procmap_find_name(self->procmap, "", PROCMAP_EXACT, &cursor, 0, NULL));
-	for (i = 0; i < ARRAY_SIZE(refused); i++)
-		EXPECT_EQ(-EINVAL, procmap_find_name(refused[i].procmap, refused[i].name,
-						     refused[i].match,
-						     refused[i].no_cursor ? NULL : &cursor,
-						     refused[i].flags, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(NULL, "", PROCMAP_EXACT, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(procmap, NULL, PROCMAP_EXACT, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(procmap, "", 2, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(procmap, "", PROCMAP_EXACT, NULL, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(procmap, "", PROCMAP_EXACT, &cursor,
+					     PROCMAP_COVERING_OR_NEXT, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_name(procmap, "", PROCMAP_EXACT, &cursor, 0, NULL));
 }
 
 static void *map_path(const char *path, int nr_pages)
@@ -389,26 +379,25 @@ static bool become_nobody(void)
 	       !prctl(PR_SET_DUMPABLE, 1);
 }
 
-static int first_wrong_of_nobody(const char *dir, enum procmap_method method)
-{
-	struct fate fates[NR_FATES];
-	struct procmap *procmap;
-	int wrong;
-
-	if (!make_fates(dir, fates) || chmod(dir, 0700) || !become_nobody() ||
-	    procmap_open_self(BY(method), &procmap))
-		return 99;
-	/* All that the last one has is its name. */
-	wrong = first_wrong(procmap, fates, NR_FATES - 1);
-	procmap_close(procmap);
-	return wrong + 1;
-}
+/* The value of @expression in a child without privileges, of which @nobody is a handle. */
+#define AS_NOBODY(method, expression)				\
+	IN_CHILD(({							\
+		struct procmap *nobody;					\
+									\
+		become_nobody() && !procmap_open_self(BY(method), &nobody) ?	\
+			(expression) : 255;				\
+	}))
 
 TEST_F(files, that_were_deleted_where_one_may_not_look)
 {
+	struct fate fates[NR_FATES];
+
 	if (geteuid())
 		SKIP(return, "only root can become nobody");
-	EXPECT_EQ(0, IN_CHILD(first_wrong_of_nobody(self->dir, variant->method)));
+	ASSERT_TRUE(make_fates(self->dir, fates));
+	ASSERT_EQ(0, chmod(self->dir, 0700));
+	/* All that the last one has is its name. */
+	EXPECT_EQ(0, AS_NOBODY(variant->method, first_wrong(nobody, fates, NR_FATES - 1) + 1));
 }
 
 /* Where a device has no major number, nobody cannot tell whether a file is the mapped one. */
@@ -419,47 +408,42 @@ static bool has_major_number(const char *dir)
 	return !stat(dir, &st) && major(st.st_dev);
 }
 
-/*
- * Map a file at whose path another one is mounted, which the kernel does not say. Returns the
- * size of its build ID, or the error, and 128 if it is deleted.
- */
-static int look_at_hidden_file(const char *dir, enum procmap_method method, bool as_nobody)
+/* The size of its build ID, or the error, and 128 if it is deleted. */
+static int look_at_file(struct procmap *procmap, const void *map)
 {
-	void *const map = map_file(dir, "hidden", NULL);
 	const struct procmap_mapping *found;
-	struct procmap *procmap;
-	int result = 255;
 
-	if (map_file(dir, "plain", NULL) == MAP_FAILED || chmod(dir, 0755) ||
-	    chmod(in(dir, "plain"), 0644) ||
-	    unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, "") ||
-	    mount(in(dir, "plain"), in(dir, "hidden"), "", MS_BIND, "") ||
-	    (as_nobody && !become_nobody()) || procmap_open_self(BY(method), &procmap))
-		return result;
-	if (!procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED,
-			  &found))
-		result = (found->flags & PROCMAP_DELETED ? 128 : 0) + abs(found->build_id_size);
-	procmap_close(procmap);
-	return result;
+	if (procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED,
+			 &found))
+		return 255;
+	return (found->flags & PROCMAP_DELETED ? 128 : 0) + abs(found->build_id_size);
 }
 
+/* At its path, another one is mounted, which the kernel does not say. */
 TEST_F(files, that_are_hidden)
 {
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	void *const map = map_file(self->dir, "hidden", NULL);
 
-	if (geteuid())
+	ASSERT_NE(MAP_FAILED, map_file(self->dir, "plain", NULL));
+	ASSERT_EQ(0, chmod(self->dir, 0755));
+	ASSERT_EQ(0, chmod(in(self->dir, "plain"), 0644));
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, ""))
 		SKIP(return, "only root can mount a file");
-	EXPECT_EQ(128 + 20, IN_CHILD(look_at_hidden_file(self->dir, variant->method, false)));
+	ASSERT_EQ(0, mount(in(self->dir, "plain"), in(self->dir, "hidden"), "", MS_BIND, ""));
+	EXPECT_EQ(128 + 20, look_at_file(self->procmap, map));
 	if (has_major_number(self->dir))
 		EXPECT_EQ(128 + (by_text ? ESTALE : 20),
-			  IN_CHILD(look_at_hidden_file(self->dir, variant->method, true)));
+			  AS_NOBODY(variant->method, look_at_file(nobody, map)));
+	EXPECT_EQ(0, umount2(in(self->dir, "hidden"), MNT_DETACH));
 }
 
 /* The build ID of the file of a mapping, without its process; or an error. */
-static int id_size_of(const struct procmap_mapping *mapping, const char *root)
+static int id_size_of(const struct procmap_mapping *mapping, const char *root,
+		      const char *proc)
 {
 	const struct procmap_file_options options = {
-		.size = sizeof(options), .root = root,
+		.size = sizeof(options), .root = root, .proc = proc,
 	};
 	uint8_t id[PROCMAP_BUILD_ID_MAX];
 	struct procmap_file *file;
@@ -488,37 +472,37 @@ TEST_F(files, without_a_process)
 	self->procmap = NULL;
 	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
 	ASSERT_TRUE(!!found);
-	EXPECT_EQ(20, id_size_of(found, NULL));
-	EXPECT_EQ(20, id_size_of(found, "/proc/self/root"));
-	EXPECT_EQ(-ENOENT, id_size_of(found, self->dir));
+	EXPECT_EQ(20, id_size_of(found, NULL, NULL));
+	EXPECT_EQ(20, id_size_of(found, "/proc/self/root", NULL));
+	EXPECT_EQ(-ENOENT, id_size_of(found, self->dir, NULL));
 	EXPECT_EQ(-EINVAL, procmap_open_file(NULL, found, &none, &file));
 
 	/* An event has the build ID instead of the inode. */
 	by_id.name = found->name;
 	by_id.name_len = found->name_len;
-	EXPECT_EQ(-ENODEV, id_size_of(&by_id, NULL));
+	EXPECT_EQ(-ENODEV, id_size_of(&by_id, NULL, NULL));
 	by_id.build_id_size = sizeof(by_id.build_id);
 	memcpy(by_id.build_id, scene_id, sizeof(by_id.build_id));
-	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	EXPECT_EQ(20, id_size_of(&by_id, NULL, NULL));
 	by_id.build_id[19]++;
-	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL, NULL));
 	/* The number of its inode may be used again. */
 	by_id.inode = found->inode;
 	by_id.dev_major = found->dev_major;
 	by_id.dev_minor = found->dev_minor;
-	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL, NULL));
 	by_id.build_id[19]--;
-	EXPECT_EQ(20, id_size_of(&by_id, NULL));
+	EXPECT_EQ(20, id_size_of(&by_id, NULL, NULL));
 	by_id.inode++;
-	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL));
+	EXPECT_EQ(-ESTALE, id_size_of(&by_id, NULL, NULL));
 
 	/* Below the root of a container, which has another file at the path. */
 	ASSERT_EQ(0, rename(in(self->dir, "one"), in(self->dir, "two")));
 	ASSERT_TRUE(map_file(self->dir, "one", NULL) != MAP_FAILED);
-	EXPECT_EQ(-ESTALE, id_size_of(found, NULL));
+	EXPECT_EQ(-ESTALE, id_size_of(found, NULL, NULL));
 	by_id = *found;
 	by_id.name = "/two";
-	EXPECT_EQ(20, id_size_of(&by_id, self->dir));
+	EXPECT_EQ(20, id_size_of(&by_id, self->dir, NULL));
 	procmap_snapshot_free(snapshot);
 }
 
@@ -552,50 +536,36 @@ static bool mount_image(const char *type, const char *size, const char *dir)
 /*
  * Compare the answers on the mapping at @map of a file that had @id when it was mapped, and
  * is @file, or has changed since (NULL): found, found in a walk, opened after a lookup
- * with and without the build ID, and not deleted, unless it has changed. Returns the number
- * of those that are wrong; the errors among the answers are counted.
+ * with and without the build ID, and not deleted, unless it has changed. Returns 16 times the
+ * number of those that are wrong, and the number of errors among the answers.
  */
 static int count_wrong(struct procmap *procmap, const void *map, const uint8_t id[20],
-		       const struct stat *file, int *errors)
+		       const struct stat *file)
 {
 	const struct procmap_mapping *found;
 	struct stat opened;
 	uint8_t got[20];
-	int wrong = 0, size, i;
+	int wrong = 0, errors, size, i;
 
 	size = walk_to_build_id(procmap, map, got);
-	*errors = size < 0;
+	errors = size < 0;
 	wrong += size >= 0 && (size != 20 || memcmp(got, id, 20));
 	for (i = 0; i < 2; i++) {
 		if (procmap_find(procmap, (uintptr_t)map,
 				 i ? PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED : 0,
 				 &found))
-			return 99;
+			return 255;
 		wrong += file && found->flags & PROCMAP_DELETED;
-		*errors += found->build_id_size < 0;
+		errors += found->build_id_size < 0;
 		wrong += found->build_id_size > 0 && memcmp(found->build_id, id, 20);
 		size = open_file(procmap, found);
-		*errors += size < 0;
+		errors += size < 0;
 		if (size < 0)
 			continue;
 		wrong += !file || fstat(size, &opened) || opened.st_dev != file->st_dev ||
 			 opened.st_ino != file->st_ino;
 		close(size);
 	}
-	return wrong;
-}
-
-/* The same without capabilities. Returns 16 times that number, and the errors. */
-static int count_wrong_as_nobody(enum procmap_method method, const void *map,
-				 const uint8_t id[20], const struct stat *file)
-{
-	struct procmap *procmap;
-	int wrong, errors;
-
-	if (!become_nobody() || procmap_open_self(BY(method), &procmap))
-		return 255;
-	wrong = count_wrong(procmap, map, id, file, &errors);
-	procmap_close(procmap);
 	return wrong * 16 + errors;
 }
 
@@ -606,8 +576,8 @@ TEST_F(files, of_any_name)
 	};
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	struct stat file;
-	int errors, i;
 	void *map;
+	int i;
 
 	if (geteuid() || chmod(self->dir, 0755))
 		SKIP(return, "only root can become nobody");
@@ -619,10 +589,9 @@ TEST_F(files, of_any_name)
 		ASSERT_EQ(0, chmod(in(self->dir, names[i]), 0644));
 		ASSERT_EQ(0, is_gone && unlink(in(self->dir, names[i])));
 		/* It is one more that is wrong for count_wrong() if it is deleted. */
-		EXPECT_EQ(is_gone, count_wrong(self->procmap, map, scene_id, &file, &errors));
-		EXPECT_EQ(0, errors);
+		EXPECT_EQ(is_gone ? 16 : 0, count_wrong(self->procmap, map, scene_id, &file));
 		EXPECT_EQ(!is_gone ? 0 : by_text ? 16 + 4 : 16 + 2,
-			  IN_CHILD(count_wrong_as_nobody(variant->method, map, scene_id, &file)));
+			  AS_NOBODY(variant->method, count_wrong(nobody, map, scene_id, &file)));
 	}
 }
 
@@ -635,7 +604,7 @@ TEST_F(files, files_of_two_subvolumes)
 	const struct procmap_mapping *found;
 	struct procmap_snapshot *snapshot;
 	const struct maps_line *lines[2];
-	int i, errors, as_nobody;
+	int i, as_nobody;
 	struct stat files[2];
 	struct maps maps;
 	void *map[2];
@@ -657,19 +626,18 @@ TEST_F(files, files_of_two_subvolumes)
 	EXPECT_EQ(lines[0]->inode, lines[1]->inode);
 	EXPECT_EQ(lines[0]->dev_minor, lines[1]->dev_minor);
 	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i], &errors));
-		EXPECT_EQ(0, errors);
-		as_nobody = IN_CHILD(count_wrong_as_nobody(variant->method, map[i], ids[i],
-							   &files[i]));
+		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i]));
+		as_nobody = AS_NOBODY(variant->method,
+				      count_wrong(nobody, map[i], ids[i], &files[i]));
 		EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
 	}
 	/* The other one is where the mapped one was, which is as if that were deleted. */
 	ASSERT_EQ(0, mount(paths[1], paths[0], "", MS_BIND, ""));
-	EXPECT_EQ(1, count_wrong(self->procmap, map[0], ids[0], &files[0], &errors));
-	EXPECT_EQ(0, errors);
+	EXPECT_EQ(16, count_wrong(self->procmap, map[0], ids[0], &files[0]));
 	/* By the text, nobody knows. */
-	EXPECT_EQ(!by_text, IN_CHILD(count_wrong_as_nobody(variant->method, map[0], ids[0],
-							   &files[0])) / 16);
+	EXPECT_EQ(!by_text,
+		  AS_NOBODY(variant->method,
+			    count_wrong(nobody, map[0], ids[0], &files[0])) / 16);
 	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
 	/* The other one is mapped where the first one was. */
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
@@ -688,7 +656,7 @@ static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *
 	const bool by_text = expected_method(method) == PROCMAP_BY_TEXT;
 	const struct procmap_mapping *found;
 	struct stat file;
-	int errors;
+	int as_nobody;
 	void *map;
 
 	ASSERT_EQ(0, system("mkdir lower upper work m"));
@@ -698,14 +666,13 @@ static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *
 	map = map_path("m/file", 1);
 	ASSERT_TRUE(map != MAP_FAILED);
 	ASSERT_EQ(0, stat("m/file", &file));
-	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, &file, &errors));
-	EXPECT_EQ(0, errors);
-	errors = IN_CHILD(count_wrong_as_nobody(method, map, scene_id, &file));
-	EXPECT_EQ(0, by_text ? errors / 16 : errors);
+	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, &file));
+	as_nobody = AS_NOBODY(method, count_wrong(nobody, map, scene_id, &file));
+	EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
 
 	ASSERT_TRUE(write_object("m/file", other_id));
-	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, NULL, &errors));
-	EXPECT_EQ(0, IN_CHILD(count_wrong_as_nobody(method, map, scene_id, NULL)) / 16);
+	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, NULL) / 16);
+	EXPECT_EQ(0, AS_NOBODY(method, count_wrong(nobody, map, scene_id, NULL)) / 16);
 	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
 	EXPECT_EQ(by_text ? -ESTALE : 20, found->build_id_size);
 	EXPECT_EQ(-ESTALE, open_file(procmap, found));
@@ -733,18 +700,6 @@ TEST_F(files, file_on_overlayfs_on_a_disk_is_written)
 	EXPECT_EQ(0, umount2("disk", MNT_DETACH));
 }
 
-static int open_as_nobody(enum procmap_method method, const struct procmap_mapping *mapping)
-{
-	struct procmap *procmap;
-	int fd;
-
-	if (!become_nobody() || procmap_open_self(BY(method), &procmap))
-		return 255;
-	fd = open_file(procmap, mapping);
-	procmap_close(procmap);
-	return fd < 0 ? -fd : 0;
-}
-
 /* It is deleted, so that only the process leads to it. */
 TEST_F(files, file_whose_mapping_was_split_since)
 {
@@ -760,7 +715,7 @@ TEST_F(files, file_whose_mapping_was_split_since)
 	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	ASSERT_EQ(0, mprotect(map + PAGE, PAGE, PROT_NONE));
 	found = procmap_snapshot_find(snapshot, (uintptr_t)map);
-	EXPECT_EQ(0, IN_CHILD(open_as_nobody(variant->method, found)));
+	EXPECT_EQ(1, AS_NOBODY(variant->method, open_file(nobody, found) >= 0));
 	ASSERT_EQ(0, unlink("file"));
 	for (i = 0; i < 3; i++) {
 		const int fd = open_file(self->procmap, found);
@@ -779,12 +734,8 @@ TEST_F(files, procfs_that_is_elsewhere)
 		.size = sizeof(options), .method = variant->method, .proc = "elsewhere",
 	};
 	static char long_path[PATH_MAX];
-	const struct procmap_file_options file_options = {
-		.size = sizeof(file_options), .proc = "elsewhere",
-	};
 	struct procmap_mapping mapping;
 	const struct procmap_mapping *found;
-	struct procmap_file *file;
 	struct procmap *procmap;
 	char name[64];
 	void *map;
@@ -802,14 +753,11 @@ TEST_F(files, procfs_that_is_elsewhere)
 				  PROCMAP_WANT_DELETED, &found));
 	EXPECT_TRUE(has_test_id(found));
 	EXPECT_EQ(PROCMAP_READABLE, found->flags);
-	EXPECT_EQ(0, procmap_open_file(procmap, found, NULL, &file));
-	procmap_close_file(file);
 	mapping = *found;
-	strcpy(name, found->name);
-	mapping.name = name;
-	EXPECT_EQ(-ENOENT, procmap_open_file(NULL, &mapping, NULL, &file));
-	EXPECT_EQ(0, procmap_open_file(NULL, &mapping, &file_options, &file));
-	procmap_close_file(file);
+	mapping.name = strcpy(name, found->name);
+	EXPECT_LE(0, open_file(procmap, &mapping));
+	EXPECT_EQ(-ENOENT, id_size_of(&mapping, NULL, NULL));
+	EXPECT_EQ(20, id_size_of(&mapping, NULL, "elsewhere"));
 	ASSERT_EQ(0, unlink("file"));
 	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID |
 				  PROCMAP_WANT_DELETED, &found));
