@@ -230,17 +230,18 @@ int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
 
 size_t make_addresses(const struct maps *maps, uint64_t **all)
 {
-	const size_t nr = 4 * maps->nr + 2, step = 7919;	/* a prime number, larger than nr */
+	const size_t nr = 5 * maps->nr + 2, step = 7919;	/* a prime number, larger than nr */
 	uint64_t *const addrs = calloc(nr, sizeof(*addrs));
 	size_t at = 0, i;
 
 	for (i = 0; i < maps->nr; i++) {
 		const struct maps_line *const line = &maps->lines[i];
 
+		addrs[step * at++ % nr] = line->start - 1;
 		addrs[step * at++ % nr] = line->start;
+		addrs[step * at++ % nr] = line->start + (line->end - line->start) / 2;
 		addrs[step * at++ % nr] = line->end - 1;
-		addrs[step * at++ % nr] = line->start + 123;
-		addrs[step * at++ % nr] = line->end + 5;
+		addrs[step * at++ % nr] = line->end;
 	}
 	addrs[step * at++ % nr] = 0;
 	addrs[step * at++ % nr] = UINT64_MAX;

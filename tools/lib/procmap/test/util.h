@@ -77,7 +77,7 @@ bool is_as_line(const struct procmap_mapping *mapping, const struct maps_line *l
 int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20]);
 
 /*
- * As many addresses as there are, in no order, some of them not mapped: 4 for each line,
+ * As many addresses as there are, in no order, some of them not mapped: 5 for each line,
  * and 2. Returns their number; the caller frees them.
  */
 size_t make_addresses(const struct maps *maps, uint64_t **addrs);
