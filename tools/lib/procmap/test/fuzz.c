@@ -64,7 +64,6 @@ static void read_text(const uint8_t *data, size_t size)
 {
 	const unsigned int flags = PROCMAP_WANT_PAGE_SIZE;
 	const struct procmap_mapping *mapping;
-	const struct procmap_resolved *resolved;
 	uint64_t addrs[NR_ADDRS];
 	uint64_t cursor = 0, last = 0;
 	struct procmap *procmap;
@@ -89,14 +88,6 @@ static void read_text(const uint8_t *data, size_t size)
 	for (i = 0; i < nr; i++) {
 		require(!procmap_find(procmap, addrs[i], 0, &mapping));
 		require(mapping->start <= addrs[i] && addrs[i] < mapping->end);
-	}
-	if (nr && !procmap_resolve(procmap, addrs, nr, 0, &resolved)) {
-		require(resolved->nr_addrs == nr);
-		for (i = 0; i < nr; i++)
-			require(resolved->mappings[i] &&
-				resolved->mappings[i]->start <= addrs[i] &&
-				addrs[i] < resolved->mappings[i]->end);
-		procmap_free_resolved(resolved);
 	}
 	procmap_close(procmap);
 }
