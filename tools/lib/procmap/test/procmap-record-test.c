@@ -167,8 +167,8 @@ static struct perf_event_attr attr_of(uint64_t sample_type)
 }
 
 /* In a buffer that ends where the record does, for valgrind and the sanitizers. */
-static int pass_on(struct procmap_table *table, const struct perf_event_attr *attr,
-		   const struct packed_record *record)
+static int pass_bytes(struct procmap_table *table, const struct perf_event_attr *attr,
+		      const struct packed_record *record)
 {
 	const size_t size = record->header.size < sizeof(record->header) ?
 			    sizeof(record->header) : record->header.size;
@@ -178,6 +178,14 @@ static int pass_on(struct procmap_table *table, const struct perf_event_attr *at
 	err = procmap_table_record(table, attr, copy);
 	free(copy);
 	return err;
+}
+
+/* With the fields of sample_id_all at its end. */
+static int pass_on(struct procmap_table *table, const struct perf_event_attr *attr,
+		   struct packed_record *record, uint64_t time)
+{
+	end_record(record, attr, time);
+	return pass_bytes(table, attr, record);
 }
 
 /* With each set of fields that may stand before or behind it. */
@@ -197,8 +205,7 @@ TEST_F(table, finds_the_time_in_a_record)
 		for (i = 0; i < 6; i++)
 			attr.sample_type |= set >> i & 1 ? fields[i] : 0;
 		pack_mmap2(&record, &library, 1, PERF_RECORD_MISC_USER);
-		end_record(&record, &attr, 100 + set);
-		ASSERT_EQ(0, pass_on(self->table, &attr, &record));
+		ASSERT_EQ(0, pass_on(self->table, &attr, &record, 100 + set));
 		ASSERT_EQ(0, procmap_table_find(self->table, 1, 100 + set, ADDR, &found));
 		EXPECT_EQ(100 + set, found->from) TH_LOG("set %#x", set);
 	}
@@ -231,8 +238,7 @@ TEST_F(table, takes_what_is_special_in_records)
 			record.header.type = PERF_RECORD_SAMPLE;
 		if (i == 7)
 			record.header.type = 12345;
-		end_record(&record, &attr, 10);
-		EXPECT_EQ(0, pass_on(table, &attr, &record)) TH_LOG("%d", i);
+		EXPECT_EQ(0, pass_on(table, &attr, &record, 10)) TH_LOG("%d", i);
 	}
 	EXPECT_EQ(0u, stats->events);
 	EXPECT_EQ(0u, stats->processes);
@@ -245,8 +251,7 @@ TEST_F(table, takes_what_is_special_in_records)
 	mapped.filename = "//toolong";
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
-	end_record(&record, &attr, 10);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 10));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 11, ADDR, &found));
 	EXPECT_EQ(3, found->mapping->build_id_size);
 	EXPECT_EQ(0, memcmp("abc", found->mapping->build_id, 3));
@@ -256,46 +261,38 @@ TEST_F(table, takes_what_is_special_in_records)
 	mapped.build_id_size = 21;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
-	end_record(&record, &attr, 20);
-	EXPECT_EQ(-EINVAL, pass_on(table, &attr, &record));
+	EXPECT_EQ(-EINVAL, pass_on(table, &attr, &record, 20));
 	mapped.build_id_size = 0;
 	attr.build_id = 0;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER |
 		   PERF_RECORD_MISC_MMAP_BUILD_ID);
-	end_record(&record, &attr, 30);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 30));
 	EXPECT_EQ(5, inode_at(table, 1, 31));
 	/* An event that has asked for it, when the kernel did not find it in memory. */
 	attr.build_id = 1;
 	pack_mmap2(&record, &mapped, 1, PERF_RECORD_MISC_USER);
-	end_record(&record, &attr, 30);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 30));
 	ASSERT_EQ(0, procmap_table_find(table, 1, 31, ADDR, &found));
 	EXPECT_EQ(-EAGAIN, found->mapping->build_id_size);
 	EXPECT_EQ(5u, found->mapping->inode);
 
 	/* A child, which executes another program. */
 	pack_task(&record, PERF_RECORD_FORK, 3, 1, 0);
-	end_record(&record, &attr, 31);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 31));
 	EXPECT_EQ(5, inode_at(table, 3, 32));
 	pack_comm(&record, 3, "program", PERF_RECORD_MISC_COMM_EXEC);
-	end_record(&record, &attr, 33);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 33));
 	EXPECT_EQ(-ENOENT, inode_at(table, 3, 34));
 
 	/* A process whose parent is elsewhere, and what perf synthesizes. */
 	pack_task(&record, PERF_RECORD_FORK, 1, 0, 0);
-	end_record(&record, &attr, 40);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 40));
 	EXPECT_EQ(-ENOENT, inode_at(table, 1, 41));
 	pack_task(&record, PERF_RECORD_FORK, 2, 1, PERF_RECORD_MISC_FORK_EXEC);
-	end_record(&record, &attr, 35);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 35));
 	EXPECT_EQ(-ENOENT, inode_at(table, 2, 41));
 	pack_task(&record, PERF_RECORD_FORK, 1, 1, PERF_RECORD_MISC_FORK_EXEC);
-	end_record(&record, &attr, 31);
-	ASSERT_EQ(0, pass_on(table, &attr, &record));
+	ASSERT_EQ(0, pass_on(table, &attr, &record, 31));
 	EXPECT_EQ(5, inode_at(table, 1, 33));
 }
 
@@ -320,19 +317,19 @@ TEST_F(table, refuses_records_that_make_no_sense)
 	begin_record(&records[5], PERF_RECORD_LOST, 0);
 	for (i = 0; i < 6; i++) {
 		end_record(&records[i], &attr, 10);
-		EXPECT_EQ(0, pass_on(table, &attr, &records[i])) TH_LOG("%zu", i);
+		EXPECT_EQ(0, pass_bytes(table, &attr, &records[i])) TH_LOG("%zu", i);
 		/* Without its end. */
 		full = sizeof(records[i].header) + needed[i] + 48;
 		for (j = 0; j < full; j++) {
 			records[i].header.size = j;
-			EXPECT_EQ(-EINVAL, pass_on(table, &attr, &records[i]))
+			EXPECT_EQ(-EINVAL, pass_bytes(table, &attr, &records[i]))
 				TH_LOG("%zu: %zu of %zu bytes", i, j, full);
 		}
 		/* Without the end of its name. */
 		if (needed[i] % 2) {
 			memset((char *)&records[i] + full - 49, 'x', 49);
 			records[i].header.size = full;
-			EXPECT_EQ(-EINVAL, pass_on(table, &attr, &records[i]));
+			EXPECT_EQ(-EINVAL, pass_bytes(table, &attr, &records[i]));
 		}
 	}
 
