@@ -59,15 +59,6 @@ class Lookup(unittest.TestCase):
                 self.assertEqual(list(maps.find_name(name, glob=glob)), MAPPINGS[1:2])
             self.assertEqual(list(maps.find_name("/a [!/] b")), [])
 
-    def test_build_id(self):
-        address = address_of(LIBC.printf)
-        with Procmap() as maps:
-            found = maps.find(address, Flag.WANT_BUILD_ID | Flag.WANT_PAGE_SIZE)
-            self.assertEqual(found.page_size, mmap.PAGESIZE)
-            notes = subprocess.check_output(["readelf", "-n", found.name], text=True)
-            self.assertEqual(found.build_id.hex(), re.search("Build ID: (.*)", notes)[1])
-            self.assertIsNone(maps.find(address).build_id)
-
     def test_passed_on(self):
         for change in {"build_id": b"abc"}, {"build_id_error": errno.EACCES}:
             mapping = MAPPINGS[1]._replace(**change)
@@ -87,27 +78,19 @@ class Files(unittest.TestCase):
         self.assertIs(third.mapping, first.mapping)
         self.assertEqual(memory, (0x1001, MAPPINGS[0], 0))
 
-    def test_elf_address_is_that_of_the_symbol(self):
-        with Procmap() as maps:
-            [where] = maps.resolve([address_of(LIBC.printf)])
-            with maps.open_file(where.mapping) as file:
-                address = file.mapped_address(where.mapping, where.address)
-                self.assertEqual(file.address(where.offset), address)
-        symbols = subprocess.check_output(
-            ["readelf", "-W", "--dyn-syms", where.mapping.name], text=True
-        )
-        self.assertEqual(
-            address, int(re.search(r"([0-9a-f]+) .* printf@@", symbols)[1], 16)
-        )
-
     def test_open_file(self):
+        address = address_of(LIBC.printf)
         with Procmap() as maps:
-            found = maps.find(address_of(LIBC.printf))
-            build_id = maps.find(found.start, Flag.WANT_BUILD_ID).build_id
+            found = maps.find(address)
+            self.assertIsNone(found.build_id)
+            wanted = maps.find(address, Flag.WANT_BUILD_ID | Flag.WANT_PAGE_SIZE)
+            self.assertEqual(wanted.page_size, mmap.PAGESIZE)
             with maps.open_file(found) as file, File(found) as alone:
                 for opened in file, alone, File(file.fileno()), File(found, root="/"):
                     self.assertEqual(os.fstat(opened.fileno()).st_ino, found.inode)
-                    self.assertEqual(opened.build_id, build_id)
+                    self.assertEqual(opened.build_id, wanted.build_id)
+                elf_address = file.mapped_address(found, address)
+                self.assertEqual(file.address(found.offset_of(address)), elf_address)
             with self.assertRaises(ValueError):
                 file.fileno()
             with self.assertRaises(OSError) as caught:
@@ -116,6 +99,12 @@ class Files(unittest.TestCase):
         with self.assertRaises(OSError) as caught:
             File(found, proc="/nosuch")
         self.assertEqual(caught.exception.errno, errno.ENOENT)
+        shown = subprocess.check_output(
+            ["readelf", "-W", "-n", "--dyn-syms", found.name], text=True
+        )
+        self.assertEqual(wanted.build_id.hex(), re.search("Build ID: (.*)", shown)[1])
+        symbol = re.search(r"([0-9a-f]+) .* printf@@", shown)
+        self.assertEqual(elf_address, int(symbol[1], 16))
 
 
 class Handles(unittest.TestCase):
