@@ -133,10 +133,11 @@ static uint64_t world_offset(int id, int page)
 	return (uint64_t)id * 0x100000 + (uint64_t)page * 0x1000;
 }
 
-static struct procmap_mmap world_mmap(const struct world_event *event)
+/* Report an event to a table. */
+static int world_report(const struct world_event *event)
 {
-	return (struct procmap_mmap) {
-		.size = sizeof(struct procmap_mmap),
+	const struct procmap_mmap mapped = {
+		.size = sizeof(mapped),
 		.addr = world_addr(event->first),
 		.len = (uint64_t)event->nr * 0x1000,
 		.pgoff = world_offset(event->id, event->first),
@@ -146,12 +147,6 @@ static struct procmap_mmap world_mmap(const struct world_event *event)
 		.prot = PROT_READ | PROT_EXEC,
 		.filename = "/some/library",
 	};
-}
-
-/* Report an event to a table. */
-static int world_report(const struct world_event *event)
-{
-	const struct procmap_mmap mapped = world_mmap(event);
 	const pid_t pid = event->pid + 1;
 
 	switch (event->kind) {
@@ -453,14 +448,6 @@ static uint64_t world_first(const int *order, int i)
 	return first;
 }
 
-/* Return whether a table of the options still has to know what was at a time. */
-static bool is_within(uint64_t time, uint64_t latest)
-{
-	return options.keep_exited == UINT64_MAX && !options.max_processes &&
-	       !options.max_mappings && !options.max_bytes &&
-	       (time > latest || latest - time <= options.window);
-}
-
 /*
  * Report the events of a world, and ask for pages at random. With what is forgotten, or finds
  * no memory, the table says less, and nothing else: of a time of which all events have come,
@@ -473,6 +460,8 @@ static long ask_at_random(unsigned int seed, bool fails)
 	const struct procmap_table_stats *stats;
 	unsigned int random = seed * 77;
 	int order[WORLD_EVENTS], i, j, id, err;
+	const bool forgets = options.keep_exited != UINT64_MAX || options.max_processes ||
+			     options.max_mappings || options.max_bytes;
 	uint64_t latest = 0;
 	long known = 0;
 
@@ -498,7 +487,8 @@ static long ask_at_random(unsigned int seed, bool fails)
 			const uint64_t time = before > age + 1 ? before - 1 - age : 1;
 
 			id = world_ask(pid, page, time, fails);
-			if ((id || (!fails && is_within(time, latest))) &&
+			if ((id || (!fails && !forgets &&
+				    (time > latest || latest - time <= options.window))) &&
 			    id != world_at(pid, page, time))
 				known = -1;
 			else
