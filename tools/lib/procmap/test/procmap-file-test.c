@@ -33,8 +33,8 @@ FIXTURE_VARIANT_ADD(files, text) { .method = PROCMAP_BY_TEXT };
 
 FIXTURE_SETUP(files)
 {
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
+	if (missing_method(variant->method))
+		SKIP_SETUP(missing_method(variant->method));
 	ASSERT_TRUE(make_test_directory(self->dir));
 	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 }
@@ -379,14 +379,19 @@ static bool become_nobody(void)
 	       !prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* The value of @expression in a child without privileges, of which @nobody is a handle. */
-#define AS_NOBODY(method, expression)				\
-	IN_CHILD(({							\
+/* The value of @expression in a child without privileges, of which @nobody is a handle; or -1. */
+#define AS_NOBODY(method, expression)					\
+	({								\
+		const pid_t child = fork();				\
 		struct procmap *nobody;					\
+		int status;						\
 									\
-		become_nobody() && !procmap_open_self(BY(method), &nobody) ?	\
-			(expression) : 255;				\
-	}))
+		if (!child)						\
+			_exit(become_nobody() && !procmap_open_self(BY(method), &nobody) ?	\
+			      (expression) : 255);			\
+		waitpid(child, &status, 0) == child && WIFEXITED(status) ?	\
+			WEXITSTATUS(status) : -1;			\
+	})
 
 TEST_F(files, that_were_deleted_where_one_may_not_look)
 {
@@ -398,14 +403,6 @@ TEST_F(files, that_were_deleted_where_one_may_not_look)
 	ASSERT_EQ(0, chmod(self->dir, 0700));
 	/* All that the last one has is its name. */
 	EXPECT_EQ(0, AS_NOBODY(variant->method, first_wrong(nobody, fates, NR_FATES - 1) + 1));
-}
-
-/* Where a device has no major number, nobody cannot tell whether a file is the mapped one. */
-static bool has_major_number(const char *dir)
-{
-	struct stat st;
-
-	return !stat(dir, &st) && major(st.st_dev);
 }
 
 /* The size of its build ID, or the error, and 128 if it is deleted. */
@@ -424,15 +421,18 @@ TEST_F(files, that_are_hidden)
 {
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	void *const map = map_file(self->dir, "hidden", NULL);
+	struct stat dir;
 
 	ASSERT_NE(MAP_FAILED, map_file(self->dir, "plain", NULL));
 	ASSERT_EQ(0, chmod(self->dir, 0755));
+	ASSERT_EQ(0, stat(self->dir, &dir));
 	ASSERT_EQ(0, chmod(in(self->dir, "plain"), 0644));
 	if (unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, ""))
 		SKIP(return, "only root can mount a file");
 	ASSERT_EQ(0, mount(in(self->dir, "plain"), in(self->dir, "hidden"), "", MS_BIND, ""));
 	EXPECT_EQ(128 + 20, look_at_file(self->procmap, map));
-	if (has_major_number(self->dir))
+	/* Where a device has no major number, nobody can tell whether a file is the mapped one. */
+	if (major(dir.st_dev))
 		EXPECT_EQ(128 + (by_text ? ESTALE : 20),
 			  AS_NOBODY(variant->method, look_at_file(nobody, map)));
 	EXPECT_EQ(0, umount2(in(self->dir, "hidden"), MNT_DETACH));
@@ -773,21 +773,16 @@ TEST_F(files, procfs_that_is_elsewhere)
 	EXPECT_EQ(0, umount2("elsewhere", MNT_DETACH));
 }
 
-/* A socket that receives from this process over the loopback device, or -1. */
-static int connected_socket(int *sender)
+/* A socket that is connected with itself over the loopback device, or -1. */
+static int connected_socket(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
-	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(at);
-	int receiver = -1;
 
-	*sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (!bind(listener, (struct sockaddr *)&at, len) && !listen(listener, 1) &&
-	    !getsockname(listener, (struct sockaddr *)&at, &len) &&
-	    !connect(*sender, (struct sockaddr *)&at, len))
-		receiver = accept(listener, NULL, NULL);
-	close(listener);
-	return receiver;
+	return bind(fd, (struct sockaddr *)&at, len) ||
+	       getsockname(fd, (struct sockaddr *)&at, &len) ||
+	       connect(fd, (struct sockaddr *)&at, len) ? -1 : fd;
 }
 
 /* Mainline would take the first bytes of what the socket has received. */
@@ -795,26 +790,24 @@ TEST_F(files, that_are_a_socket)
 {
 	char bytes[64] = "\177ELF";
 	const struct procmap_mapping *found;
-	int sender, receiver;
+	const int fd = connected_socket();
 	uint8_t id[20];
 	void *map;
 
-	receiver = connected_socket(&sender);
-	ASSERT_LE(0, receiver);
-	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, receiver, 0);
+	ASSERT_LE(0, fd);
+	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_TRUE(map != MAP_FAILED);
-	ASSERT_EQ(sizeof(bytes), send(sender, bytes, sizeof(bytes), 0));
-	ASSERT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_PEEK | MSG_WAITALL));
+	ASSERT_EQ(sizeof(bytes), send(fd, bytes, sizeof(bytes), 0));
+	ASSERT_EQ(sizeof(bytes), recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_WAITALL));
 	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID,
 				  &found));
 	EXPECT_EQ(0, strncmp(found->name, "socket:[", 8));
 	EXPECT_EQ(0, found->build_id_size);
 	EXPECT_EQ(-ENODEV, open_file(self->procmap, found));
 	EXPECT_EQ(0, walk_to_build_id(self->procmap, map, id));
-	EXPECT_EQ(sizeof(bytes), recv(receiver, bytes, sizeof(bytes), MSG_DONTWAIT));
+	EXPECT_EQ(sizeof(bytes), recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT));
 	munmap(map, PAGE);
-	close(sender);
-	close(receiver);
+	close(fd);
 }
 
 static int open_path(struct procmap *procmap, const char *path, const char *content)

@@ -436,8 +436,8 @@ FIXTURE_SETUP(change)
 {
 	int fd;
 
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
+	if (missing_method(variant->method))
+		SKIP_SETUP(missing_method(variant->method));
 	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &self->procmap));
 	fd = memfd_create("area", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(fd, AREA_SIZE));
@@ -630,14 +630,9 @@ TEST_F(change, answer_that_is_none_is_refused)
 	calls.scan_errno = 0;
 }
 
-static int open_pidfd(pid_t pid)
-{
-	return syscall(SYS_pidfd_open, pid, 0);
-}
-
 TEST_F(scene, opened_by_its_pidfd)
 {
-	const int pidfd = open_pidfd(self->child.pid);
+	const int pidfd = syscall(SYS_pidfd_open, self->child.pid, 0);
 	const int before = count_fds();
 	struct procmap *procmap;
 
@@ -664,7 +659,7 @@ static void *open_by_own_pidfd(void *pid)
 
 	if (unshare(CLONE_FILES))
 		return NULL;
-	pidfd = open_pidfd(*(pid_t *)pid);
+	pidfd = syscall(SYS_pidfd_open, *(pid_t *)pid, 0);
 	err = procmap_open_pidfd(pidfd, NULL, &procmap);
 	close(pidfd);
 	if (!err)
@@ -674,7 +669,7 @@ static void *open_by_own_pidfd(void *pid)
 
 TEST_F(scene, opened_by_a_pidfd_that_only_one_thread_has)
 {
-	const int pidfd = open_pidfd(self->child.pid);
+	const int pidfd = syscall(SYS_pidfd_open, self->child.pid, 0);
 	pthread_t thread;
 	void *result;
 

@@ -190,12 +190,10 @@ TEST(snapshot_of_all_addresses)
 	};
 	struct procmap_snapshot *snapshot;
 	const struct procmap_mapping *last;
-	struct procmap *procmap;
 	size_t i, nr;
 
 	for (i = 0; i < ARRAY_SIZE(texts); i++) {
-		ASSERT_EQ(0, procmap_open_text(texts[i], strlen(texts[i]), NULL, &procmap));
-		ASSERT_EQ(0, procmap_snapshot_take(procmap, 0, &snapshot));
+		snapshot = snapshot_of_text(texts[i], 0);
 		nr = procmap_snapshot_count(snapshot);
 		last = procmap_snapshot_at(snapshot, nr - 1);
 		EXPECT_EQ(last, procmap_snapshot_find(snapshot, last->start));
@@ -204,7 +202,6 @@ TEST(snapshot_of_all_addresses)
 			  procmap_snapshot_find(snapshot, 0xfff));
 		EXPECT_EQ(NULL, procmap_snapshot_find(snapshot, UINT64_MAX));
 		procmap_snapshot_free(snapshot);
-		procmap_close(procmap);
 	}
 }
 

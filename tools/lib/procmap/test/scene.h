@@ -32,8 +32,8 @@ FIXTURE_VARIANT_ADD(scene, text) { .method = PROCMAP_BY_TEXT };
 
 FIXTURE_SETUP(scene)
 {
-	if (!has_method(variant->method))
-		SKIP_SETUP(without_method(variant->method));
+	if (missing_method(variant->method))
+		SKIP_SETUP(missing_method(variant->method));
 	ASSERT_TRUE(make_test_directory(self->dir));
 	ASSERT_TRUE(make_mappings(self->dir));
 	ASSERT_TRUE(start_child(&self->child, obey, NULL) && await(self->child.control));

@@ -249,31 +249,27 @@ size_t make_addresses(const struct maps *maps, uint64_t **all)
 	return nr;
 }
 
-const char *without_method(enum procmap_method method)
-{
-	return method == PROCMAP_BY_SCAN ? "this kernel has no PROCMAP_SCAN" :
-					"this kernel has no PROCMAP_QUERY";
-}
-
-/* The ioctls return something else without an argument. */
-bool has_method(enum procmap_method method)
+/* For nonsense, an ioctl that there is returns another error. */
+const char *missing_method(enum procmap_method method)
 {
 	const int fd = open_maps(0);
-	bool has = true;
+	const char *missing = NULL;
+	char none[4096] = "";
 
-	if (method == PROCMAP_BY_SCAN || method == PROCMAP_BY_QUERY)
-		has = __real_ioctl(fd, method == PROCMAP_BY_SCAN ? PROCMAP_SCAN : PROCMAP_QUERY,
-				   NULL) && errno != ENOTTY;
+	if (method == PROCMAP_BY_SCAN && __real_ioctl(fd, PROCMAP_SCAN, none) && errno == ENOTTY)
+		missing = "this kernel has no PROCMAP_SCAN";
+	if (method == PROCMAP_BY_QUERY && __real_ioctl(fd, PROCMAP_QUERY, none) && errno == ENOTTY)
+		missing = "this kernel has no PROCMAP_QUERY";
 	close(fd);
-	return has;
+	return missing;
 }
 
 int expected_method(enum procmap_method method)
 {
 	if (method != PROCMAP_ANY_METHOD)
 		return method;
-	return has_method(PROCMAP_BY_SCAN) ? PROCMAP_BY_SCAN :
-	       has_method(PROCMAP_BY_QUERY) ? PROCMAP_BY_QUERY : PROCMAP_BY_TEXT;
+	return !missing_method(PROCMAP_BY_SCAN) ? PROCMAP_BY_SCAN :
+	       !missing_method(PROCMAP_BY_QUERY) ? PROCMAP_BY_QUERY : PROCMAP_BY_TEXT;
 }
 
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)

@@ -18,18 +18,6 @@
 #define BY(by)	(&(const struct procmap_options) {		\
 			.size = sizeof(struct procmap_options), .method = (by) })
 
-/* The exit status of a child for which it is the value of @expression; or -1. */
-#define IN_CHILD(expression)						\
-	({								\
-		const pid_t child = fork();				\
-		int status;						\
-									\
-		if (!child)						\
-			_exit(expression);				\
-		waitpid(child, &status, 0) == child && WIFEXITED(status) ?	\
-			WEXITSTATUS(status) : -1;			\
-	})
-
 /**
  * struct calls - the library's calls
  * @queries, @scans, @preads, @allocated: how many there were.
@@ -82,11 +70,8 @@ int walk_to_build_id(struct procmap *procmap, const void *start, uint8_t id[20])
  */
 size_t make_addresses(const struct maps *maps, uint64_t **addrs);
 
-/* Does the kernel have it? */
-bool has_method(enum procmap_method method);
-
-/* The reason to skip tests of a method. */
-const char *without_method(enum procmap_method method);
+/* The reason to skip tests of a method that the kernel does not have, or NULL. */
+const char *missing_method(enum procmap_method method);
 
 /* The method that a handle is to use. */
 int expected_method(enum procmap_method method);
