@@ -601,12 +601,10 @@ TEST_F(files, files_of_two_subvolumes)
 	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
 	static const char *const paths[] = { "m/a/file", "m/b/file" };
 	const uint8_t *const ids[] = { scene_id, other_id };
-	const struct procmap_mapping *found;
+	const struct procmap_mapping *found[2];
 	struct procmap_snapshot *snapshot;
-	const struct maps_line *lines[2];
-	int i, as_nobody;
 	struct stat files[2];
-	struct maps maps;
+	int i, as_nobody;
 	void *map[2];
 
 	if (!mount_tmpfs(self->dir))
@@ -620,11 +618,11 @@ TEST_F(files, files_of_two_subvolumes)
 		ASSERT_TRUE(map[i] != MAP_FAILED);
 		ASSERT_EQ(0, stat(paths[i], &files[i]));
 	}
-	ASSERT_TRUE(read_text(getpid(), &maps));
+	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
 	for (i = 0; i < 2; i++)
-		lines[i] = line_at(&maps, (uintptr_t)map[i]);
-	EXPECT_EQ(lines[0]->inode, lines[1]->inode);
-	EXPECT_EQ(lines[0]->dev_minor, lines[1]->dev_minor);
+		found[i] = procmap_snapshot_find(snapshot, (uintptr_t)map[i]);
+	EXPECT_EQ(found[0]->inode, found[1]->inode);
+	EXPECT_EQ(found[0]->dev_minor, found[1]->dev_minor);
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i]));
 		as_nobody = AS_NOBODY(variant->method,
@@ -640,12 +638,9 @@ TEST_F(files, files_of_two_subvolumes)
 			    count_wrong(nobody, map[0], ids[0], &files[0])) / 16);
 	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
 	/* The other one is mapped where the first one was. */
-	ASSERT_EQ(0, procmap_snapshot_take(self->procmap, 0, &snapshot));
-	found = procmap_snapshot_find(snapshot, (uintptr_t)map[0]);
 	ASSERT_EQ(map[0], mremap(map[1], PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, map[0]));
-	EXPECT_EQ(-ESTALE, open_file(self->procmap, found));
+	EXPECT_EQ(-ESTALE, open_file(self->procmap, found[0]));
 	procmap_snapshot_free(snapshot);
-	free_maps(&maps);
 	munmap(map[0], PAGE);
 }
 
@@ -742,8 +737,7 @@ TEST_F(files, procfs_that_is_elsewhere)
 
 	if (!mount_tmpfs(self->dir))
 		SKIP(return, "only root can mount a file system");
-	ASSERT_TRUE(write_object("file", scene_id));
-	map = map_path("file", 1);
+	map = map_file(self->dir, "file", NULL);
 	ASSERT_EQ(0, mkdir("elsewhere", 0755));
 	ASSERT_EQ(0, mount("/proc", "elsewhere", "", MS_BIND, ""));
 	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, ""));
