@@ -521,9 +521,12 @@ struct long_path {
 /* Map three pages of a new file with a path of @len bytes, below a new directory. */
 static char *map_long_path(struct long_path *path, size_t len, int flags)
 {
-	const int fd = make_long_path(path->dir, path->name, len);
 	char *map = MAP_FAILED;
+	int fd;
 
+	/* Root has a file system of its own there, as overlayfs has no build IDs. */
+	mount_scratch();
+	fd = make_long_path(path->dir, path->name, len);
 	if (write_elf(fd, scene_id) && !ftruncate(fd, 3 * PAGE))
 		map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, flags, fd, 0);
 	close(fd);

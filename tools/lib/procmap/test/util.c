@@ -287,8 +287,9 @@ int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 
 static void *thread_that_stays(void *arg)
 {
+	notify((intptr_t)arg);
 	pause();
-	return arg;
+	return NULL;
 }
 
 int obey(int control, void *arg)
@@ -302,8 +303,8 @@ int obey(int control, void *arg)
 	if (order == EXECUTE_CAT && dup2(control, 0) == 0 && dup2(control, 1) == 1)
 		execlp("cat", "cat", NULL);
 	if (order == EXIT_MAIN_THREAD && await(control) &&
-	    !pthread_create(&thread, NULL, thread_that_stays, NULL) &&
-	    notify(control) && await(control))
+	    !pthread_create(&thread, NULL, thread_that_stays, (void *)(intptr_t)control) &&
+	    await(control))
 		syscall(SYS_exit, 0);
 	return 1;
 }
