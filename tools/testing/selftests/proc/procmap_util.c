@@ -509,7 +509,7 @@ bool evict_file(int fd)
 
 const char *mount_scratch(void)
 {
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 	    mount("tmpfs", SCRATCH, "tmpfs", 0, NULL))
 		return errno == EPERM ? "only root can mount a file system" :
 					"cannot mount a tmpfs, CONFIG_TMPFS";
