@@ -51,16 +51,11 @@ type scanVMA struct {
 // ioctl passes a structure of the handle, which is on the heap, as are the buffers that it
 // points to: none of them moves.
 func (p *Process) ioctl(command uintptr, arg unsafe.Pointer) (int, error) {
-	for {
-		n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
-		if errno == 0 {
-			return int(n), nil
-		}
-		if errno != syscall.EINTR {
-			return 0, errno
-		}
-		p.scan.start = p.scan.walkEnd // a scan that a signal ended goes on
+	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
+	if errno != 0 {
+		return 0, errno
 	}
+	return int(n), nil
 }
 
 func address(buffer []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&buffer[0]))) }
@@ -69,6 +64,9 @@ func (p *Process) doQuery(arg queryArg) error {
 	p.query = arg
 	p.query.size = uint64(unsafe.Sizeof(arg))
 	_, err := p.ioctl(procmapQuery, unsafe.Pointer(&p.query))
+	for err == syscall.EINTR {
+		_, err = p.ioctl(procmapQuery, unsafe.Pointer(&p.query))
+	}
 	if err == syscall.ENOENT {
 		return ErrNoMapping
 	}
@@ -94,7 +92,7 @@ func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 	}
 }
 
-// scanMore gets the next batch of mappings.
+// scanMore gets the next batch of mappings, which is empty if a signal ended the scan.
 func (p *Process) scanMore(flags Flags) error {
 	if p.vmas == nil {
 		p.vmas = make([]scanVMA, scanBatch)
@@ -106,6 +104,7 @@ func (p *Process) scanMore(flags Flags) error {
 		want:     scanNames,
 		start:    p.scan.walkEnd,
 		end:      scanEnd,
+		walkEnd:  p.scan.walkEnd,
 		vec:      uint64(uintptr(unsafe.Pointer(&p.vmas[0]))),
 		vecLen:   scanBatch,
 		vmaSize:  uint32(unsafe.Sizeof(p.vmas[0])),
@@ -120,6 +119,9 @@ func (p *Process) scanMore(flags Flags) error {
 		return errAnswer
 	}
 	p.batch = p.vmas[:n]
+	if err == syscall.EINTR {
+		return nil
+	}
 	return err
 }
 

@@ -247,8 +247,8 @@ func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	return m, nil
 }
 
-// find finds the mapping at addr; with coveringOrNext, or the next one that passes. WantBuildID
-// is for addBuildID, when the name is known.
+// find finds the mapping at addr; with coveringOrNext, not by Text, or the next one that passes.
+// askBuildID is for addBuildID, when the name is known.
 func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 	if p.method != Text {
 		arg := queryArg{
@@ -275,7 +275,7 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 	}
 	p.restart()
 	err := p.nextLine(addr, flags, m)
-	if err == nil && m.Start > addr && flags&coveringOrNext == 0 {
+	if err == nil && m.Start > addr {
 		return ErrNoMapping
 	}
 	return err
