@@ -6,7 +6,7 @@
  * nothing.
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
- * are between marks for locked.c.
+ * are between marks for plugin.c.
  *
  * With an argument, measure how long it takes to close that many uprobes.
  */
@@ -25,6 +25,14 @@
 #define NR_THREADS	64
 #define NR_CALLS	500		/* of each thread */
 
+/* Of arm64: push is stp x29, x30, [sp, #-16]!; mov is mov x0, x0. */
+#define NOP	"\x1f\x20\x03\xd5"
+#define BTI_C	"\x5f\x24\x03\xd5"
+#define STP	"\xfd\x7b\xbf\xa9"
+#define LDP	"\xfd\x7b\xc1\xa8"
+#define MOV	"\xe0\x03\x00\xaa"
+#define RET	"\xc0\x03\x5f\xd6"
+
 /* Functions, and where in each the instruction is. */
 static const struct function {
 	const char *name;
@@ -33,6 +41,15 @@ static const struct function {
 	int at;
 	int config;
 } functions[] = {
+#ifdef __aarch64__
+	{ "nop", NOP RET, 8, 0, 0 },
+	{ "bti", BTI_C RET, 8, 0, 0 },
+	{ "push", STP LDP RET, 12, 0, 0 },
+	{ "mov", MOV RET, 8, 0, 0 },
+	{ "nop-ret", NOP RET, 8, 0, RETPROBE },
+	{ "push-ret", STP LDP RET, 12, 0, RETPROBE },
+	{ "mov-ret", MOV RET, 8, 0, RETPROBE },
+#else
 	{ "nop", "\x90\xc3", 2, 0, 0 },
 	{ "push", "\x50\x59\xc3", 3, 0, 0 },
 	{ "ret", "\x90\xc3", 2, 1, 0 },
@@ -40,6 +57,7 @@ static const struct function {
 	{ "nop-ret", "\x90\xc3", 2, 0, RETPROBE },
 	{ "push-ret", "\x50\x59\xc3", 3, 0, RETPROBE },
 	{ "mov-ret", "\x89\xc0\xc3", 3, 0, RETPROBE },
+#endif
 };
 
 static void *text;
@@ -51,7 +69,11 @@ static void call(void *unused)
 
 static void mark(void)
 {
+#ifdef __aarch64__
+	asm volatile (".inst 0xd5032fff");
+#else
 	asm volatile (".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb");
+#endif
 }
 
 static int map_function(const struct function *function)
