@@ -54,13 +54,21 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 	return false;
 }
 
-#define procmap_vma_is_detached(vma)	false
+static inline bool procmap_vma_is_detached(const struct vm_area_struct *vma)
+{
+	return false;
+}
+
 #define procmap_vma_lock(vma)		vma_start_read_locked(vma)
 #define procmap_vma_assert_locked(vma)	vma_assert_locked(vma)
 
 #elif LIVE_VMA_LOCK
 
-#define procmap_vma_trylock(mm, vma)	vma_start_read(vma)
+static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_struct *vma)
+{
+	return vma_start_read(vma);
+}
+
 #define procmap_vma_is_detached(vma)	((vma)->detached)
 #define procmap_vma_lock(vma)		(down_read(&(vma)->vm_lock->lock), true)
 #define procmap_vma_assert_locked(vma)	vma_assert_locked(vma)
