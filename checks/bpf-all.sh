@@ -3,13 +3,40 @@
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
+kernel=$WORK/kernel/bpf
+selftests=$patched/tools/testing/selftests/bpf
+
 # The BPF selftests that find VMAs.
 finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
+
+# They are built in the tree, as upstream builds them, and the kernel beside it: what the
+# makefiles look for in the tree is named. They do not know which object needs which header,
+# so that a change makes everything anew.
+make_selftests() {
+	local broken clang key keyfile=$patched.selftests
+	broken=$(base_value BPF_BROKEN)
+	clang=$(base_value BPF_CLANG)
+	[ -z "$broken" ] || git -C "$patched" sparse-checkout set --no-cone '/*' \
+		"!/tools/testing/selftests/bpf/prog_tests/$broken.c"
+	key=$(echo "$clang"; git -C "$patched" ls-tree HEAD tools/ tools/testing/selftests/ \
+		tools/testing/selftests/bpf | sha1sum)
+	if [ "$key" != "$(cat "$keyfile" 2>/dev/null)" ]; then
+		rm -f "$keyfile"
+		git -C "$patched" clean -dfxq tools/testing/selftests/bpf
+	fi
+	LC_ALL=C make -C "$selftests" -j"$(nproc)" VMLINUX_BTF="$kernel/vmlinux" \
+		GENDIR="$kernel/include/generated" KDIR="$kernel" CLANG="$clang" test_progs
+	printf '%s\n' "$key" >"$keyfile"
+}
 
 # In the guest: run test_progs with the library $3, and print its results as TAP, with the
 # queries that the system call answered. test_progs knows no TAP.
 # shellcheck disable=SC2016	# for the guest's shell
 bpf_tests='
+set -eu
+mount -t bpf bpf /sys/fs/bpf
+mount -t securityfs securityfs /sys/kernel/security
+ulimit -l unlimited
 status=0
 tr , "\n" <<<"$1" | sed "\$=;d" | sed "s/^/1../"
 strace -f --seccomp-bpf -qqq -e trace=ioctl -e signal=none -o /run/ioctls \
@@ -23,13 +50,11 @@ sed -E "s/^(ok|not ok) /# &/
 exit $status
 '
 
-bpf() {
-	setpriv --pdeathsig TERM "$ROOT/scripts/bpf" "$@"
-}
-
-# Run them as the guest $1, with the library $2.
+# Run them as the guest $1, with the library $2. -s: they have the kernel patch the code that
+# it runs.
 bpf_finders() {
-	take_guest "bpf-$1" bpf bash -c "$bpf_tests" tests "$finders" \
+	take_guest "bpf-$1" env -C "$selftests" setpriv --pdeathsig TERM "$ROOT/scripts/vm" -s \
+		-k bpf -t 3000 -- bash -c "$bpf_tests" tests "$finders" \
 		"$(base_value BPF_DENIED)" "${2:-}"
 }
 
@@ -49,6 +74,8 @@ vmas_are_found_by() {
 		"$BUILD/log/guest-bpf-$1"
 }
 
+kernel_is_built bpf
+check "the BPF selftests are built" make_selftests
 bpf_finders PROCMAP_QUERY
 check "VMAs are found by the ioctl" vmas_are_found_by PROCMAP_QUERY
 if ! base_git diff --quiet base series -- tools/testing/selftests/bpf; then
