@@ -53,9 +53,8 @@ exit $status
 # Run them as the guest $1, with the library $2. -s: they have the kernel patch the code that
 # it runs.
 bpf_finders() {
-	take_guest "bpf-$1" env -C "$selftests" setpriv --pdeathsig TERM "$ROOT/scripts/vm" -s \
-		-k bpf -t 3000 -- bash -c "$bpf_tests" tests "$finders" \
-		"$(base_value BPF_DENIED)" "${2:-}"
+	take_guest "bpf-$1" vm -s -k bpf -t 3000 -- env -C "$selftests" \
+		bash -c "$bpf_tests" tests "$finders" "$(base_value BPF_DENIED)" "${2:-}"
 }
 
 # The VMAs that each of the finders found and, by the ioctl, the queries that the system call
