@@ -351,15 +351,15 @@ static enum verdict verdict_on(enum map_kind kind, int opcode, int modrm)
 
 	if (kind == AVX || kind == THREE_BYTES)
 		return STEPPED;
-	/* QEMU gets these wrong by itself: lret; shld and shrd relative to the ip */
+	/*
+	 * QEMU gets these wrong by itself: lret; shld and shrd relative to the ip; fnsave, which
+	 * stores a pointer to the instruction before it that ptrace has reset
+	 */
 	if (kind == TWO_BYTES ? (opcode == 0xa4 || opcode == 0xac) && modrm < 0xc0 :
-	    opcode == 0xca || opcode == 0xcb)
+	    opcode == 0xca || opcode == 0xcb || (opcode == 0xdd && reg == 6 && modrm < 0xc0))
 		return NO_INSN;
 	if (kind == TWO_BYTES)
 		return opcode == 0x01 && modrm == 0xf9 ? NO_INSN : verdict_on_0f(opcode, modrm);
-	/* fnsave clears the pointer to the last instruction, which QEMU 10 has not from ptrace. */
-	if (opcode == 0xdd && reg == 6 && modrm < 0xc0)
-		return NO_INSN;
 	if (opcode == 0x8e && reg == 2)		/* mov to ss */
 		return REFUSED;
 	if (opcode == 0xff && reg == 3)		/* far call */
