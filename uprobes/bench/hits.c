@@ -2,7 +2,7 @@
 /*
  * Measure what a hit of a uprobe costs. Print a line for each probed instruction: its
  * name, and the nanoseconds of a hit. "-ret" has a return probe, too; "mov64" is of 64
- * threads in turn, on the 31 slots of a process. The uprobes count their hits, and record
+ * threads in turn, on the slots of a process. The uprobes count their hits, and record
  * nothing.
  *
  * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each

@@ -40,9 +40,9 @@ extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
-/* The marks of hits.c: instructions that no compiler emits. */
-static const char x86_mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
-static const char arm64_mark[] = { 0xff, 0x2f, 0x03, 0xd5 };
+/* The marks of hits.c: a form of an instruction that no compiler emits, and a hint. */
+static const unsigned char x86_mark[] = { 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb };
+#define ARM64_MARK	0xd5032fff
 
 static bool counting, is_arm64;
 static FILE *out;
@@ -68,6 +68,7 @@ static void at_flush(unsigned int vcpu, void *data)
 	flushes++;
 }
 
+/* An instruction of arm64; 0, which is none, on x86. */
 static uint32_t arm64_code(const struct qemu_plugin_insn *insn)
 {
 	uint32_t code = 0;
@@ -104,11 +105,10 @@ static bool is_flush(const struct qemu_plugin_insn *insn)
 
 static bool is_mark(const struct qemu_plugin_insn *insn)
 {
-	const void *const data = qemu_plugin_insn_data(insn);
-	const size_t size = qemu_plugin_insn_size(insn);
-
-	return (size == sizeof(x86_mark) && !memcmp(data, x86_mark, size)) ||
-	       (size == sizeof(arm64_mark) && !memcmp(data, arm64_mark, size));
+	if (is_arm64)
+		return arm64_code(insn) == ARM64_MARK;
+	return qemu_plugin_insn_size(insn) == sizeof(x86_mark) &&
+	       !memcmp(qemu_plugin_insn_data(insn), x86_mark, sizeof(x86_mark));
 }
 
 static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
