@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>

@@ -29,9 +29,11 @@ typedef void (*function)(struct vectors *vectors);
 #ifdef __x86_64__
 # define ENTER	"endbr64\n"
 # define V	"%rdi"
+# define POP	"pop %rax\n"
 #else
 # define ENTER	"endbr32\n mov 4(%esp), %ecx\n"
 # define V	"%ecx"
+# define POP	"pop %eax\n"
 #endif
 
 #define PROBED(name, insn)						\
@@ -52,16 +54,10 @@ PROBED(vpsubsw, "vpsubsw %xmm1, %xmm0, %xmm0");
 PROBED(vcmpps, "vcmpps $0, %xmm1, %xmm0, %xmm0");
 PROBED(vptest, "vptest %xmm0, %xmm1\n setnc (" V ")\n movdqu (" V "), %xmm0");
 
-#ifdef __x86_64__
-# define POP	"pop %rax\n ret\n"
-#else
-# define POP	"pop %eax\n ret\n"
-#endif
-
 extern const uint8_t pushf_insn[];
 unsigned long read_flags(void);
 asm(".pushsection .text\n"
-	"read_flags: pushf_insn: pushf\n .skip 128, 0x90\n" POP
+	"read_flags: pushf_insn: pushf\n .skip 128, 0x90\n" POP " ret\n"
 	".popsection\n");
 
 #ifdef __x86_64__
