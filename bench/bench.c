@@ -8,6 +8,12 @@
  * build IDs. RESULT has to come out of each run: the error number of an ioctl, or the number
  * of mappings that a walk returns; of a reader, at least so many. A kernel that lacks the
  * ioctl ends it with status 3.
+ *
+ *	bench map
+ *
+ * measures how long mmap(2) and munmap(2) take: once for each line of stdin, it prints the median
+ * and the 99th percentile in ns, with a tab between. Another process reads the mappings of this
+ * one meanwhile.
  */
 #include <err.h>
 #include <errno.h>
@@ -22,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cost.h"
@@ -35,6 +42,11 @@
 #define KEPT_MEMORY	(32 << 20)
 
 #define NO_IOCTL	3
+
+/* "bench map" has so many mappings, and maps so many times. */
+#define PAGE		4096
+#define NR_VMAS		5000
+#define NR_TIMES	20000
 
 /* The filters of a walk, for each method. */
 static const struct {
@@ -238,14 +250,60 @@ static void prepare_query(void)
 	}
 }
 
+static void *map_page(void *at, int prot, int flags)
+{
+	void *const page = mmap(at, PAGE, prot, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		err(2, "mmap");
+	return page;
+}
+
+/* Map the page at @spot and unmap it, and write to @ns how long each of the times took. */
+static void map_and_unmap(void *spot, uint64_t *ns)
+{
+	size_t i;
+
+	for (i = 0; i < NR_TIMES; i++) {
+		const uint64_t begin = now(CLOCK_MONOTONIC);
+
+		map_page(spot, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED);
+		if (munmap(spot, PAGE))
+			err(2, "munmap");
+		ns[i] = now(CLOCK_MONOTONIC) - begin;
+	}
+}
+
+static int map(void)
+{
+	static uint64_t ns[NR_TIMES];
+	void *spot;
+	size_t i;
+
+	for (i = 0; i < NR_VMAS; i++)
+		map_page(NULL, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE);
+	spot = map_page(NULL, PROT_NONE, MAP_SHARED);
+	map_and_unmap(spot, ns);	/* once, so that all is warm */
+	while (getchar() != EOF) {
+		map_and_unmap(spot, ns);
+		qsort(ns, NR_TIMES, sizeof(*ns), by_number);
+		printf("%llu\t%llu\n", (unsigned long long)ns[NR_TIMES / 2],
+		       (unsigned long long)ns[NR_TIMES * 99 / 100]);
+		fflush(stdout);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const size_t nr_works = sizeof(works) / sizeof(*works);
 
+	if (argc == 2 && !strcmp(argv[1], "map"))
+		return map();
 	while (argc > 2 && work < nr_works && strcmp(works[work].name, argv[2]))
 		work++;
 	if (argc < 6 || argc - 6 > ADDRS_MAX || work == nr_works)
-		errx(2, "usage: bench PID WORK WHICH WANT RESULT [ADDRESS...]");
+		errx(2, "usage: bench PID WORK WHICH WANT RESULT [ADDRESS...] | map");
 	which = atoi(argv[3]);
 	want = atoi(argv[4]);
 	expected = atoi(argv[5]);
