@@ -57,14 +57,14 @@ killed_guest_is_found() {
 	grep -x 'not ok - planted-64: comes to the end of its plan' "$tmp/results"
 }
 
-# Make a copy of this project whose section docs is a shell script.
+# Make a copy of this project whose section static is a shell script.
 plant_section() {
 	copy=$tmp/copy
 	rm -rf "$copy"
 	mkdir -p "$copy"
 	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/base-defaults} "$copy")
 	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$copy/checks/build.sh"
-	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/docs.sh"
+	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/static.sh"
 }
 
 run_copy() {
@@ -73,35 +73,35 @@ run_copy() {
 
 section_is_found() {
 	plant_section "$1"
-	expect 1 run_copy docs >"$tmp/out" 2>&1
+	expect 1 run_copy static >"$tmp/out" 2>&1
 	cat "$tmp/out"
 	tail -n 1 "$tmp/out" | grep -E '^[0-9]+ passed, [1-9][0-9]* failed, 0 skipped$'
 }
 
 section_cannot_run() {
 	plant_section 'echo 1..1; echo ok'
-	chmod -x "$copy/checks/docs.sh"
-	expect 1 run_copy docs
-	rm "$copy/checks/docs.sh"
+	chmod -x "$copy/checks/static.sh"
+	expect 1 run_copy static
+	rm "$copy/checks/static.sh"
 	expect 2 run_copy
 }
 
 results_are_counted() {
 	plant_section 'echo 1..3; echo ok a; echo "ok b # SKIP c"; echo "ok \# SKIP d"'
-	run_copy docs >"$tmp/out"
+	run_copy static >"$tmp/out"
 	tail -n 1 "$tmp/out" | grep -x '3 passed, 0 failed, 1 skipped'
 }
 
 second_run_is_refused() {
 	plant_section :
 	mkdir "$copy/build"
-	expect 2 flock "$copy/build/check.lock" env -u BUILD "$copy/checks/run" docs
+	expect 2 flock "$copy/build/check.lock" env -u BUILD "$copy/checks/run" static
 }
 
 interrupt_leaves_nothing() {
 	local pid group
 	plant_section "echo \$\$ >'$tmp/up'; sleep 100"
-	env -u CI -u BUILD "$copy/checks/run" docs >"$tmp/out" 2>&1 &
+	env -u CI -u BUILD "$copy/checks/run" static >"$tmp/out" 2>&1 &
 	pid=$!
 	wait_for 60 [ -s "$tmp/up" ]
 	group=$(ps -o pgid= "$(cat "$tmp/up")" | tr -d ' ')

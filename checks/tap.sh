@@ -321,18 +321,6 @@ guest_of_line() {
 	KSELFTEST_ARGS="${*:3}" guest "$guest" "${options[@]}" -- $list
 }
 
-# Write the programs in the documentation to a directory: each block of C is one,
-# NAME-NR.c for those of NAME.rst.
-documented_programs() {
-	local page
-	for page in "$ROOT"/Documentation/*/*.rst; do
-		awk -v to="$1/$(basename "$page" .rst)" '
-			/^\.\. code-block:: c$/ { on = 1; out = to "-" ++nr ".c"; next }
-			/^[^ ]/ { on = 0 }
-			on { sub(/^  /, ""); print >out }' "$page"
-	done
-}
-
 base_git() {
 	git --git-dir="$WORK/git" "$@"
 }
