@@ -303,7 +303,9 @@ tests_are_sanitized() {
 lib_is_fuzzed() {
 	local corpus=$tmp/corpus
 	mkdir -p "$corpus"
-	cp "$CHECKS"/corpus/* "$corpus/"
+	tail -n 9 /proc/self/maps >"$corpus/maps"
+	head -n 30 /proc/self/smaps >"$corpus/smaps"
+	printf '%s\n' '1-2 r-xs f00 8:12 18446744073709551615 /a\012b (deleted)' >"$corpus/name"
 	for elf in "$programs"/lib{64,32}/libprocmap.so; do
 		head -c 4096 "$elf" >"$corpus/elf-$(cksum <"$elf" | cut -d ' ' -f 1)"
 	done
