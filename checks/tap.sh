@@ -77,17 +77,6 @@ expect() {
 	}
 }
 
-# Run a command that has to fail with status 2 and one line that matches.
-refuses() {
-	local pattern=$1
-	shift
-	expect 2 "$@" >"$tmp/out" 2>"$tmp/err"
-	cat "$tmp/err"
-	[ "$(wc -l <"$tmp/err")" -eq 1 ]
-	grep -qE -- "$pattern" "$tmp/err"
-	[ ! -s "$tmp/out" ]
-}
-
 # Boot a guest that dies with this section.
 vm() {
 	setpriv --pdeathsig TERM "$ROOT/scripts/vm" "$@"
@@ -323,12 +312,6 @@ guest_of_line() {
 
 base_git() {
 	git --git-dir="$WORK/git" "$@"
-}
-
-# Print the branches of the further series that the base has.
-further_series() {
-	[ "$(base_value BACKPORT)" = y ] || printf '%s\n' tools perf
-	topics
 }
 
 # The tree in which commits are tried one after the other, and what is compiled of it.
