@@ -210,11 +210,11 @@ int visit(struct procmap *procmap, const struct options *options,
 /* Where procfs is mounted. */
 extern const char *proc_dir;
 
+char *path_of_process(pid_t pid, const char *name);
 void fail_without_files(int err);
 void fail_without_proc(int err);
 pid_t own_pid(void);
 char *read_all(FILE *file, size_t *len);
-char *read_proc(pid_t pid, const char *name);
 char *program_of(pid_t pid);
 
 /* procfs_query_processes.c */

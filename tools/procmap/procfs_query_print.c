@@ -17,15 +17,19 @@
  */
 static int name_column(void)
 {
-	const pid_t pid = own_pid();
-	char *const text = pid ? read_proc(pid, "maps") : NULL;
-	/* Only a name has a slash or a bracket. */
-	const char *const name = text ? strpbrk(text, "/[") : NULL;
+	char *const path = path_of_process(own_pid(), "maps");
+	FILE *const maps = fopen(path, "re");
+	char next = '\n';
 	int column = 0;
 
-	while (name && name - column > text && name[-column - 1] != '\n')
-		column++;
-	free(text);
+	fail_without_files(maps ? 0 : -errno);
+	/* Only a name has a slash or a bracket. */
+	while (maps && next == '\n' &&
+	       fscanf(maps, "%*[^/[\n]%n%c", &column, &next) == 1)
+		;
+	if (maps)
+		fclose(maps);
+	free(path);
 	return column;
 }
 

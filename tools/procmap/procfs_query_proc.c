@@ -19,7 +19,8 @@ static char *path_in_proc(const char *name)
 	return path;
 }
 
-static char *path_of_process(pid_t pid, const char *name)
+/* The same of a process. */
+char *path_of_process(pid_t pid, const char *name)
 {
 	char *path;
 
@@ -88,37 +89,6 @@ char *read_all(FILE *file, size_t *len)
 	if (bytes)
 		bytes[*len] = '\0';
 	return bytes;
-}
-
-/*
- * Read a file of a process. The caller frees it. Returns NULL, with errno, if that
- * fails.
- */
-char *read_proc(pid_t pid, const char *name)
-{
-	char *const path = path_of_process(pid, name);
-	char *text = NULL;
-	FILE *file;
-	size_t len;
-
-	file = fopen(path, "re");
-	free(path);
-	if (!file) {
-		fail_without_proc(-errno);
-		return NULL;
-	}
-	text = read_all(file, &len);
-	if (ferror(file)) {
-		const int err = errno;
-
-		free(text);
-		text = NULL;
-		fclose(file);
-		errno = err;
-		return NULL;
-	}
-	fclose(file);
-	return text;
 }
 
 /* The process's main thread may have exited: its other threads have the program. */

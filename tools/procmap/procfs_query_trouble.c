@@ -52,7 +52,6 @@ static size_t find_bad_line(const struct options *options)
 void report_trouble(const struct options *options, int err)
 {
 	const pid_t pid = options->pid;
-	char *comm;
 
 	if (err == -EINVAL && options->maps_file)
 		fail("%s: the file is empty: give a copy of /proc/PID/maps",
@@ -67,8 +66,7 @@ void report_trouble(const struct options *options, int err)
 		fail("no permission to inspect process %d: %s", pid,
 		     geteuid() ? "run as its user, or as root" : ROOT_NEEDS);
 	case ESRCH:
-		comm = read_proc(pid, "comm");
-		if (!comm)
+		if (access(path_of_process(pid, "comm"), F_OK))
 			fail("there is no process %d: see ps(1)", pid);
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
