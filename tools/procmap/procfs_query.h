@@ -214,7 +214,6 @@ char *path_of_process(pid_t pid, const char *name);
 void fail_without_files(int err);
 void fail_without_proc(int err);
 pid_t own_pid(void);
-char *read_all(FILE *file, size_t *len);
 char *program_of(pid_t pid);
 
 /* procfs_query_processes.c */

@@ -65,32 +65,6 @@ pid_t own_pid(void)
 	return len < 0 ? 0 : atoi(pid);
 }
 
-/*
- * Read the rest of a text, up to its end or an error, or up to a NUL: a file that has one
- * is not a text and may be endless. The bytes end with a NUL. The caller frees them.
- */
-char *read_all(FILE *file, size_t *len)
-{
-	bool is_text = true;
-	char *bytes = NULL;
-	size_t size = 0;
-
-	for (*len = 0; is_text && !feof(file) && !ferror(file);) {
-		size_t more;
-
-		if (*len + 1 >= size) {
-			size = size * 2 + 64 * 1024;
-			bytes = need(realloc(bytes, size));
-		}
-		more = fread(bytes + *len, 1, size - 1 - *len, file);
-		is_text = !memchr(bytes + *len, '\0', more);
-		*len += more;
-	}
-	if (bytes)
-		bytes[*len] = '\0';
-	return bytes;
-}
-
 /* The process's main thread may have exited: its other threads have the program. */
 static ssize_t read_link_of_thread(pid_t pid, char *program)
 {

@@ -9,17 +9,23 @@
 /* The process of this program, until find_self() finds its ID. */
 #define SELF	(-1)
 
-/* Read the copy of a maps file before anything else is done: it may be a FIFO. */
+/*
+ * Read the copy of a maps file before anything else is done: it may be a FIFO. A file with
+ * a NUL is not a text, and may be endless.
+ */
 void read_maps_file(struct options *options)
 {
 	FILE *const file = fopen(options->maps_file, "re");
+	ssize_t len = -1;
+	size_t room = 0;
 
 	if (file)
-		options->text = read_all(file, &options->text_len);
-	if (!file || ferror(file))
+		len = getdelim(&options->text, &room, '\0', file);
+	if (!file || ferror(file) || (len < 0 && !feof(file)))
 		fail("%s: %s: give a copy of /proc/PID/maps",
 		     options->maps_file, strerror(errno));
 	fclose(file);
+	options->text_len = len < 0 ? 0 : len;
 }
 
 void add_process(struct options *options, pid_t pid)
