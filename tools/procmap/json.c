@@ -5,12 +5,7 @@
  * JSON strings are Unicode, but a name can have any bytes except NUL: print valid
  * UTF-8 as it is, but control characters as \uXXXX, and every other byte as \u00XX.
  */
-#include "json.h"
-
-#include <inttypes.h>
-#include <string.h>
-
-#include "tool.h"
+#include "procfs_query.h"
 
 static bool is_continuation(unsigned char c)
 {

@@ -19,9 +19,6 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "json.h"
-#include "tool.h"
-
 /* Options with a method. */
 #define BY(by)	(&(const struct procmap_options) {		\
 			.size = sizeof(struct procmap_options), .method = (by), .proc = proc_dir })
@@ -166,6 +163,88 @@ struct tool_option {
 /* The options of each file; an empty one ends an array. */
 extern const struct tool_option process_options[], show_options[], watch_options[],
 	sum_options[], deleted_options[], ids_options[], bench_options[];
+
+/* tool.c */
+
+#define EXIT_TROUBLE		2
+
+/* The kernel appends this to the path of a file that was deleted. */
+#define DELETED			" (deleted)"
+
+/* The longest duration. */
+#define SECONDS_MAX		86400
+
+#define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
+
+void *need(void *memory);
+void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
+bool parse_number(const char *text, unsigned long max, unsigned long *number);
+bool parse_seconds(const char *text, double *seconds);
+uint64_t now_ns(void);
+const char *quote(const char *text, size_t len);
+char *escape(const char *path);
+void cut_deleted(char *path);
+
+/**
+ * struct output - output that is held back until all of it is known to be good
+ * @file: the stream to write to.
+ * @bytes: the output so far; end_output() frees it.
+ * @len: the number of bytes.
+ */
+struct output {
+	FILE *file;
+	char *bytes;
+	size_t len;
+};
+
+void begin_output(struct output *output);
+void end_output(struct output *output, bool is_good);
+
+void look_at_terminal(void);
+size_t terminal_width(void);
+
+/* The fewest columns for a name, even on a narrow terminal. */
+#define NAME_WIDTH_MIN		20
+
+enum colour {
+	BOLD = 1,
+	RED = 31,
+	GREEN = 32,
+	YELLOW = 33,
+};
+
+int print_coloured(FILE *out, enum colour colour, const char *text);
+size_t print_whole_name(FILE *out, const char *name);
+size_t print_name(FILE *out, const char *name, size_t column);
+void print_hex(FILE *out, const void *bytes, size_t len);
+bool is_control(uint32_t c);
+
+/* json.c */
+
+/**
+ * struct json - a JSON object that is being written
+ * @out: the stream.
+ * @first: the next member or element needs no comma.
+ * @one_line: the object is one line, also if it has arrays.
+ */
+struct json {
+	FILE *out;
+	bool first;
+	bool one_line;
+};
+
+void json_open(struct json *json, const char *key, char bracket);
+void json_close(struct json *json, char bracket);
+void json_end(struct json *json);
+void json_null(struct json *json, const char *key);
+void json_bool(struct json *json, const char *key, bool value);
+void json_number(struct json *json, const char *key, uint64_t value);
+void json_real(struct json *json, const char *key, double value);
+void json_address(struct json *json, const char *key, uint64_t addr);
+void json_string(struct json *json, const char *key, const char *string);
+void json_hex(struct json *json, const char *key, const void *bytes, size_t len);
+void json_exact(struct json *json, const char *key, const char *hex_key,
+		const char *bytes, size_t len);
 
 /* procfs_query_lookup.c */
 

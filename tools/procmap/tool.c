@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared by programs on libprocmap: memory, numbers, and text on standard output. On a
- * terminal, use colours, shorten names to fit the line, and print no control characters.
+ * procfs_query: memory, numbers, and text on standard output. On a terminal, use colours,
+ * shorten names to fit the line, and print no control characters.
  */
-#include "tool.h"
+#include "procfs_query.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
