@@ -23,6 +23,7 @@
 #include <generated/utsrelease.h>
 #include <linux/ftrace.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/mmu_context.h>
@@ -79,20 +80,8 @@ static void __init *find_function(const char *name)
  * Neither function is exported. The calls are direct ones: with indirect branch tracking,
  * most functions may not be called through a pointer.
  */
-static int no_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
-			   unsigned long addr)
-{
-	return -EOPNOTSUPP;
-}
-
-DEFINE_STATIC_CALL(analyze_insn, no_analyze_insn);
-
-static unsigned long no_lookup_name(const char *name)
-{
-	return 0;
-}
-
-DEFINE_STATIC_CALL(lookup_name, no_lookup_name);
+DEFINE_STATIC_CALL_RET0(analyze_insn, arch_uprobe_analyze_insn);
+DEFINE_STATIC_CALL_RET0(lookup_name, kallsyms_lookup_name);
 
 /*
  * The operations that the kernel has for an instruction: those for all that it executes
