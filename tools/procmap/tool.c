@@ -265,16 +265,35 @@ static void write_output(const char *bytes, size_t len)
 	}
 }
 
+/* A stream of open_memstream(3) does not tell that it lacks memory. */
+static ssize_t hold_back(void *cookie, const char *bytes, size_t len)
+{
+	struct output *const output = cookie;
+	char *const more = realloc(output->bytes, output->len + len);
+
+	if (!more)
+		return 0;
+	output->bytes = more;
+	memcpy(more + output->len, bytes, len);
+	output->len += len;
+	return len;
+}
+
 void begin_output(struct output *output)
 {
-	output->file = need(open_memstream(&output->bytes, &output->len));
+	const cookie_io_functions_t functions = { .write = hold_back };
+
+	output->bytes = NULL;
+	output->len = 0;
+	output->file = need(fopencookie(output, "w", functions));
 }
 
 /* Write all of the output or, after an error, none of it. Frees it. */
 void end_output(struct output *output, bool is_good)
 {
-	if (fclose(output->file))
+	if (fflush(output->file) || ferror(output->file))
 		fail("out of memory");
+	fclose(output->file);
 	if (is_good)
 		write_output(output->bytes, output->len);
 	free(output->bytes);

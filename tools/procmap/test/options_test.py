@@ -141,6 +141,18 @@ class OptionsTest(ToolTest):
             self.assertRegex(self.run_tool(option, of=None),
                              r"^procfs_query (\d+\.\d+\.\d+), libprocmap \1\n$")
 
+    def test_lack_of_memory_is_told(self):
+        text = "".join(f"{i:05x}000-{i:05x}fff r--p 00000000 00:00 0 \n" for i in range(100000))
+        argv = self.argv(["-m", self.write("long", text), "-l"], None)
+        results = set()
+        for limit in range(2 << 20, 32 << 20, 1 << 20):
+            done = subprocess.run(["prlimit", f"--as={limit}", *argv], check=False,
+                                  stdout=PIPE, stderr=PIPE, text=True)
+            # With less memory, the tool cannot be loaded.
+            if done.returncode != 127:
+                results.add((done.returncode, done.stdout.count("\n"), done.stderr))
+        self.assertEqual(results, {(0, 100000, ""), (2, 0, "procfs_query: out of memory\n")})
+
     def test_too_many_open_files_are_told(self):
         target = self.start(self.cat).pid
         message = "procfs_query: too many open files: raise the limit with ulimit -n\n"
