@@ -237,7 +237,7 @@ skip_guest() {
 guest_of_line() {
 	local guest kernel module settings patterns list word program release='' target headers
 	local variant='' arch='' options=() programs=$programs tree=$patched
-	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE='' TOOL=$TOOL
+	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE=''
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
 	if [ "$kernel" = query ] && [ "$(base_value BACKPORT)" = y ]; then
 		skip_guest "$guest" "the query of $BASE is mainline's without the RFC"
@@ -246,7 +246,7 @@ guest_of_line() {
 	case $kernel in
 	query)
 		check "the tree 'query' is that of the series" tree_is_the_series query
-		variant=query tree=$WORK/query TOOL=$BUILD/programs-query/procmap/procfs_query
+		tree=$WORK/query
 		;;
 	*arm64*) variant=arm64 ;;
 	esac
