@@ -98,14 +98,6 @@ interrupt_leaves_nothing() {
 	wait_for 10 expect 1 pgrep -r D,R,S -ag "$group"
 }
 
-# Without the scan, all tests of it are skipped.
-lost_ioctl_is_found() {
-	printf '%s\n' 1..1 'ok 1 a # SKIP this kernel has no PROCMAP_SCAN' >"$tmp/output"
-	"$CHECKS/parse-tap" stock-1 linux-0 "$tmp/output" "$CHECKS/skips" |
-		tee "$tmp/results"
-	grep '^not ok' "$tmp/results"
-}
-
 # Patterns that name no program, a section without a line, and "make test" of no program.
 empty_selection_is_found() {
 	sed '/^#/d; s/.*\t//' "$CHECKS/guests" | while read -r patterns; do
@@ -147,7 +139,6 @@ check "a section that skips all its checks is found" section_is_found 'echo 1..0
 check "a section's failure called a TODO is found" section_is_found \
 	'echo "not ok 1 a # TODO"; echo 1..1'
 check "a section that cannot be run is found" section_cannot_run
-check "a module that lost an ioctl is found" lost_ioctl_is_found
 check "a selection that selects nothing is found" empty_selection_is_found
 check "results are counted" results_are_counted
 check "an interrupt leaves no process" interrupt_leaves_nothing
