@@ -66,13 +66,10 @@ user_space_is_warning_free() {
 
 # Copy the header of a kernel that has the ioctl itself to $tmp/newer, nothing else.
 get_newer_header() {
-	local release newer=$tmp/newer/linux
-	release=$(cat "$("$ROOT/scripts/stock" "$(base_value MAINLINE)")/release")
-	[ -e "/lib/modules/$release/build" ] ||
-		install_packages "linux-headers-$release"
+	local headers newer=$tmp/newer/linux
+	headers=$(realpath "$("$ROOT/scripts/headers" "$(debian_release mainline)")")
 	mkdir -p "$newer"
-	cp "/usr/src/linux-headers-${release%-cloud-*}-common/include/uapi/linux/fs.h" \
-		"$newer/"
+	cp "${headers%-cloud-*}-common/include/uapi/linux/fs.h" "$newer/"
 	grep 'define PROCMAP_QUERY' "$newer/fs.h"
 }
 
