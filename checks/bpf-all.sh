@@ -10,23 +10,17 @@ selftests=$patched/tools/testing/selftests/bpf
 finders=attach_probe,bpf_cookie,bpf_iter,task_pt_regs
 
 # They are built in the tree, as upstream builds them, and the kernel beside it: what the
-# makefiles look for in the tree is named. They do not know which object needs which header,
-# so that a change makes everything anew.
+# makefiles look for in the tree is named. They do not know which object needs which header:
+# everything is made anew.
 make_selftests() {
-	local broken clang key keyfile=$patched.selftests
+	local broken clang
 	broken=$(base_value BPF_BROKEN)
 	clang=$(base_value BPF_CLANG)
 	[ -z "$broken" ] || git -C "$patched" sparse-checkout set --no-cone '/*' \
 		"!/tools/testing/selftests/bpf/prog_tests/$broken.c"
-	key=$(echo "$clang"; git -C "$patched" ls-tree HEAD tools/ tools/testing/selftests/ \
-		tools/testing/selftests/bpf | sha1sum)
-	if [ "$key" != "$(cat "$keyfile" 2>/dev/null)" ]; then
-		rm -f "$keyfile"
-		git -C "$patched" clean -dfxq tools/testing/selftests/bpf
-	fi
+	git -C "$patched" clean -dfxq tools/testing/selftests/bpf
 	LC_ALL=C make -C "$selftests" -j"$(nproc)" VMLINUX_BTF="$kernel/vmlinux" \
 		GENDIR="$kernel/include/generated" KDIR="$kernel" CLANG="$clang" test_progs
-	printf '%s\n' "$key" >"$keyfile"
 }
 
 # In the guest: run test_progs with the library $3, and print its results as TAP, with the
