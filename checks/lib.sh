@@ -163,10 +163,12 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
-# A process for the examples: its program, a copy, and the name of its memory are known. It
-# waits for a line, maps a library, waits, executes another program, and exits.
-# shellcheck disable=SC2046,SC2154	# one word a job; set by coproc
-start_scene() {
+# The examples find a process: its program, a copy, and the name of its memory are known. watch,
+# of whose 200 processes the others are this one, sees it map a library, execute another
+# program, and end.
+# shellcheck disable=SC2046,SC2154	# one word a job and an ID; set by coproc
+examples_work() {
+	local examples=$programs/examples pid build_id
 	cp /usr/bin/python3 "$tmp/scene"
 	coproc "$tmp/scene" -c "$(cat <<-END
 		import mmap, os
@@ -184,22 +186,20 @@ start_scene() {
 	pid=$COPROC_PID
 	build_id=$(readelf -n "$tmp/scene" | sed -n 's/.*Build ID: //p')
 	read -r _ <&"${COPROC[0]}"
-}
-
-backtrace_works() {
-	start_scene
-	"$programs/examples/backtrace" "$pid" | tee "$tmp/stack"
+	"$examples/backtrace" "$pid" | tee "$tmp/stack"
 	grep -m 1 '^	' "$tmp/stack" | grep -E '/libc\.so\.6\+0x[0-9a-f]+ [0-9a-f]{40}$'
 	[ "$(grep -cE "^	$tmp/scene\+0x[0-9a-f]+ $build_id$" "$tmp/stack")" -gt 4 ]
-	expect 2 "$programs/examples/backtrace"
-	expect 1 "$programs/examples/backtrace" 2147483647
-}
-
-# The scene is one of 200 processes; the others are this one.
-watch_works() {
-	start_scene
-	# shellcheck disable=SC2046	# one word an ID
-	"$programs/examples/watch" $(yes $$ | head -n 199) "$pid" >"$tmp/watched" 2>&1 &
+	"$examples/whomaps" "$tmp/scene" | grep "^$pid " | tee "$tmp/mappers"
+	sed -E 's/^0+//; s/-0+/-/' "/proc/$pid/maps" |
+		awk -v "pid=$pid" -v "name=$tmp/scene" '$6 == name { print pid, $1, $2, $6 }' |
+		diff "$tmp/mappers" -
+	"$examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
+	if command -v rustc; then
+		rustc --edition 2021 -D warnings -L "$programs/lib64" -l static=procmap \
+			-o "$tmp/list" "$lib/examples/list.rs"
+		"$tmp/list" "$pid" | grep -E " $build_id $tmp/scene$"
+	fi
+	"$examples/watch" $(yes $$ | head -n 199) "$pid" >"$tmp/watched" 2>&1 &
 	wait_for 60 grep -q "^$pid: [0-9]* executable mappings$" "$tmp/watched"
 	echo >&"${COPROC[1]}"
 	wait_for 60 grep -q "^$pid + .* /.*/libssl\.so" "$tmp/watched"
@@ -207,24 +207,6 @@ watch_works() {
 	wait_for 60 grep -q "^$pid: exited$" "$tmp/watched"
 	grep -c 'executable mappings$' "$tmp/watched" | grep -x 201
 	grep -c " + .*/libssl\.so" "$tmp/watched" | grep -x 1
-}
-
-# A profiler may have mapped the program, too.
-whomaps_works() {
-	start_scene
-	"$programs/examples/whomaps" "$tmp/scene" | grep "^$pid " | tee "$tmp/mappers"
-	sed -E 's/^0+//; s/-0+/-/' "/proc/$pid/maps" |
-		awk -v "pid=$pid" -v "name=$tmp/scene" '$6 == name { print pid, $1, $2, $6 }' |
-		diff "$tmp/mappers" -
-	cp --remove-destination /bin/sleep "$tmp/scene"
-	"$programs/examples/whomaps" "$tmp/scene" | (! grep "^$pid ")
-	expect 1 "$programs/examples/whomaps" "$tmp/none"
-}
-
-# The tests of the library look for the two names of anonymous memory.
-otel_works() {
-	start_scene
-	"$programs/examples/otel" | grep -xE "$pid [0-9a-f]+-[0-9a-f]+ /memfd:OTEL_CTX \(deleted\)"
 }
 
 # A load spins in Python, then in code that only a perf map names; a map that is a link is not
@@ -253,16 +235,6 @@ profile_works() {
 	[ "$(grep -c '^python3;.*\[unknown\] 1$' "$tmp/stacks")" -gt 20 ]
 	expect 1 grep jitted "$tmp/stacks"
 	expect 2 "$programs/examples/profile" -n
-}
-
-# By the C functions alone, for who has no binding.
-rust_works() {
-	rustc --edition 2021 -D warnings -L "$programs/lib64" -l static=procmap \
-		-o "$tmp/list" "$lib/examples/list.rs"
-	start_scene
-	"$tmp/list" "$pid" | tee "$tmp/listed"
-	grep -E "^[0-9a-f]+-[0-9a-f]+ [0-9a-f]+ $build_id $tmp/scene$" "$tmp/listed"
-	expect 1 "$tmp/list" 2147483647
 }
 
 # The header of C++, in both compilers.
@@ -324,15 +296,10 @@ check "its header suits C99 and C++, gcc and clang" header_is_portable
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the Python module" python_module_works
 check "the C++ header" cplusplus_header_works
-for example in backtrace otel watch whomaps; do
-	check "the example $example" "${example}_works"
-done
+check "the examples" examples_work
 # In a container, perf_event_open(2) may be forbidden.
 if ! "$programs/examples/profile" true 2>&1 | grep -q perf_event_open; then
 	check "the example profile" profile_works
-fi
-if command -v rustc >/dev/null; then
-	check "the example list in Rust" rust_works
 fi
 check "the manuals are well-formed" manual_is_well_formed
 guests
