@@ -5,18 +5,14 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-# The library compiles in its commit, and the tool in its own.
+# The library and the tool compile in the tree that has both.
 tools_compile() {
-	local tools=$each/tools commit
+	local tools=$each/tools
 	lock_each
-	for commit in $(base_git rev-list --reverse series..tools); do
-		git -C "$each" checkout -q -f --detach "$commit"
-		make -s -C "$tools/lib/procmap" OUTPUT="$tmp/lib" \
-			CFLAGS='-O2 -Werror -Wno-sign-compare' all tests
-		[ ! -e "$tools/procmap" ] ||
-			make -s -C "$tools/procmap" OUTPUT="$tmp/procmap" CFLAGS='-O2 -Werror'
-	done
-	[ -e "$tmp/procmap/procfs_query" ]
+	git -C "$each" checkout -q -f --detach "$(base_git rev-parse tools)"
+	make -s -C "$tools/lib/procmap" OUTPUT="$tmp/lib" \
+		CFLAGS='-O2 -Werror -Wno-sign-compare' all tests
+	make -s -C "$tools/procmap" OUTPUT="$tmp/procmap" CFLAGS='-O2 -Werror'
 }
 
 # Print the objects of the kernel that the series changes (M) or adds (A).
