@@ -159,37 +159,28 @@ guest_ended_well() {
 # Print all programs that a guest may run, whether they have been built or not. There is no
 # libelf in 32 bits for one.
 all_programs() {
-	local source
-	for source in "$1"/tools/testing/selftests/proc/procmap-*.c; do
-		source=$(basename "$source" .c)
-		printf '%s\n' "proc/$source" "proc32/$source"
-	done
+	compgen -G "$1/tools/testing/selftests/proc/procmap-*.c" | sort |
+		sed -E 's,.*/(.*)\.c,proc/\1\nproc32/\1,' || :	# not every tree has some
 	grep -l TEST_HARNESS_MAIN "$ROOT"/tools/testing/procmap-stress/*.c |
 		sed -E 's,.*/(.*)\.c,stress/\1\nstress32/\1,' | grep -vx stress32/build-id-corpus
-	for source in "$ROOT"/live/test/*.c; do
-		printf '%s\n' "live/$(basename "$source" .c)"-{64,32}
-	done
-	for source in "$ROOT"/tools/lib/procmap/test/procmap-*-test.c; do
-		printf '%s\n' lib{64,32}/"$(basename "$source" .c)"
-	done
+	basename -s .c "$ROOT"/live/test/*.c | sed 's,.*,live/&-64\nlive/&-32,'
+	basename -s .c "$ROOT"/tools/lib/procmap/test/procmap-*-test.c |
+		sed 's,.*,lib64/&\nlib32/&,'
 	(cd "$ROOT/tools/procmap/test" && printf 'procmap/%s\n' *_test.py)
 }
 
 # Print the programs in the tree $1 that the patterns $2 of checks/guests name. One that names
 # none of any base is an error.
 expand() {
-	local pattern program all there found
+	local pattern all there
 	all=$(all_programs "$ROOT")
 	there=$(all_programs "$1")
 	set -f
 	eval "set -- $2"
 	for pattern; do
-		found=$(while read -r program; do
-			# shellcheck disable=SC2053	# a pattern
-			[[ $program != $pattern ]] || echo "$program"
-		done <<<"$all")
-		[ -n "$found" ] || die "checks/guests: there is no program $pattern"
-		grep -xF "$found" <<<"$there" || :
+		compgen -W "$all" -X "!$pattern" >/dev/null ||
+			die "checks/guests: there is no program $pattern"
+		compgen -W "$there" -X "!$pattern" || :
 	done
 }
 
