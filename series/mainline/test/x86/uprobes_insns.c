@@ -61,7 +61,7 @@ asm(".pushsection .text\n"
 	".popsection\n");
 
 #ifdef __x86_64__
-static const uint8_t pattern[16] __attribute__((used)) = "relative to rip";
+const uint8_t pattern[16] = "relative to rip";
 PROBED(vpor_rip, "vpor pattern(%rip), %xmm0, %xmm0");
 
 /* pcmpeqb %mm1, %mm0; without the prefix, 0x74 is je. */
