@@ -21,7 +21,7 @@ void read_maps_file(struct options *options)
 
 	if (file)
 		len = getdelim(&options->text, &room, '\0', file);
-	if (file && len < 0 && !feof(file) && !ferror(file))
+	if (file && len < 0 && !feof(file) && errno == ENOMEM)
 		fail("out of memory");
 	if (!file || ferror(file))
 		fail("%s: %s: give a copy of /proc/PID/maps",
