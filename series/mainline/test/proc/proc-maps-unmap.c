@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,6 +40,20 @@ static void unmap_everything(void)
 		syscall(SYS_munmap, 0, (1UL << bits) - page);
 	}
 	_exit(0);
+}
+
+/* The reader is preempted in the middle of a walk then. */
+static void keep_cpus_busy(void)
+{
+	long nr;
+
+	for (nr = sysconf(_SC_NPROCESSORS_ONLN); nr > 0; nr--) {
+		if (fork())
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
 }
 
 static bool read_text(int maps)
@@ -84,6 +99,7 @@ TEST_F_TIMEOUT(target, unmaps_everything, 4 * SECONDS)
 	int maps, status;
 	pid_t pid;
 
+	keep_cpus_busy();
 	while (time(NULL) < end) {
 		pid = fork();
 		ASSERT_LE(0, pid);
