@@ -11,7 +11,7 @@
  *
  *	bench map
  *
- * measures how long mmap(2) and munmap(2) take: once for each line of stdin, it prints the median
+ * measures how long mmap(2) and munmap(2) take: once for each byte of stdin, it prints the median
  * and the 99th percentile in ns, with a tab between. Another process reads the mappings of this
  * one meanwhile.
  */

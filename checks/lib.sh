@@ -139,6 +139,8 @@ lib_is_installed_and_used() {
 		"$lib/test/handle.cc" "${flags[@]}"
 	"$tmp/install/handle"
 	PYTHONPATH=$root/usr/lib/python3/dist-packages python3 -c 'import procmap'
+	make -C "$lib" PYTHON=/usr/bin/python3 prefix=/usr/local help |
+		grep -x 'pythondir=/usr/local/lib/python3.*/dist-packages'
 	"$tmp/install/procmap_find" | grep "^$tmp/install/procmap_find+0x"
 	"$tmp/install/procmap_open_file" |
 		grep -E "^addr2line -f -e '$tmp/install/procmap_open_file' 0x[0-9a-f]+$"

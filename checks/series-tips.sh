@@ -9,5 +9,5 @@ for base in $(own_bases); do
 	[ "$base" = "$BASE" ] ||
 		take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip
 done
-[ $results -gt 0 ] || skip_guest 'other bases' "Debian has the source of $BASE only"
+[ $results -gt 0 ] || [ -z "$(own_bases)" ] || skip_guest 'other bases' "Debian has the source of $BASE only"
 done_testing

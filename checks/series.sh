@@ -1,6 +1,6 @@
 #!/bin/bash
-# series: it applies, and each commit compiles by itself; "checks/series.sh tip": the last one
-# compiles.
+# series: it applies, and each commit of the kernel compiles by itself; "checks/series.sh tip":
+# the last one compiles.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 at_idle_priority

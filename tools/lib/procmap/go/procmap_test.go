@@ -162,8 +162,11 @@ func withoutHiddenID(line string) string {
 		if file, err := elf.Open(name); err == nil {
 			defer file.Close()
 			for _, segment := range file.Progs {
-				notes, _ := io.ReadAll(io.LimitReader(segment.Open(), 1<<16))
-				if segment.Type == elf.PT_NOTE && bytes.Contains(notes, []byte("GNU\x00")) {
+				if segment.Type != elf.PT_NOTE {
+					continue
+				}
+				notes, _ := io.ReadAll(segment.Open())
+				if bytes.Contains(notes, []byte("GNU\x00")) {
 					return end
 				}
 			}
