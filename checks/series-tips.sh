@@ -5,9 +5,10 @@
 . "$(dirname "$0")/tap.sh"
 at_idle_priority
 
-for base in $(own_bases); do
+bases=$(own_bases)
+for base in $bases; do
 	[ "$base" = "$BASE" ] ||
 		take_guest "series-$base" env -u KDIR BASE="$base" "$CHECKS/series.sh" tip
 done
-[ $results -gt 0 ] || [ -z "$(own_bases)" ] || skip_guest 'other bases' "Debian has the source of $BASE only"
+[ $results -gt 0 ] || [ -z "$bases" ] || skip_check 'other bases' "Debian has the source of $BASE only"
 done_testing

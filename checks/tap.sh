@@ -218,7 +218,7 @@ guests() {
 	done
 }
 
-skip_guest() {
+skip_check() {
 	results=$((results + 1))
 	echo "ok - $1 # SKIP $2"
 }
@@ -231,7 +231,7 @@ guest_of_line() {
 	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE=''
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
 	if [ "$kernel" = query ] && [ "$(base_value BACKPORT)" = y ]; then
-		skip_guest "$guest" "the query of $BASE is mainline's without the RFC"
+		skip_check "$guest" "the query of $BASE is mainline's without the RFC"
 		return
 	fi
 	case $kernel in
@@ -270,7 +270,7 @@ guest_of_line() {
 		;;
 	*)
 		release=$(debian_release "$kernel") || {
-			skip_guest "$guest-$kernel" 'the mirror has no such kernel'
+			skip_check "$guest-$kernel" 'the mirror has no such kernel'
 			return
 		}
 		check "image of $release" "$ROOT/scripts/stock" "$release"
