@@ -20,19 +20,6 @@ series_checkpatch() {
 		"$BUILD"/series/*-*/*[1-9]*-*.patch
 }
 
-# Write the programs in the documentation to $tmp/documented: each block of C is one,
-# NAME-NR.c for those of NAME.rst.
-documented_programs() {
-	local page
-	mkdir "$tmp/documented"
-	for page in "$ROOT"/Documentation/*/*.rst; do
-		awk -v to="$tmp/documented/$(basename "$page" .rst)" '
-			/^\.\. code-block:: c$/ { on = 1; out = to "-" ++nr ".c"; next }
-			/^[^ ]/ { on = 0 }
-			on { sub(/^  /, ""); print >out }' "$page"
-	done
-}
-
 # Each with both compilers; the warnings of clang do not depend on what it optimizes.
 # Left out is what the harness of the base brings along: warnings in its own lines, and
 # parameters of the functions that it makes.
@@ -51,7 +38,7 @@ user_space_is_warning_free() {
 					echo "$source: error:"
 			done
 		done
-		for source in "$tmp"/documented/*.c "$ROOT"/tools/procmap/*.c \
+		for source in "$ROOT"/tools/procmap/*.c \
 			"$ROOT"/tools/lib/procmap/examples/*.c \
 			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
 			"${compile[@]}" "${flags[@]}" -isystem "$ROOT/include/uapi" \
@@ -130,7 +117,6 @@ shell_scripts() {
 		xargs shellcheck -x
 }
 
-documented_programs
 check "shellcheck" shell_scripts
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
