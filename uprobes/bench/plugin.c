@@ -25,9 +25,6 @@ enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 
 extern void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 		void (*cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
-		void (*cb)(unsigned int vcpu, void *data),
-		enum qemu_plugin_cb_flags flags, void *data);
 extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 		void (*cb)(unsigned int vcpu, void *data),
 		enum qemu_plugin_cb_flags flags, void *data);
@@ -57,15 +54,9 @@ static void at_mark(unsigned int vcpu, void *data)
 		fprintf(out, "%lu %lu\n", atomics, flushes);
 }
 
-/* @data is the number of atomic instructions in the block. */
-static void at_block(unsigned int vcpu, void *data)
+static void add_one(unsigned int vcpu, void *counter)
 {
-	atomics += (uintptr_t)data;
-}
-
-static void at_flush(unsigned int vcpu, void *data)
-{
-	flushes++;
+	++*(unsigned long *)counter;
 }
 
 /* An instruction of arm64; 0, which is none, on x86. */
@@ -114,24 +105,22 @@ static bool is_mark(const struct qemu_plugin_insn *insn)
 static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t insns = qemu_plugin_tb_n_insns(tb);
-	uintptr_t atomic_insns = 0;
 	size_t i;
 
 	for (i = 0; i < insns; i++) {
 		struct qemu_plugin_insn *const insn =
 			qemu_plugin_tb_get_insn(tb, i);
 
-		atomic_insns += is_atomic(insn);
 		if (is_mark(insn))
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, at_mark,
 					QEMU_PLUGIN_CB_NO_REGS, NULL);
+		if (is_atomic(insn))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, add_one,
+					QEMU_PLUGIN_CB_NO_REGS, &atomics);
 		if (is_flush(insn))
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, at_flush,
-					QEMU_PLUGIN_CB_NO_REGS, NULL);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, add_one,
+					QEMU_PLUGIN_CB_NO_REGS, &flushes);
 	}
-	if (atomic_insns)
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, at_block,
-				QEMU_PLUGIN_CB_NO_REGS, (void *)atomic_insns);
 }
 
 __attribute__((visibility("default")))
