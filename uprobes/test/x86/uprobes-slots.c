@@ -383,12 +383,6 @@ static bool fill_late_memory(const struct late_memory *late)
 	return !ioctl(late->fd, UFFDIO_COPY, &copy);
 }
 
-static int read_as_child(void *reader)
-{
-	be_reader(reader);
-	return 0;
-}
-
 /* Threads that are in a step for as long as the page that they read is not there. */
 TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 {
@@ -430,19 +424,6 @@ TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 	close(late.fd);
 }
 
-/* Start a child in the same memory that is in a step, as the page that it reads is late. */
-static pid_t start_step(struct reader *reader)
-{
-	const int64_t before = count_calls(&copies);
-	const pid_t pid = clone(read_as_child, malloc(64 << 10) + (64 << 10),
-				CLONE_VM | SIGCHLD, reader);
-
-	while (pid > 0 && count_calls(&copies) == before)
-		usleep(1000);
-	usleep(20000);
-	return pid;
-}
-
 static uintptr_t signal_at;
 
 static void note_place(int signal, siginfo_t *info, void *context)
@@ -455,12 +436,12 @@ static void note_place(int signal, siginfo_t *info, void *context)
 TEST_F_TIMEOUT(slots, signal_comes_in_a_step, 300)
 {
 	const int probe = open_uprobe(0, self->fd, READ_AT, 0);
+	const int64_t before = count_calls(&copies);
 	const struct sigaction action = {
 		.sa_sigaction = note_place, .sa_flags = SA_SIGINFO,
 	};
 	struct late_memory late;
 	struct reader reader;
-	pid_t pid;
 
 	ASSERT_LE(0, probe);
 	ASSERT_TRUE(make_late_memory(&late, 0));
@@ -469,14 +450,15 @@ TEST_F_TIMEOUT(slots, signal_comes_in_a_step, 300)
 		.read = (function)((uintptr_t)self->text + READ_AT),
 		.from = late.start,
 	};
-	nr_signals = 0;
-	pid = start_step(&reader);
-	ASSERT_LT(0, pid);
-	EXPECT_EQ(0, kill(pid, SIGUSR1));
+	ASSERT_EQ(0, pthread_create(&reader.id, NULL, be_reader, &reader));
+	while (count_calls(&copies) == before)
+		usleep(1000);
+	usleep(20000);
+	EXPECT_EQ(0, pthread_kill(reader.id, SIGUSR1));
 	usleep(20000);
 	EXPECT_EQ(0, atomic_load(&nr_signals));
 	ASSERT_TRUE(fill_late_memory(&late));
-	EXPECT_TRUE(ends_well(pid));
+	ASSERT_EQ(0, pthread_join(reader.id, NULL));
 	EXPECT_EQ(1234567, reader.result);
 	EXPECT_EQ(1, atomic_load(&nr_signals));
 	EXPECT_EQ((uintptr_t)self->text + READ_AT + READ_SIZE, signal_at);
