@@ -40,9 +40,11 @@ user_space_is_warning_free() {
 		done
 		for source in "$ROOT"/tools/procmap/*.c \
 			"$ROOT"/tools/lib/procmap/examples/*.c \
-			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c; do
-			"${compile[@]}" "${flags[@]}" -isystem "$ROOT/include/uapi" \
-				-I "$ROOT/tools/lib/procmap" "$source" || echo "$source: error:"
+			"$ROOT"/{,*/}bench/*.c "$CHECKS"/programs/*.c \
+			"$ROOT"/*/{test/x86,live/test}/*.c; do
+			"${compile[@]}" "${flags[@]}" -isystem "$ROOT/include/uapi" -I proc \
+				-I "$ROOT/tools/lib/procmap" -I "$ROOT/live/test" \
+				-I "$ROOT"/*/test/x86 "$source" || echo "$source: error:"
 		done
 	done >"$tmp/output" 2>&1
 	grep -E '(warning|error):' "$tmp/output" |
