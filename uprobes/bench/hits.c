@@ -10,9 +10,6 @@
  *
  * With an argument, measure how long it takes to close that many uprobes.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <err.h>
 #include <pthread.h>
 #include <sched.h>
