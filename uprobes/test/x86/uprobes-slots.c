@@ -267,11 +267,16 @@ struct reader {
 	long result;
 };
 
+/* Readers do not exit, which would give up their slots. */
+static atomic_bool readers_stay;
+
 static void *be_reader(void *arg)
 {
 	struct reader *const reader = arg;
 
 	reader->result = reader->read((long)reader->from);
+	while (readers_stay)
+		usleep(1000);
 	return NULL;
 }
 
@@ -395,6 +400,7 @@ TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 
 	ASSERT_LE(0, probe);
 	ASSERT_TRUE(make_late_memory(&late, 0));
+	readers_stay = true;
 	for (i = 0; i < NR_SLOTS; i++) {
 		readers[i] = (struct reader) {
 			.read = (function)((uintptr_t)self->text + READ_AT),
@@ -414,11 +420,12 @@ TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 	EXPECT_EQ(0, atomic_load(&nr_ready));
 
 	ASSERT_TRUE(fill_late_memory(&late));
+	wait_until_ready(5);
+	readers_stay = false;
 	for (i = 0; i < NR_SLOTS; i++) {
 		ASSERT_EQ(0, pthread_join(readers[i].id, NULL));
 		EXPECT_EQ(1234567, readers[i].result);
 	}
-	wait_until_ready(5);
 	join_threads(_metadata, waiting, 5);
 	close(probe);
 	close(late.fd);
@@ -515,6 +522,7 @@ TEST_F_TIMEOUT(slots, push_to_late_memory, 300)
 	const int fd = make_code(push_function, sizeof(push_function), 0);
 	void *const text = map_code(NULL, fd);
 	const int probe = open_uprobe(0, fd, PUSH_AT, 0);
+	const int64_t before = count_calls(&copies);
 	struct late_memory late;
 	struct reader pusher;
 	uintptr_t pushed;
@@ -524,7 +532,8 @@ TEST_F_TIMEOUT(slots, push_to_late_memory, 300)
 	ASSERT_TRUE(make_late_memory(&late, UFFD_USER_MODE_ONLY));
 	pusher = (struct reader) { .read = text, .from = late.start + TEXT_SIZE };
 	ASSERT_EQ(0, pthread_create(&pusher.id, NULL, be_reader, &pusher));
-	usleep(100000);
+	while (count_calls(&copies) == before)
+		usleep(1000);
 	ASSERT_TRUE(fill_late_memory(&late));
 	ASSERT_EQ(0, pthread_join(pusher.id, NULL));
 	memcpy(&pushed, late.start + TEXT_SIZE - sizeof(pushed), sizeof(pushed));
