@@ -43,7 +43,6 @@ commits_compile() {
 
 no_warnings_in_the_engine() {
 	local objects
-	lock_each
 	mapfile -t objects < <(objects_of AM)
 	[ ${#objects[@]} -gt 2 ]
 	no_new_warnings "$(base_git rev-list --reverse base..series -- fs mm include)" \

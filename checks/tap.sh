@@ -387,6 +387,7 @@ warnings_at() {
 # Of the objects at commits, W=1 and sparse say nothing that they do not say at base.
 no_new_warnings() {
 	local commit new=
+	lock_each
 	warnings_at base "${@:2}" >"$tmp/before"
 	for commit in $1; do
 		warnings_at "$commit" "${@:2}" >"$tmp/after"

@@ -4,22 +4,16 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../../checks/tap.sh"
 
 TOPIC=$ROOT/uprobes
-selftests=$patched/tools/testing/selftests
 
 tests_are_built() {
-	local out=$programs/uprobes bits source sources
+	local out=$programs/uprobes selftests=$patched/tools/testing/selftests/proc source
 	mkdir -p "$out"
-	for bits in 64 32; do
-		sources=("$TOPIC"/{test/x86,live/test}/*.c)
-		[ $bits = 64 ] || sources=("$TOPIC/test/x86/uprobes-insns.c")
-		for source in "${sources[@]}"; do
-			gcc -m$bits -D_GNU_SOURCE -O2 -Wall -pthread \
-				-isystem "$patched/tools/include/uapi" -I "$selftests/proc" \
-				-I "$TOPIC/test/x86" -I "$ROOT/live/test" "$source" \
-				-o "$out/$(basename "$source" .c)-$bits"
-		done
+	for source in "$TOPIC"/{test/x86,live/test}/*.c; do
+		gcc -D_GNU_SOURCE -O2 -Wall -pthread -isystem "$patched/tools/include/uapi" \
+			-I "$selftests" -I "$TOPIC/test/x86" -I "$ROOT/live/test" \
+			"$source" -o "$out/$(basename "$source" .c)-64"
 	done
-	cp -u "$selftests/proc/settings" "$out/"
+	cp -u "$selftests/settings" "$out/"
 }
 
 # Print the stock kernels that the live module is for.

@@ -29,11 +29,6 @@ commits_compile() {
 	done
 }
 
-no_warnings_in_uprobes() {
-	lock_each
-	no_new_warnings uprobes "${objects[@]}"
-}
-
 # By the makefile of the tree, which does not know uprobes.h, to build/programs/x86.
 selftests_are_built() {
 	local out=$programs/x86
@@ -47,7 +42,7 @@ check "git am takes it on the base" git_am base uprobes "uprobes-$(base_value VE
 mapfile -t objects < <(objects)
 mapfile -t commits < <(base_git rev-list --reverse base..uprobes)
 check "each commit compiles" commits_compile "${commits[@]}"
-check "W=1 and sparse find nothing new" no_warnings_in_uprobes
+check "W=1 and sparse find nothing new" no_new_warnings uprobes "${objects[@]}"
 check "it compiles in 32 bits" compile_in_32_bits uprobes \
 	<(cat "$TOPIC"/{,test/x86/}config) "${objects[@]}"
 tests=(x86/uprobes-insns_{64,32} x86/uprobes-slots_64)
@@ -56,8 +51,7 @@ kernel_is_built uprobes
 guest uprobes-insns "${in_turn[@]}" -k uprobes -- "${tests[@]:0:2}"
 # -s: see uprobes-live.sh.
 guest uprobes-slots -s -m 1G -t 3600 -a rcupdate.rcu_expedited=1 -k uprobes -- "${tests[2]}"
-check "uprobes: the tests are built" tests_are_built
 for release in $(releases); do
-	programs_do_the_same "$release" uprobes/uprobes-insns-{64,32}
+	programs_do_the_same "$release" "${tests[@]:0:2}"
 done
 done_testing
