@@ -109,16 +109,18 @@ struct live_insn {
 	bool long_mode;
 };
 
-/* Find the opcode. Prefixes on which the kernel refuses a uprobe are none here. */
+/*
+ * Find the opcode. Prefixes on which the kernel refuses a uprobe are none here; nor is the
+ * fifth one, which the kernel may take for an opcode.
+ */
 static struct live_insn parse(const u8 *bytes, bool long_mode)
 {
-	const u8 *const last = bytes + MAX_UINSN_BYTES - 1;
 	struct live_insn insn = { .bytes = bytes, .long_mode = long_mode };
 	const u8 *byte = bytes;
 
-	for (; byte < last && memchr("\x66\x67\xf2\xf3\x64\x65", *byte, 6); byte++)
+	for (; byte < bytes + 4 && memchr("\x66\x67\xf2\xf3\x64\x65", *byte, 6); byte++)
 		insn.data16 |= *byte == 0x66;
-	if (long_mode && byte < last && (*byte & 0xf0) == 0x40)
+	if (long_mode && (*byte & 0xf0) == 0x40)
 		insn.rex = byte++;
 	insn.opcode = byte;
 	return insn;
@@ -165,6 +167,11 @@ static bool is_step_unsafe(const struct live_insn *insn)
 {
 	const u8 modrm = byte_of(insn, 1), modrm2 = byte_of(insn, 2);
 
+	/* A prefix where the kernel expects none, so that it has not seen the opcode. */
+	if (memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3", insn->opcode[0], 11) ||
+	    (insn->long_mode && (insn->opcode[0] & 0xf0) == 0x40))
+		return true;
+
 	switch (insn->opcode[0]) {
 	case 0x8f:
 		return is_xop(insn) && is_relative(insn, 4);
@@ -194,6 +201,8 @@ static bool is_step_unsafe(const struct live_insn *insn)
 	case 0x05:
 	case 0x34:
 		return true;
+	case 0x0b:	/* ud2, and what the kernel takes for a prefix of Xen or KVM */
+		return !memcmp(insn->bytes + 2, "xen", 3) || !memcmp(insn->bytes + 2, "kvm", 3);
 	default:
 		return false;
 	}

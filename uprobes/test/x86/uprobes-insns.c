@@ -482,6 +482,7 @@ static const struct insn insns[] = {
 	INSN("\x2e\x0f\x1f\x00", REFUSED),		/* nopl %cs:(%ax) */
 	INSN("\xf0\x01\x0f", REFUSED),			/* lock add %ecx,(%di) */
 	INSN("\x64\xc5\xe9\xe8\x00", STEPPED),		/* vpsubsb %fs:(%ax),%xmm2,%xmm0 */
+	INSN("\x0f\x0bxen\xeb\x02", REFUSED),		/* ud2, and no prefix of Xen's */
 	/* What QEMU does not have, and ends in SIGILL there. */
 	INSN("\x62\xf1\x6d\x48\xe8\xc1", STEPPED),	/* vpsubsb %zmm1,%zmm2,%zmm0 */
 	INSN("\x8f\xe8\x68\xce\xc1\x04", STEPPED),	/* vpcomeqd (XOP) */
@@ -496,6 +497,9 @@ static const struct insn insns[] = {
 	INSN("\x67\x8b\x05\x10\x00\x00\x00", STEPPED),	/* mov 0x10(%eip),%eax */
 	INSN("\x4c\x0f\xb1\x3d\x10\x00\x00\x00", STEPPED), /* cmpxchg %r15,0x10(%rip) */
 	INSN("\x8f\xe8\x68\xce\x05\x10\x00\x00\x00\x04", REFUSED), /* vpcomeqd 0x10(%rip) */
+	INSN("\x48\x66\x8b\x05\x10\x00\x00\x00", REFUSED), /* rex.W mov 0x10(%rip),%ax */
+	INSN("\x48\x48\x05\x10\x00\x00\x00", REFUSED),	/* rex.W rex.W add $0x10,%rax */
+	INSN("\x66\x67\xf2\xf3\x64\x8b\x05\x10\x00\x00\x00", REFUSED),
 	INSN("\xd5\x18\x89\xc0", REFUSED),		/* mov %r16,%rax: REX2 */
 #else
 	INSN("\xc4\x0f", STEPPED),			/* les (%edi),%ecx */
