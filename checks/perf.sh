@@ -12,6 +12,6 @@ release=$(debian_release newest)
 check "the tree 'perf' is that of the series" tree_is_the_series perf
 check "perf is built" make_perf "$WORK/perf" "$out"
 check "live module for $release" "$ROOT/scripts/live" "$release"
-take_guest perf vm -i -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
+take_guest perf vm -i -t 1800 -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
 	"$CHECKS/programs/perf-test" "$out"/{perf,no-ioctl.so} "$(module_of "$release")"
 done_testing
