@@ -109,17 +109,20 @@ struct live_insn {
 	bool long_mode;
 };
 
-/*
- * Find the opcode. Prefixes on which the kernel refuses a uprobe are none here; nor is the
- * fifth one, which the kernel may take for an opcode.
- */
+/* Find the opcode, as the kernel does: a fifth prefix that differs from the others is one. */
 static struct live_insn parse(const u8 *bytes, bool long_mode)
 {
+	const u8 *const last = bytes + MAX_UINSN_BYTES - 1;
 	struct live_insn insn = { .bytes = bytes, .long_mode = long_mode };
 	const u8 *byte = bytes;
+	int nr = 0;
 
-	for (; byte < bytes + 4 && memchr("\x66\x67\xf2\xf3\x64\x65", *byte, 6); byte++)
+	for (; byte < last && memchr("\x66\x67\xf2\xf3\x64\x65", *byte, 6); byte++) {
+		nr += !memchr(bytes, *byte, byte - bytes);
+		if (nr > 4)
+			break;
 		insn.data16 |= *byte == 0x66;
+	}
 	if (long_mode && (*byte & 0xf0) == 0x40)
 		insn.rex = byte++;
 	insn.opcode = byte;

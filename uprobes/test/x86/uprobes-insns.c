@@ -489,6 +489,7 @@ static const struct insn insns[] = {
 #ifdef __x86_64__
 	INSN("\x48\x9c", IN_KERNEL),			/* rex.W pushf */
 	INSN("\x48\x90", IN_KERNEL),			/* rex.W nop */
+	INSN("\x66\x66\x66\x66\x66\x89\xc8", STEPPED),	/* mov %cx,%ax */
 	INSN("\x41\x90", STEPPED),			/* xchg %r8d,%eax */
 	INSN("\x49\x90", STEPPED),			/* xchg %r8,%rax */
 	INSN("\x66\x41\x90", STEPPED),			/* xchg %r8w,%ax */
