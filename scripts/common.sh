@@ -70,7 +70,7 @@ logged() {
 	local log=$1 meter=cat status
 	shift
 	mkdir -p "$(dirname "$log")"
-	[ -t 2 ] && meter="pv -lrbt -N ${log##*/}"
+	! [ -t 2 ] || ! command -v pv >/dev/null || meter="pv -lrbt -N ${log##*/}"
 	# Not as a condition: that would keep set -e from ending a function.
 	set +e
 	(set -e; "$@") 2>&1 | tee "$log" | $meter >/dev/null
@@ -121,8 +121,10 @@ own_apt() {
 	printf '%s\n' "Dir::Etc::sourcelist \"$apt/sources.list\";" \
 		'Dir::Etc::sourceparts "-";' "Dir::State::lists \"$apt/lists\";" \
 		"Dir::State::status \"$apt/status\";" "Dir::Cache \"$apt\";" \
-		"${@:3}" >"$apt/apt.conf"
-	APT_CONFIG=$apt/apt.conf logged "$BUILD/log/apt" apt-get -q update
+		"${@:3}" >"$apt/apt.conf.new"
+	APT_CONFIG=$apt/apt.conf.new logged "$BUILD/log/apt" \
+		apt-get -q -o APT::Update::Error-Mode=any update
+	mv "$apt/apt.conf.new" "$apt/apt.conf"
 }
 
 # The architecture of the packages that apt looks at, if it is not this machine's.
