@@ -270,6 +270,7 @@ guest_of_line() {
 		;;
 	*)
 		release=$(debian_release "$kernel") || {
+			[[ $kernel == [0-9]* ]] || die "there is no kernel '$kernel'"
 			skip_check "$guest-$kernel" 'the mirror has no such kernel'
 			return
 		}
