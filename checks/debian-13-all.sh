@@ -10,7 +10,7 @@ root=$BUILD/debian-13
 make_root() {
 	[ ! -e "$root/procmap" ] || return 0
 	rm -rf "$root"
-	debootstrap --variant=minbase --include=ca-certificates,make trixie "$root" \
+	unshare --mount --propagation private debootstrap --variant=minbase --include=ca-certificates,make trixie "$root" \
 		"$(debian_mirror)"
 	# No daemon is started.
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
