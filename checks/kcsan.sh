@@ -23,7 +23,6 @@ race_of_the_ioctls_is_found() {
 	grep 'data-race in passes ' "$tmp/races"
 }
 
-kernel_is_built kcsan
 check "KCSAN is on" vm -k kcsan -m 1G -- grep -x 'enabled: 1' /sys/kernel/debug/kcsan
 check "a race of the ioctls is found" race_of_the_ioctls_is_found
 guests

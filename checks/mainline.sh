@@ -135,7 +135,6 @@ done
 check "the selftests are built" selftests_are_built
 check "tools/testing/radix-tree/maple fails without the fix" maple_fails_without_fix
 check "and passes with it" maple_passes
-check "Debian's kernel is there" "$ROOT/scripts/stock" cloud-amd64
 check "it oopses by reading maps of an empty address space" \
 	oopses_on_debians text proc_get_vma
 check "it oopses by a query" oopses_on_debians query query_matching_vma

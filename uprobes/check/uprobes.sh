@@ -47,7 +47,6 @@ check "it compiles in 32 bits" compile_in_32_bits uprobes \
 	<(cat "$TOPIC"/{,test/x86/}config) "${objects[@]}"
 tests=(x86/uprobes-insns_{64,32} x86/uprobes-slots_64)
 check "its selftests are built" selftests_are_built
-kernel_is_built uprobes
 guest uprobes-insns "${in_turn[@]}" -k uprobes -- "${tests[@]:0:2}"
 # -s: see uprobes-live.sh.
 guest uprobes-slots -s -m 1G -t 3600 -a rcupdate.rcu_expedited=1 -k uprobes -- "${tests[2]}"
