@@ -123,7 +123,7 @@ static struct live_insn parse(const u8 *bytes, bool long_mode)
 			break;
 		insn.data16 |= *byte == 0x66;
 	}
-	if (long_mode && (*byte & 0xf0) == 0x40)
+	if (long_mode && byte < last && (*byte & 0xf0) == 0x40)
 		insn.rex = byte++;
 	insn.opcode = byte;
 	return insn;
