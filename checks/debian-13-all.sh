@@ -10,8 +10,8 @@ root=$BUILD/debian-13
 make_root() {
 	[ ! -e "$root/procmap" ] || return 0
 	rm -rf "$root"
-	unshare --mount --propagation private debootstrap --variant=minbase --include=ca-certificates,make trixie "$root" \
-		"$(debian_mirror)"
+	unshare --mount --propagation private debootstrap --variant=minbase \
+		--include=ca-certificates,make trixie "$root" "$(debian_mirror)"
 	# No daemon is started.
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod +x "$root/usr/sbin/policy-rc.d"
