@@ -280,6 +280,16 @@ static void *be_reader(void *arg)
 	return NULL;
 }
 
+/* Start a reader; return when its instruction is in a slot. */
+static void start_reader(struct __test_metadata *_metadata, struct reader *reader)
+{
+	const int64_t before = count_calls(&copies);
+
+	ASSERT_EQ(0, pthread_create(&reader->id, NULL, be_reader, reader));
+	while (count_calls(&copies) == before)
+		usleep(1000);
+}
+
 /*
  * The thread that takes a slot from this one exits, and this one gets the slot back for
  * another instruction: the one that it had there is not in it any more.
@@ -299,7 +309,7 @@ TEST_F_TIMEOUT(slots, slot_that_was_lost_comes_back, 300)
 		};
 	start_threads(_metadata, threads, NR_SLOTS - 1);
 	wait_until_ready(NR_SLOTS - 1);
-	ASSERT_EQ(0, pthread_create(&taker.id, NULL, be_reader, &taker));
+	start_reader(_metadata, &taker);
 	ASSERT_EQ(0, pthread_join(taker.id, NULL));
 	EXPECT_EQ(101, taker.result);
 	EXPECT_EQ(100 + last, function_at(self->text, last - 1)(100));
@@ -392,7 +402,6 @@ static bool fill_late_memory(const struct late_memory *late)
 TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 {
 	const int probe = open_uprobe(0, self->fd, READ_AT, 0);
-	const int64_t copies_before = count_calls(&copies);
 	struct reader readers[NR_SLOTS];
 	struct late_memory late;
 	struct thread waiting[5];
@@ -406,11 +415,8 @@ TEST_F_TIMEOUT(slots, all_are_in_use, 300)
 			.read = (function)((uintptr_t)self->text + READ_AT),
 			.from = late.start,
 		};
-		ASSERT_EQ(0, pthread_create(&readers[i].id, NULL, be_reader, &readers[i]));
+		start_reader(_metadata, &readers[i]);
 	}
-	while (count_calls(&copies) - copies_before < NR_SLOTS)
-		usleep(1000);
-
 	for (i = 0; i < 5; i++)
 		waiting[i] = (struct thread) {
 			.text = self->text, .first = i, .nr = 1, .calls = 10,
@@ -443,7 +449,6 @@ static void note_place(int signal, siginfo_t *info, void *context)
 TEST_F_TIMEOUT(slots, signal_comes_in_a_step, 300)
 {
 	const int probe = open_uprobe(0, self->fd, READ_AT, 0);
-	const int64_t before = count_calls(&copies);
 	const struct sigaction action = {
 		.sa_sigaction = note_place, .sa_flags = SA_SIGINFO,
 	};
@@ -457,9 +462,7 @@ TEST_F_TIMEOUT(slots, signal_comes_in_a_step, 300)
 		.read = (function)((uintptr_t)self->text + READ_AT),
 		.from = late.start,
 	};
-	ASSERT_EQ(0, pthread_create(&reader.id, NULL, be_reader, &reader));
-	while (count_calls(&copies) == before)
-		usleep(1000);
+	start_reader(_metadata, &reader);
 	usleep(20000);
 	EXPECT_EQ(0, pthread_kill(reader.id, SIGUSR1));
 	usleep(20000);
@@ -522,7 +525,6 @@ TEST_F_TIMEOUT(slots, push_to_late_memory, 300)
 	const int fd = make_code(push_function, sizeof(push_function), 0);
 	void *const text = map_code(NULL, fd);
 	const int probe = open_uprobe(0, fd, PUSH_AT, 0);
-	const int64_t before = count_calls(&copies);
 	struct late_memory late;
 	struct reader pusher;
 	uintptr_t pushed;
@@ -531,9 +533,7 @@ TEST_F_TIMEOUT(slots, push_to_late_memory, 300)
 	ASSERT_LE(0, probe);
 	ASSERT_TRUE(make_late_memory(&late, UFFD_USER_MODE_ONLY));
 	pusher = (struct reader) { .read = text, .from = late.start + TEXT_SIZE };
-	ASSERT_EQ(0, pthread_create(&pusher.id, NULL, be_reader, &pusher));
-	while (count_calls(&copies) == before)
-		usleep(1000);
+	start_reader(_metadata, &pusher);
 	ASSERT_TRUE(fill_late_memory(&late));
 	ASSERT_EQ(0, pthread_join(pusher.id, NULL));
 	memcpy(&pushed, late.start + TEXT_SIZE - sizeof(pushed), sizeof(pushed));
