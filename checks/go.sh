@@ -24,7 +24,7 @@ vet() {
 # shellcheck disable=SC2016	# for the guest's shell
 test_on_live_module() {
 	CGO_ENABLED=0 go test -c -o "$BUILD/go.test" .
-	vm -t 1800 -k "stock:$(flavour)" -M 'live scan=1' -- env TMPDIR=/dev/shm \
+	vm -t 1800 -k "stock:$FLAVOUR" -M 'live scan=1' -- env TMPDIR=/dev/shm \
 		sh -c 'cp "$1" /dev/shm/ && exec /dev/shm/go.test -test.v' sh "$BUILD/go.test"
 }
 

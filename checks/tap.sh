@@ -187,7 +187,7 @@ expand() {
 # Print the release of Debian's kernel that checks/guests calls $1.
 debian_release() {
 	local kernel=$1 flavour=${1#*-}
-	[ "$flavour" != "$1" ] || flavour=$(flavour)
+	[ "$flavour" != "$1" ] || flavour=$FLAVOUR
 	if [ "$kernel" = another ]; then
 		kernel=mainline
 		[ "$(debian_release mainline)" != "$(debian_release newest)" ] || kernel=oldest

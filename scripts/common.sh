@@ -18,6 +18,9 @@ BUILD=${BUILD:-$ROOT/build}
 # The trees and kernels of the base. Each KDIR has its own.
 # shellcheck disable=SC2034	# used by those that source this
 WORK=$BUILD/$BASE${KDIR:+-$(cksum <<<"$KDIR" | cut -d ' ' -f 1)}
+# The flavour of Debian's kernels that runs and benchmarks use.
+# shellcheck disable=SC2034
+FLAVOUR=cloud-amd64
 export BASE KDIR BUILD
 # A make that a script starts must not inherit from the make that started the
 # script: kselftest sets OUTPUT only at MAKELEVEL 0, and KVER=… is not meant for
@@ -57,11 +60,6 @@ own_bases() {
 # TOPIC/series/BASE/, with a cover letter.
 topics() {
 	(cd "$ROOT" && compgen -G "*/series/$BASE/cover-letter" | sed 's,/.*,,') || :
-}
-
-# Print the flavour of Debian's kernels that runs and benchmarks use.
-flavour() {
-	base_value FLAVOURS | cut -d ' ' -f 1
 }
 
 # Run a build with its output in the file $1. A terminal shows how many lines it
