@@ -483,6 +483,7 @@ static const struct insn insns[] = {
 	INSN("\xf0\x01\x0f", REFUSED),			/* lock add %ecx,(%di) */
 	INSN("\x64\xc5\xe9\xe8\x00", STEPPED),		/* vpsubsb %fs:(%ax),%xmm2,%xmm0 */
 	INSN("\x0f\x0bxen\xeb\x02", REFUSED),		/* ud2, and no prefix of Xen's */
+	INSN("\x0f\x0bxen\xc4\xe2\x71\x0b\x05\x10\x00\x00\x00", REFUSED),
 	/* What QEMU does not have, and ends in SIGILL there. */
 	INSN("\x62\xf1\x6d\x48\xe8\xc1", STEPPED),	/* vpsubsb %zmm1,%zmm2,%zmm0 */
 	INSN("\x8f\xe8\x68\xce\xc1\x04", STEPPED),	/* vpcomeqd (XOP) */
