@@ -33,7 +33,7 @@ decoder_agrees() {
 		[ "$(grep -o "[%re]$register" <<<"$copy" | wc -l)" -eq 1 ]
 	done <"$tmp/copies"
 	sed -nE 's/^\tINSN\("(\\x(62|8f|d5)\S{8,})", ([A-Z]+)\).*/\1 \3/p' "$source" >"$tmp/verdicts"
-	[ "$(wc -l <"$tmp/verdicts")" -eq 4 ]
+	[ "$(wc -l <"$tmp/verdicts")" -eq 5 ]
 	while read -r code verdict; do
 		if decode "$code" | grep -E '%rip|bad|%r(1[6-9]|2[0-9]|3[01])'; then
 			[ "$verdict" = REFUSED ]

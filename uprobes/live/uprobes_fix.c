@@ -226,7 +226,7 @@ static int use_default_ops(struct arch_uprobe *auprobe, u8 fixups)
  */
 static int correct_vex(struct arch_uprobe *auprobe, const struct live_insn *insn, int err)
 {
-	/* That has been analyzed, and the bytes are other ones now. */
+	/* That has been rewritten. */
 	if (!err && auprobe->ops == default_ops && (auprobe->defparam.fixups & FIX_RIP))
 		return use_default_ops(auprobe, auprobe->defparam.fixups & FIX_RIP);
 	if (is_relative(insn, vex_prefix(insn) + 1))
@@ -234,10 +234,13 @@ static int correct_vex(struct arch_uprobe *auprobe, const struct live_insn *insn
 	return use_default_ops(auprobe, 0);
 }
 
-/* Correct what the kernel has decided, which is @err. */
-static int correct(struct arch_uprobe *auprobe, bool long_mode, int err)
+/*
+ * Correct what the kernel has decided, which is @err, on the instruction in @bytes. It has
+ * rewritten its own copy.
+ */
+static int correct(struct arch_uprobe *auprobe, const u8 *bytes, bool long_mode, int err)
 {
-	const struct live_insn insn = parse(auprobe->insn, long_mode);
+	const struct live_insn insn = parse(bytes, long_mode);
 
 	if (vex_prefix(&insn) && (!err || err == -ENOTSUPP))
 		return correct_vex(auprobe, &insn, err);
@@ -264,12 +267,15 @@ static int correct(struct arch_uprobe *auprobe, bool long_mode, int err)
 static int live_analyze_insn(struct arch_uprobe *auprobe, struct mm_struct *mm,
 			     unsigned long addr)
 {
+	const struct arch_uprobe before = *auprobe;
 	const int err = static_call(analyze_insn)(auprobe, mm, addr);
-	const int corrected = correct(auprobe, is_64bit_mm(mm), err);
+	const int corrected = correct(auprobe, before.insn, is_64bit_mm(mm), err);
 
-	if (corrected && !err)
+	if (corrected && !err) {
 		pr_warn_ratelimited("no uprobe at %#lx: on this kernel, %*ph would do something else with one\n",
-				    addr, MAX_UINSN_BYTES, auprobe->insn);
+				    addr, MAX_UINSN_BYTES, before.insn);
+		*auprobe = before;
+	}
 	return corrected;
 }
 

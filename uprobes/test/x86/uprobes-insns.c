@@ -483,6 +483,7 @@ static const struct insn insns[] = {
 	INSN("\xf0\x01\x0f", REFUSED),			/* lock add %ecx,(%di) */
 	INSN("\x64\xc5\xe9\xe8\x00", STEPPED),		/* vpsubsb %fs:(%ax),%xmm2,%xmm0 */
 	INSN("\x0f\x0bxen\xeb\x02", REFUSED),		/* ud2, and no prefix of Xen's */
+	INSN("\x0f\x0bkvm\xf3\xe8\x10\x00\x00\x00", REFUSED), /* nor of KVM's */
 	INSN("\x0f\x0bxen\xc4\xe2\x71\x0b\x05\x10\x00\x00\x00", REFUSED),
 	/* What QEMU does not have, and ends in SIGILL there. */
 	INSN("\x62\xf1\x6d\x48\xe8\xc1", STEPPED),	/* vpsubsb %zmm1,%zmm2,%zmm0 */
@@ -502,7 +503,8 @@ static const struct insn insns[] = {
 	INSN("\x48\x66\x8b\x05\x10\x00\x00\x00", REFUSED), /* rex.W mov 0x10(%rip),%ax */
 	INSN("\x48\x48\x05\x10\x00\x00\x00", REFUSED),	/* rex.W rex.W add $0x10,%rax */
 	INSN("\x66\x67\xf2\xf3\x64\x8b\x05\x10\x00\x00\x00", REFUSED),
-	INSN("\xd5\x18\x89\xc0", REFUSED),		/* mov %r16,%rax: REX2 */
+	INSN("\xd5\x18\x89\xc0", REFUSED),		/* mov %rax,%r16: REX2 */
+	INSN("\xd5\x18\x89\x05\x10\x00\x00\x00", REFUSED), /* mov %rax,0x10(%rip) */
 #else
 	INSN("\xc4\x0f", STEPPED),			/* les (%edi),%ecx */
 	INSN("\x62\x0f", STEPPED),			/* bound %ecx,(%edi) */
