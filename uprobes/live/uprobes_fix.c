@@ -219,6 +219,12 @@ static int use_default_ops(struct arch_uprobe *auprobe, u8 fixups)
 	return 0;
 }
 
+/* vzeroupper, vzeroall: without a modrm */
+static bool is_vzero(const struct live_insn *insn)
+{
+	return insn->opcode[0] != 0x62 && byte_of(insn, vex_prefix(insn)) == 0x77;
+}
+
 /*
  * Correct an instruction with a VEX or EVEX prefix, which none of the kernel's tables has:
  * none is emulated, or sets the instruction pointer or TF. The kernel may have refused it,
@@ -229,7 +235,7 @@ static int correct_vex(struct arch_uprobe *auprobe, const struct live_insn *insn
 	/* That has been rewritten. */
 	if (!err && auprobe->ops == default_ops && (auprobe->defparam.fixups & FIX_RIP))
 		return use_default_ops(auprobe, auprobe->defparam.fixups & FIX_RIP);
-	if (is_relative(insn, vex_prefix(insn) + 1))
+	if (!is_vzero(insn) && is_relative(insn, vex_prefix(insn) + 1))
 		return -EOPNOTSUPP;
 	return use_default_ops(auprobe, 0);
 }

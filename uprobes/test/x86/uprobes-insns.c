@@ -177,9 +177,12 @@ static bool is_same(const struct outcome *bare, const struct outcome *probed, bo
 static bool module_refuses(const unsigned char *insn, enum verdict verdict)
 {
 	const bool is_avx = insn[0] == 0xc4 || insn[0] == 0xc5 || insn[0] == 0x62;
+	const int opcode_at = insn[0] == 0xc5 ? 2 : insn[0] == 0xc4 ? 3 : 4;
+	const bool has_modrm = insn[opcode_at] != 0x77;	/* vzeroupper */
+	const bool is_relative = has_modrm && (insn[opcode_at + 1] & 0xc7) == 0x05;
 
 	return !access("/sys/module/uprobes_fix", F_OK) &&
-	       (verdict == REFUSED || (IN_64_BITS && is_avx));
+	       (verdict == REFUSED || (IN_64_BITS && is_avx && is_relative));
 }
 
 /* Compare a program with and without a uprobe on the instruction at @at of the code. */
@@ -505,6 +508,7 @@ static const struct insn insns[] = {
 	INSN("\x66\x67\xf2\xf3\x64\x8b\x05\x10\x00\x00\x00", REFUSED),
 	INSN("\xd5\x18\x89\xc0", REFUSED),		/* mov %rax,%r16: REX2 */
 	INSN("\xd5\x18\x89\x05\x10\x00\x00\x00", REFUSED), /* mov %rax,0x10(%rip) */
+	INSN("\xc5\xf8\x77\x3d\x10\x00\x00\x00", STEPPED), /* vzeroupper, cmp %eax */
 #else
 	INSN("\xc4\x0f", STEPPED),			/* les (%edi),%ecx */
 	INSN("\x62\x0f", STEPPED),			/* bound %ecx,(%edi) */
