@@ -72,7 +72,7 @@ static unsigned char *text;
 static unsigned char *stack;	/* of the child, shared with it */
 static struct user_regs_struct initial;
 static struct user_fpregs_struct initial_fpregs;
-static struct calls steps;
+static struct calls steps;	/* out of line */
 
 static int code_fd = -1;
 
@@ -237,7 +237,7 @@ static void __attribute__((constructor)) set_up(void)
 		     -1, 0);
 	if (text == MAP_FAILED || stack == MAP_FAILED)
 		ksft_exit_fail_msg("no memory\n");
-	if (!open_steps(&steps))
+	if (!open_calls(&steps, "arch_uprobe_pre_xol"))
 		ksft_exit_fail_msg("no kprobe\n");
 }
 
@@ -298,7 +298,6 @@ enum map_kind {
 
 struct map {
 	const char *prefix;
-	int length;
 	enum map_kind kind;
 };
 
@@ -405,8 +404,8 @@ static bool add_cell(struct cells *cells, const struct map *map, int opcode, int
 	if (verdict == NO_INSN)
 		return true;
 	memset(cell, HLT, CELL);
-	memcpy(cell, map->prefix, map->length);
-	cell += map->length;
+	memcpy(cell, map->prefix, strlen(map->prefix));
+	cell += strlen(map->prefix);
 	cell[0] = opcode;
 	cell[1] = modrm;
 	memcpy(cell + 2, "\x10\x00\x00\x00\x01\x00\x00\x00", 8);
@@ -433,18 +432,16 @@ static bool map_is_same(const struct map *map)
 	return right & cells_are_same(&cells);
 }
 
-#define MAP(prefix, kind)	{ prefix, sizeof(prefix) - 1, kind }
-
 static const struct map maps[] = {
-	MAP("", ONE_BYTE),
-	MAP("\x66", DATA16),
-	MAP("\x0f", TWO_BYTES),
-	MAP("\x66\x0f\x38", THREE_BYTES),
-	MAP("\x66\x0f\x3a", THREE_BYTES),
-	MAP("\xc5\xf9", AVX),		/* of two operands */
-	MAP("\xc5\xe9", AVX),
-	MAP("\xc4\xe2\x69", AVX),
-	MAP("\xc4\xe3\x69", AVX),
+	{ "", ONE_BYTE },
+	{ "\x66", DATA16 },
+	{ "\x0f", TWO_BYTES },
+	{ "\x66\x0f\x38", THREE_BYTES },
+	{ "\x66\x0f\x3a", THREE_BYTES },
+	{ "\xc5\xf9", AVX },		/* of two operands */
+	{ "\xc5\xe9", AVX },
+	{ "\xc4\xe2\x69", AVX },
+	{ "\xc4\xe3\x69", AVX },
 };
 
 FIXTURE(insns)

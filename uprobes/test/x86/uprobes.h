@@ -112,8 +112,8 @@ struct calls {
 };
 
 /*
- * Count the calls of a function of the kernel by all tasks, beside those that @calls has.
- * A kprobe is slow to come and to go, so that one is for all tests of a program.
+ * Count the calls of a function of the kernel by all tasks. A kprobe is slow to come and to
+ * go, so that one is for all tests of a program.
  */
 static inline bool open_calls(struct calls *calls, const char *function)
 {
@@ -123,7 +123,7 @@ static inline bool open_calls(struct calls *calls, const char *function)
 	const int nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int cpu, event;
 
-	calls->events = realloc(calls->events, (calls->nr + nr_cpus) * sizeof(int));
+	calls->events = calloc(nr_cpus, sizeof(int));
 	if (!calls->events)
 		return false;
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
@@ -144,16 +144,6 @@ static inline int64_t count_calls(const struct calls *calls)
 	for (i = 0; i < calls->nr; i++)
 		nr += count(calls->events[i]);
 	return nr;
-}
-
-/*
- * Count the instructions that are executed out of line: of these two, each ends with one,
- * after the second trap.
- */
-static inline bool open_steps(struct calls *steps)
-{
-	return open_calls(steps, "arch_uprobe_post_xol") &&
-	       open_calls(steps, "arch_uprobe_abort_xol");
 }
 
 /* Wait for a child, and return whether it ended with status 0. */
