@@ -13,10 +13,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 
 #include "../kselftest_harness.h"
@@ -199,15 +197,12 @@ static void *be_caller(void *arg)
 static void start_threads(struct __test_metadata *_metadata, struct thread *threads,
 			  int nr)
 {
-	pthread_attr_t attr;
 	int i;
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 64 << 10);
 	pthread_barrier_init(&end, NULL, nr + 1);
 	nr_ready = 0;
 	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i].id, &attr, be_caller, &threads[i]));
+		ASSERT_EQ(0, pthread_create(&threads[i].id, NULL, be_caller, &threads[i]));
 }
 
 static void join_threads(struct __test_metadata *_metadata, struct thread *threads, int nr)
