@@ -1,7 +1,7 @@
 #!/bin/bash
-# mainline: the fixes for Debian's newest kernel. Each selftest fails on Debian's own
-# image, and passes on the patched kernel with the debug aids.
-export BASE=mainline KDIR=
+# mainline: the fixes for Debian's newest kernel. Each selftest fails on Debian's own image,
+# with CPUs that run at the same time, and passes on the patched kernel with the debug aids.
+export BASE=mainline THREADS=multi KDIR=
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
