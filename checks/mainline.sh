@@ -7,7 +7,7 @@ export BASE=mainline THREADS=multi KDIR=
 
 selftests=$WORK/selftests
 # TCG's default CPU has no AVX.
-on_debians=(vm -t 300 -q '-cpu max' -k stock:cloud-amd64 --)
+on_debians=(vm -t 300 -q '-cpu max' -k "stock:$FLAVOUR" --)
 on_patched=(vm -t 1800 -q '-cpu max' -k patched --)
 
 # UNKNOWN_COMMIT_ID: the package has no history.
@@ -143,7 +143,7 @@ check "its query reads sockets, and waits for a FUSE server" \
 for bits in 64 32; do
 	check "its uprobes change $bits-bit instructions" fails_on_debians "x86/uprobes_insns_$bits"
 done
-take_guest perf-mainline vm -i -t 1500 -k stock:cloud-amd64 -a 'mitigations=off vsyscall=xonly' -- \
+take_guest perf-mainline vm -i -t 1500 -k "stock:$FLAVOUR" -a 'mitigations=off vsyscall=xonly' -- \
 	"$CHECKS/programs/perf-test" "$WORK/perf-build"/{perf,no-ioctl.so}
 kernel_is_built patched
 for test in proc/proc-{maps-unmap,query-build-id} x86/uprobes_insns_{64,32}; do
