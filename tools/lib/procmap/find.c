@@ -48,9 +48,16 @@ enum procmap_method method_of(struct procmap *procmap)
 	return procmap->method;
 }
 
+bool takes_kernel_ids(struct procmap *procmap)
+{
+	return procmap->method != PROCMAP_BY_TEXT &&
+	       (procmap->flags & PROCMAP_KERNEL_BUILD_IDS || kernel_has_scan(procmap));
+}
+
 /*
- * Mainline's query reads the build ID of whatever is mapped, a socket included. A kernel
- * without the scan may be mainline: find_build_id() asks when the name is known.
+ * Mainline's query reads the build ID of whatever is mapped: it takes the bytes of a socket,
+ * waits for a server of FUSE, and in some kernels oopses for shared memory. A kernel
+ * without the scan may be mainline: find_build_id() asks when the name is known, if at all.
  */
 static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
 {

@@ -57,17 +57,15 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 }
 
 /*
- * Read the number behind @label, which begins a line of a file. Returns 0, -ENODATA if
- * there is no such line, or another error of open(2).
+ * Read the number behind @label, which begins a line of a file, and close the file, if it
+ * could be opened. Returns 0, -ENODATA if there is no such line, or -errno.
  */
-static int read_number(int dir, const char *path, const char *label, int *number)
+static int read_number(int fd, const char *label, int *number)
 {
 	char text[4096];
 	const char *line;
 	ssize_t len;
-	int fd;
 
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	len = read(fd, text, sizeof(text) - 1);
@@ -84,7 +82,7 @@ static int read_number(int dir, const char *path, const char *label, int *number
 
 static int read_status(int dir, const char *label, int *number)
 {
-	return read_number(dir, "status", label, number);
+	return read_number(openat(dir, "status", O_RDONLY | O_CLOEXEC), label, number);
 }
 
 /*
@@ -166,7 +164,8 @@ static int open_maps(struct procmap *procmap, enum procmap_method method)
 	return err;
 }
 
-int open_in(int dir, enum procmap_method method, struct procmap **procmap)
+int open_in(int dir, enum procmap_method method, unsigned int flags,
+	    struct procmap **procmap)
 {
 	struct procmap *new;
 	int err;
@@ -177,6 +176,7 @@ int open_in(int dir, enum procmap_method method, struct procmap **procmap)
 		return -ENOMEM;
 	}
 	new->dir = dir;
+	new->flags = flags;
 	err = open_maps(new, method);
 	if (err) {
 		procmap_close(new);
@@ -193,7 +193,8 @@ static int take_options(struct procmap_options *options,
 
 	if (!options->proc)
 		options->proc = "/proc";
-	return !err && is_method(options->method) ? 0 : -EINVAL;
+	return !err && is_method(options->method) && !(options->flags & ~OPTION_FLAGS) ?
+	       0 : -EINVAL;
 }
 
 /* A file below @proc is missing: tell a missing process from a missing procfs. */
@@ -220,7 +221,7 @@ static int open_named(const char *name, const struct procmap_options *given,
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return errno == ENOENT ? missing_process_error(options.proc) : -errno;
-	return open_in(dir, options.method, procmap);
+	return open_in(dir, options.method, options.flags, procmap);
 }
 
 int procmap_open_pid(pid_t pid, const struct procmap_options *options,
@@ -240,7 +241,8 @@ int procmap_open_self(const struct procmap_options *options, struct procmap **pr
 }
 
 /* A maps file without the directory of its process. */
-static int open_maps_fd(int fd, enum procmap_method method, struct procmap **procmap)
+static int open_maps_fd(int fd, const struct procmap_options *options,
+			struct procmap **procmap)
 {
 	struct procmap *const new = new_handle();
 	int err;
@@ -251,7 +253,8 @@ static int open_maps_fd(int fd, enum procmap_method method, struct procmap **pro
 	}
 	new->fd = fd;
 	new->maps.fd = fd;
-	err = choose_method(new, method);
+	new->flags = options->flags;
+	err = choose_method(new, options->method);
 	if (err) {
 		procmap_close(new);
 		return err;
@@ -276,8 +279,8 @@ int procmap_open_fd(int fd, const struct procmap_options *given, struct procmap 
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return -errno;
-	return S_ISDIR(stat.st_mode) ? open_in(own, options.method, procmap) :
-				       open_maps_fd(own, options.method, procmap);
+	return S_ISDIR(stat.st_mode) ? open_in(own, options.method, options.flags, procmap) :
+				       open_maps_fd(own, &options, procmap);
 }
 
 /* Set @pid to the ID that the process has in the PID namespace of @proc. */
@@ -291,7 +294,7 @@ static int read_pidfd(const char *proc, int pidfd, int *pid)
 	if (snprintf(path, sizeof(path), "%s/thread-self/fdinfo/%d", proc, pidfd) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	err = read_number(AT_FDCWD, path, "\nPid:\t", pid);
+	err = read_number(open(path, O_RDONLY | O_CLOEXEC), "\nPid:\t", pid);
 	if (err)
 		return err == -ENODATA ? -EBADF : err;
 	return *pid > 0 ? 0 : -ESRCH;
@@ -362,7 +365,8 @@ int procmap_reopen(struct procmap *procmap)
 		    F_DUPFD_CLOEXEC, 0);
 	if (dir < 0)
 		return -errno;
-	err = open_in(dir, procmap->any ? PROCMAP_ANY_METHOD : procmap->method, &new);
+	err = open_in(dir, procmap->any ? PROCMAP_ANY_METHOD : procmap->method,
+		      procmap->flags, &new);
 	if (err)
 		return err;
 	old = *procmap;

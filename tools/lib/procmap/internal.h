@@ -26,6 +26,7 @@
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)
 #define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
+#define OPTION_FLAGS	PROCMAP_KERNEL_BUILD_IDS
 #define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
 			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
@@ -105,6 +106,7 @@ struct scan {
 
 /**
  * struct procmap - see procmap.h
+ * @flags: enum procmap_open_flags.
  * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
  * @any: the caller leaves the method to the library.
  * @has_scan: the kernel has PROCMAP_SCAN: 1; it has not: -1; not tried yet: 0.
@@ -122,6 +124,7 @@ struct scan {
  * @programs: how often procmap_reopen() has found another program.
  */
 struct procmap {
+	unsigned int flags;
 	enum procmap_method method;
 	bool any;
 	int has_scan;
@@ -381,7 +384,7 @@ hidden int find_by_query(struct procmap *procmap, uint64_t addr,
 hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
 			      unsigned int flags, struct procmap_mapping *mapping);
 
-/* Get the build ID from the kernel. Returns 0 or -errno; -ESTALE if the mapping changed. */
+/* Get the build ID from the kernel; see takes_kernel_ids(). Returns 0 or -errno; -ESTALE if the mapping changed. */
 hidden int query_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 
@@ -417,6 +420,12 @@ hidden bool is_method(enum procmap_method method);
 hidden enum procmap_method method_of(struct procmap *procmap);
 
 /*
+ * Return whether the kernel may be asked for a build ID: the caller wants that, or the kernel
+ * has the scan, and so not mainline's code for it.
+ */
+hidden bool takes_kernel_ids(struct procmap *procmap);
+
+/*
  * Choose the method of a handle whose maps file was opened. Returns 0, or the error of
  * the method that the caller wants.
  */
@@ -443,7 +452,8 @@ hidden int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
 /* handle.c */
 
 /* Open a handle by a process's directory in procfs, which the handle keeps. */
-hidden int open_in(int dir, enum procmap_method method, struct procmap **procmap);
+hidden int open_in(int dir, enum procmap_method method, unsigned int flags,
+		   struct procmap **procmap);
 
 /*
  * Return the error for one of a lookup: the address space is also gone (-ESRCH) after an

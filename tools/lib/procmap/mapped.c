@@ -124,7 +124,7 @@ static int compare_own(int dir, uint64_t addr, const struct procmap_mapping *map
 	struct procmap *self;
 	int err;
 
-	err = own_dir < 0 ? -errno : open_in(own_dir, PROCMAP_ANY_METHOD, &self);
+	err = own_dir < 0 ? -errno : open_in(own_dir, PROCMAP_ANY_METHOD, 0, &self);
 	if (err)
 		return err;
 	err = find_at(self, addr, 0, &own);
@@ -193,7 +193,7 @@ static bool has_id_by_query(struct procmap *procmap, int fd,
 {
 	struct procmap_mapping asked = *mapping;
 
-	return procmap->method != PROCMAP_BY_TEXT && !query_build_id(procmap, &asked) &&
+	return takes_kernel_ids(procmap) && !query_build_id(procmap, &asked) &&
 	       asked.build_id_size > 0 && has_id_of(fd, &asked);
 }
 
@@ -321,7 +321,8 @@ static int open_again(const struct procmap *procmap, struct procmap **again)
 {
 	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
 
-	return open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, again);
+	return open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, procmap->flags,
+		       again);
 }
 
 /* Find the next part of a mapping that is still mapped behind @part. */
@@ -522,6 +523,14 @@ int open_elsewhere(int dir, const struct procmap_mapping *mapping, const char *r
 	       open_below_root(NULL, dir, root, mapping, BY_NAME) : -ENODEV;
 }
 
+/* A file in memory may be a large hole, which has no header. */
+static bool begins_with_hole(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && lseek(fd, 0, SEEK_DATA);
+}
+
 static void read_build_id_of_file(struct procmap *procmap, struct procmap_mapping *mapping)
 {
 	const int fd = open_mapped(procmap, mapping);
@@ -531,7 +540,8 @@ static void read_build_id_of_file(struct procmap *procmap, struct procmap_mappin
 	} else if (fd < 0) {
 		mapping->build_id_size = fd;
 	} else {
-		mapping->build_id_size = build_id_of(fd, 0, mapping->build_id);
+		mapping->build_id_size = begins_with_hole(fd) ? 0 :
+					 build_id_of(fd, 0, mapping->build_id);
 		close(fd);
 	}
 }
@@ -565,7 +575,7 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	if (*mapping->name != '/')
 		return;
 	/* If a query does not return it, the mapping is another one by now. */
-	if (procmap->method == PROCMAP_BY_TEXT || query_build_id(procmap, mapping)) {
+	if (!takes_kernel_ids(procmap) || query_build_id(procmap, mapping)) {
 		read_build_id_of_file(procmap, mapping);
 	} else if (!mapping->build_id_size && procmap->has_scan < 0) {
 		/* Mainline looks at no section header, and at 256 program headers. */
@@ -638,7 +648,7 @@ bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
 	if (fd >= 0) {
 		/* On btrfs, it may be another file. On overlayfs, it may have been written. */
 		ret = !fstatfs(fd, &fs) && fs.f_type != OVERLAYFS_SUPER_MAGIC &&
-		      procmap->method != PROCMAP_BY_TEXT &&
+		      takes_kernel_ids(procmap) &&
 		      !query_build_id(procmap, &without_id) &&
 		      without_id.build_id_size > 0 && !has_id_of(fd, &without_id);
 		close(fd);

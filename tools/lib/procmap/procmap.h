@@ -35,11 +35,18 @@ enum procmap_method {
 	PROCMAP_BY_SCAN,	/* PROCMAP_SCAN, and PROCMAP_QUERY for single mappings */
 };
 
+/* What a handle may do. */
+enum procmap_open_flags {
+	/* Mainline's own answers, which crash some kernels: see procmap_open_pid(3). */
+	PROCMAP_KERNEL_BUILD_IDS	= 0x01,
+};
+
 /* Options of opening a handle. */
 struct procmap_options {
 	size_t size;			/* of this structure */
 	enum procmap_method method;
 	const char *proc;		/* where procfs is mounted; NULL: /proc */
+	unsigned int flags;		/* enum procmap_open_flags */
 };
 
 /* Open the mappings of a process; -ESRCH: none, or it has no mappings. */

@@ -419,7 +419,7 @@ static int look_at_file(struct procmap *procmap, const void *map)
 /* At its path, another one is mounted, which the kernel does not say. */
 TEST_F(files, that_are_hidden)
 {
-	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	const bool by_file = !kernel_gives_ids(variant->method);
 	void *const map = map_file(self->dir, "hidden", NULL);
 	struct stat dir;
 
@@ -433,7 +433,7 @@ TEST_F(files, that_are_hidden)
 	EXPECT_EQ(128 + 20, look_at_file(self->procmap, map));
 	/* Where a device has no major number, nobody can tell whether a file is the mapped one. */
 	if (major(dir.st_dev))
-		EXPECT_EQ(128 + (by_text ? ESTALE : 20),
+		EXPECT_EQ(128 + (by_file ? ESTALE : 20),
 			  AS_NOBODY(variant->method, look_at_file(nobody, map)));
 	EXPECT_EQ(0, umount2(in(self->dir, "hidden"), MNT_DETACH));
 }
@@ -574,7 +574,7 @@ TEST_F(files, of_any_name)
 	static const char *const names[] = {
 		"plain", "new\nline", "literal\\012", "with blank ", "gone",
 	};
-	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	const bool by_file = !kernel_gives_ids(variant->method);
 	struct stat file;
 	void *map;
 	int i;
@@ -590,7 +590,7 @@ TEST_F(files, of_any_name)
 		ASSERT_EQ(0, is_gone && unlink(in(self->dir, names[i])));
 		/* It is one more that is wrong for count_wrong() if it is deleted. */
 		EXPECT_EQ(is_gone ? 16 : 0, count_wrong(self->procmap, map, scene_id, &file));
-		EXPECT_EQ(!is_gone ? 0 : by_text ? 16 + 4 : 16 + 2,
+		EXPECT_EQ(!is_gone ? 0 : by_file ? 16 + 4 : 16 + 2,
 			  AS_NOBODY(variant->method, count_wrong(nobody, map, scene_id, &file)));
 	}
 }
@@ -598,7 +598,7 @@ TEST_F(files, of_any_name)
 /* Two files have the same device and inode in maps. */
 TEST_F(files, files_of_two_subvolumes)
 {
-	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	const bool by_file = !kernel_gives_ids(variant->method);
 	static const char *const paths[] = { "m/a/file", "m/b/file" };
 	const uint8_t *const ids[] = { scene_id, other_id };
 	const struct procmap_mapping *found[2];
@@ -627,13 +627,13 @@ TEST_F(files, files_of_two_subvolumes)
 		EXPECT_EQ(0, count_wrong(self->procmap, map[i], ids[i], &files[i]));
 		as_nobody = AS_NOBODY(variant->method,
 				      count_wrong(nobody, map[i], ids[i], &files[i]));
-		EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
+		EXPECT_EQ(0, by_file ? as_nobody / 16 : as_nobody);
 	}
 	/* The other one is where the mapped one was, which is as if that were deleted. */
 	ASSERT_EQ(0, mount(paths[1], paths[0], "", MS_BIND, ""));
 	EXPECT_EQ(16, count_wrong(self->procmap, map[0], ids[0], &files[0]));
-	/* By the text, nobody knows. */
-	EXPECT_EQ(!by_text,
+	/* By the file, nobody knows. */
+	EXPECT_EQ(!by_file,
 		  AS_NOBODY(variant->method,
 			    count_wrong(nobody, map[0], ids[0], &files[0])) / 16);
 	EXPECT_EQ(0, umount2(paths[0], MNT_DETACH));
@@ -648,7 +648,7 @@ TEST_F(files, files_of_two_subvolumes)
 static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *procmap,
 			     enum procmap_method method)
 {
-	const bool by_text = expected_method(method) == PROCMAP_BY_TEXT;
+	const bool by_file = !kernel_gives_ids(method);
 	const struct procmap_mapping *found;
 	struct stat file;
 	int as_nobody;
@@ -663,13 +663,13 @@ static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *
 	ASSERT_EQ(0, stat("m/file", &file));
 	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, &file));
 	as_nobody = AS_NOBODY(method, count_wrong(nobody, map, scene_id, &file));
-	EXPECT_EQ(0, by_text ? as_nobody / 16 : as_nobody);
+	EXPECT_EQ(0, by_file ? as_nobody / 16 : as_nobody);
 
 	ASSERT_TRUE(write_object("m/file", other_id));
 	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, NULL) / 16);
 	EXPECT_EQ(0, AS_NOBODY(method, count_wrong(nobody, map, scene_id, NULL)) / 16);
 	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID, &found));
-	EXPECT_EQ(by_text ? -ESTALE : 20, found->build_id_size);
+	EXPECT_EQ(by_file ? -ESTALE : 20, found->build_id_size);
 	EXPECT_EQ(-ESTALE, open_file(procmap, found));
 	munmap(map, PAGE);
 	EXPECT_EQ(0, umount2("m", MNT_DETACH));
@@ -802,6 +802,51 @@ TEST_F(files, that_are_a_socket)
 	EXPECT_EQ(sizeof(bytes), recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT));
 	munmap(map, PAGE);
 	close(fd);
+}
+
+/* Ask for build IDs in all ways: of a memfd that has no page, and of a plain file. */
+static void ask_for_ids(struct __test_metadata *_metadata, struct procmap *procmap, void *map)
+{
+	const unsigned int flags = PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED;
+	const uint64_t addr = (uintptr_t)map;
+	const struct procmap_mapping *found;
+	const struct procmap_resolved *resolved;
+	struct procmap_snapshot *snapshot;
+	uint8_t id[20];
+
+	ASSERT_EQ(0, procmap_find(procmap, addr, flags, &found));
+	close(open_file(procmap, found));
+	walk_to_build_id(procmap, map, id);
+	ASSERT_EQ(0, procmap_resolve(procmap, &addr, 1, flags, &resolved));
+	procmap_free_resolved(resolved);
+	ASSERT_EQ(0, procmap_snapshot_take(procmap, flags, &snapshot));
+	procmap_snapshot_free(snapshot);
+}
+
+/* Kernels oops, or wait for a server, in mainline's own answers. */
+TEST_F(files, whose_build_ids_mainline_is_not_asked_for)
+{
+	struct procmap_options options = {
+		.size = sizeof(options), .method = variant->method,
+		.flags = PROCMAP_KERNEL_BUILD_IDS,
+	};
+	void *const plain = map_file(self->dir, "plain", NULL);
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+
+	calls.ids_asked = 0;
+	ask_for_ids(_metadata, self->procmap, map_memfd("holes", 1));
+	ask_for_ids(_metadata, self->procmap, plain);
+	EXPECT_EQ(kernel_gives_ids(variant->method), !!calls.ids_asked);
+	/* Who knows the kernel may want its answer. */
+	calls.ids_asked = 0;
+	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)plain, PROCMAP_WANT_BUILD_ID, &found));
+	EXPECT_TRUE(has_test_id(found));
+	EXPECT_EQ(expected_method(variant->method) != PROCMAP_BY_TEXT, calls.ids_asked);
+	procmap_close(procmap);
+	options.flags = ~0u;
+	EXPECT_EQ(-EINVAL, procmap_open_self(&options, &procmap));
 }
 
 static int open_path(struct procmap *procmap, const char *path, const char *content)

@@ -176,7 +176,7 @@ TEST_F_TIMEOUT(scene, each_allocation_and_each_open_can_fail, SLOW)
 TEST_F(scene, mapped_file_without_a_free_descriptor)
 {
 	const struct maps_line *const line = line_named(&self->maps, "plain");
-	const bool by_text = expected_method(variant->method) == PROCMAP_BY_TEXT;
+	const bool by_file = !kernel_gives_ids(variant->method);
 	const int before = count_fds();
 	const struct procmap_mapping *found;
 	int nr, fd;
@@ -187,7 +187,7 @@ TEST_F(scene, mapped_file_without_a_free_descriptor)
 		ASSERT_EQ(0, procmap_find(self->procmap, line->start,
 					  PROCMAP_WANT_BUILD_ID, &found));
 		EXPECT_TRUE(is_as_line(found, line));
-		EXPECT_EQ(by_text ? -ENFILE : 20, found->build_id_size);
+		EXPECT_EQ(by_file ? -ENFILE : 20, found->build_id_size);
 		EXPECT_EQ(before, count_fds());
 		calls.opens = nr;
 		fd = open_file(self->procmap, found);
@@ -725,13 +725,8 @@ TEST_F(scene, opened_by_its_maps_file)
 				  PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED |
 				  PROCMAP_WANT_PAGE_SIZE, &found));
 	EXPECT_FALSE(found->flags & PROCMAP_DELETED);
-	if (procmap_get_method(procmap) == PROCMAP_BY_TEXT) {
-		EXPECT_EQ(-ENODEV, found->build_id_size);
-		EXPECT_EQ(0, found->page_size);
-	} else {
-		EXPECT_LT(0, found->build_id_size);
-		EXPECT_EQ(PAGE, found->page_size);
-	}
+	EXPECT_EQ(kernel_gives_ids(variant->method) ? 20 : -ENODEV, found->build_id_size);
+	EXPECT_EQ(procmap_get_method(procmap) == PROCMAP_BY_TEXT ? 0 : PAGE, found->page_size);
 	EXPECT_EQ(-ENODEV, open_file(procmap, found));
 	EXPECT_EQ(-EINVAL, procmap_reopen(procmap));
 	stop_child(&self->child);

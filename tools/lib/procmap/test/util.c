@@ -46,6 +46,7 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	int ret;
 
 	calls.queries++;
+	calls.ids_asked += !!query->build_id_addr;
 	if (is_interrupted())
 		return -1;
 	if (calls.query_errno) {
@@ -270,6 +271,11 @@ int expected_method(enum procmap_method method)
 		return method;
 	return !missing_method(PROCMAP_BY_SCAN) ? PROCMAP_BY_SCAN :
 	       !missing_method(PROCMAP_BY_QUERY) ? PROCMAP_BY_QUERY : PROCMAP_BY_TEXT;
+}
+
+bool kernel_gives_ids(enum procmap_method method)
+{
+	return method != PROCMAP_BY_TEXT && !missing_method(PROCMAP_BY_SCAN);
 }
 
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)

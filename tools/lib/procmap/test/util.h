@@ -21,6 +21,7 @@
 /**
  * struct calls - the library's calls
  * @queries, @scans, @preads, @allocated: how many there were.
+ * @ids_asked: queries for a build ID.
  * @query_errno, @scan_errno: let each query or scan fail with it.
  * @answered_end: let each answer, or its first record, end there.
  * @replaced: replace this page once it has been in an answer.
@@ -35,6 +36,7 @@ extern _Thread_local struct calls {
 	unsigned int scans;
 	unsigned int preads;
 	unsigned int allocated;
+	unsigned int ids_asked;
 	int query_errno;
 	int scan_errno;
 	uint64_t answered_end;
@@ -75,6 +77,9 @@ const char *missing_method(enum procmap_method method);
 
 /* The method that a handle is to use. */
 int expected_method(enum procmap_method method);
+
+/* Return whether the library asks the kernel for build IDs: mainline's query is not asked. */
+bool kernel_gives_ids(enum procmap_method method);
 
 /* The descriptor of the file of a mapping, which the caller closes; or an error. */
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping);
