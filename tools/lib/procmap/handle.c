@@ -56,11 +56,7 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 	return choose_method(procmap, method);
 }
 
-/*
- * Read the number behind @label, which begins a line of a file, and close the file, if it
- * could be opened. Returns 0, -ENODATA if there is no such line, or -errno.
- */
-static int read_number(int fd, const char *label, int *number)
+int read_number(int fd, const char *label, int *number)
 {
 	char text[4096];
 	const char *line;
@@ -384,6 +380,8 @@ void procmap_close(struct procmap *procmap)
 	end_text(procmap);
 	text_close(&procmap->smaps);
 	scan_free(&procmap->scan);
+	free_mounts(&procmap->mounts[0]);
+	free_mounts(&procmap->mounts[1]);
 	free(procmap->name.bytes);
 	free(procmap->part.bytes);
 	if (procmap->fd >= 0)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 
@@ -26,7 +27,8 @@
 #define PERMISSIONS	(PROCMAP_READABLE | PROCMAP_WRITABLE |	\
 			 PROCMAP_EXECUTABLE | PROCMAP_SHARED)
 #define FILTERS		(PERMISSIONS | PROCMAP_FILE_BACKED)
-#define OPTION_FLAGS	PROCMAP_KERNEL_BUILD_IDS
+#define DELETED_FLAGS	(PROCMAP_DELETED | PROCMAP_REPLACED | PROCMAP_UNVERIFIED)
+#define OPTION_FLAGS	(PROCMAP_KERNEL_BUILD_IDS | PROCMAP_NO_SERVERS | PROCMAP_ALL_SERVERS)
 #define WALK_FLAGS	(FILTERS | PROCMAP_WANT_BUILD_ID |	\
 			 PROCMAP_WANT_PAGE_SIZE | PROCMAP_WANT_DELETED)
 
@@ -105,6 +107,18 @@ struct scan {
 };
 
 /**
+ * struct mounts - the mounts that a process sees
+ * @file: mountinfo, once it was read. Owned.
+ * @nr: number of mounts.
+ * @all: the mounts, in the order in which they hide each other. Owned.
+ */
+struct mounts {
+	FILE *file;
+	size_t nr;
+	struct mount *all;
+};
+
+/**
  * struct procmap - see procmap.h
  * @flags: enum procmap_open_flags.
  * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
@@ -122,6 +136,7 @@ struct scan {
  * @found: the mapping that was returned last.
  * @part: part of a name, for procmap_find_name(); or the name to which a build ID belongs.
  * @programs: how often procmap_reopen() has found another program.
+ * @mounts: those of the process, and those of the reader; read when they are needed.
  */
 struct procmap {
 	unsigned int flags;
@@ -139,6 +154,7 @@ struct procmap {
 	struct procmap_mapping found;
 	struct name_buffer part;
 	unsigned int programs;
+	struct mounts mounts[2];
 };
 
 static inline bool has_file(const struct procmap_mapping *mapping)
@@ -451,6 +467,12 @@ hidden int find_at(struct procmap *procmap, uint64_t addr, unsigned int flags,
 
 /* handle.c */
 
+/*
+ * Read the number behind @label, which begins a line of a file, and close the file, if it
+ * could be opened. Returns 0, -ENODATA if there is no such line, or -errno.
+ */
+hidden int read_number(int fd, const char *label, int *number);
+
 /* Open a handle by a process's directory in procfs, which the handle keeps. */
 hidden int open_in(int dir, enum procmap_method method, unsigned int flags,
 		   struct procmap **procmap);
@@ -461,7 +483,40 @@ hidden int open_in(int dir, enum procmap_method method, unsigned int flags,
  */
 hidden int lookup_error(const struct procmap *procmap, int err);
 
+/* mounts.c */
+
+enum mount_kind {
+	MOUNT_UNKNOWN,	/* it is not among the mounts */
+	MOUNT_LOCAL,
+	MOUNT_SERVED,	/* a server answers for its files: FUSE, or a network */
+};
+
+/* The mount that has the device of the mapping. */
+hidden enum mount_kind mount_of(struct procmap *procmap,
+				const struct procmap_mapping *mapping);
+
+/* Return whether the flags of the handle permit to read the file of a mapping. */
+hidden bool can_be_read(struct procmap *procmap, const struct procmap_mapping *mapping);
+
+/*
+ * Open a path below @root with O_PATH: "root", that of the process, or "", that of the
+ * reader. Returns -EREMOTE if a server would have to be asked.
+ */
+hidden int open_without_server(struct procmap *procmap, const char *root,
+			       const char *path);
+
+hidden void free_mounts(struct mounts *mounts);
+
 /* mapped.c */
+
+/*
+ * Open a file in the directory of this process. A procfs of a PID namespace that does not
+ * have it has no such directory.
+ */
+hidden int open_own(int dir, const char *name, int flags);
+
+/* Return whether the process with this directory has our namespace, "ns/mnt" or another. */
+hidden bool has_our_namespace(int dir, const char *name);
 
 /*
  * Open the file of a mapping of the process, if it is regular. Returns -ESTALE if only
@@ -488,8 +543,9 @@ hidden int build_id_of(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
  */
 hidden void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping);
 
-/* Return whether there is no file at the path of the mapping, or another one. */
-hidden bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping);
+/* Look whether the file of a mapping is at its path. Returns DELETED_FLAGS. */
+hidden unsigned int look_for_file(struct procmap *procmap,
+				  const struct procmap_mapping *mapping);
 
 /* lookup.c */
 

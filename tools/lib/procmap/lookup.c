@@ -14,8 +14,8 @@ static void add_wanted(struct procmap *procmap, unsigned int flags,
 		mapping->build_id_size = 0;
 	else if (mapping->build_id_size == -EAGAIN || !has_file(mapping))
 		find_build_id(procmap, mapping);
-	if ((flags & PROCMAP_WANT_DELETED) && is_deleted(procmap, mapping))
-		mapping->flags |= PROCMAP_DELETED;
+	if (flags & PROCMAP_WANT_DELETED)
+		mapping->flags |= look_for_file(procmap, mapping);
 }
 
 int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,

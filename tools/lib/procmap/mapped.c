@@ -43,11 +43,7 @@ enum opened_by {
 	BY_NUMBERS,	/* by name, and device and inode in maps suffice */
 };
 
-/*
- * Open a file in the directory of this process. A procfs of a PID namespace that does not
- * have it has no such directory.
- */
-static int open_own(int dir, const char *name, int flags)
+int open_own(int dir, const char *name, int flags)
 {
 	char path[sizeof("/proc/self/") + MAP_FILES_SIZE];
 	int fd;
@@ -288,14 +284,14 @@ static int open_regular(int dir, int path_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_path(struct procmap *procmap, int dir, const char *path,
-		     const struct procmap_mapping *mapping, enum opened_by by)
+/* Open what @path_fd leads to, which is closed, or an error, if it is the mapped file. */
+static int open_checked(struct procmap *procmap, int dir, int path_fd,
+			const struct procmap_mapping *mapping, enum opened_by by)
 {
-	const int path_fd = openat(dir, path, ONLY_PATH);
 	int fd, err;
 
 	if (path_fd < 0)
-		return -errno;
+		return path_fd;
 	fd = open_regular(dir, path_fd);
 	close(path_fd);
 	if (fd < 0)
@@ -305,6 +301,15 @@ static int open_path(struct procmap *procmap, int dir, const char *path,
 		return fd;
 	close(fd);
 	return err;
+}
+
+static int open_by_map_files(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	char path[MAP_FILES_SIZE];
+	const int path_fd = openat(procmap->dir, map_files_path(mapping, path), ONLY_PATH);
+
+	return open_checked(procmap, procmap->dir, path_fd < 0 ? -errno : path_fd, mapping,
+			    BY_MAP_FILES);
 }
 
 /* Return whether @part is mapped where @mapping was, of the same file by its fields. */
@@ -345,7 +350,6 @@ static bool find_part(struct procmap *again, const struct procmap_mapping *mappi
 static int open_part(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
 	struct procmap_mapping part = { .end = mapping->start };
-	char path[MAP_FILES_SIZE];
 	struct procmap *again;
 	int fd = -ENOENT;
 
@@ -354,8 +358,7 @@ static int open_part(struct procmap *procmap, const struct procmap_mapping *mapp
 	while (fd < 0 && find_part(again, mapping, &part)) {
 		memcpy(part.build_id, mapping->build_id, sizeof(part.build_id));
 		part.build_id_size = mapping->build_id_size;
-		fd = open_path(again, again->dir, map_files_path(&part, path), &part,
-			       BY_MAP_FILES);
+		fd = open_by_map_files(again, &part);
 	}
 	procmap_close(again);
 	return fd;
@@ -384,9 +387,7 @@ static bool is_mapped(struct procmap *procmap, const struct procmap_mapping *map
 
 static int open_map_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
-	char path[MAP_FILES_SIZE];
-	const int fd = open_path(procmap, procmap->dir, map_files_path(mapping, path),
-				 mapping, BY_MAP_FILES);
+	const int fd = open_by_map_files(procmap, mapping);
 
 	return fd == -ENOENT || fd == -ESRCH ? open_part(procmap, mapping) : fd;
 }
@@ -411,13 +412,13 @@ static bool unescape(char *path)
 	return any;
 }
 
-static bool has_our_mounts(int dir)
+bool has_our_namespace(int dir, const char *name)
 {
-	const int own = open_own(dir, "ns/mnt", O_PATH);
+	const int own = open_own(dir, name, O_PATH);
 	struct stat theirs, ours;
 	bool is_same;
 
-	is_same = own >= 0 && !fstatat(dir, "ns/mnt", &theirs, 0) && !fstat(own, &ours) &&
+	is_same = own >= 0 && !fstatat(dir, name, &theirs, 0) && !fstat(own, &ours) &&
 		  theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 	if (own >= 0)
 		close(own);
@@ -434,7 +435,24 @@ static const char *next_root(int dir, const char *root)
 {
 	if (!root)
 		return "root";
-	return *root && has_our_mounts(dir) ? "" : NULL;
+	return *root && has_our_namespace(dir, "ns/mnt") ? "" : NULL;
+}
+
+/* Open a path below a root with O_PATH. @procmap is NULL if the process is gone. */
+static int open_below(struct procmap *procmap, int dir, const char *root, const char *path,
+		      bool may_ask)
+{
+	char *whole;
+	int fd;
+
+	if (!may_ask)
+		return open_without_server(procmap, root, path);
+	if (asprintf(&whole, "%s%s", root, path) < 0)
+		return -ENOMEM;
+	fd = openat(dir, whole, ONLY_PATH);
+	fd = fd < 0 ? -errno : fd;
+	free(whole);
+	return fd;
 }
 
 /*
@@ -444,14 +462,16 @@ static const char *next_root(int dir, const char *root)
 static int open_below_root(struct procmap *procmap, int dir, const char *root,
 			   const struct procmap_mapping *mapping, enum opened_by by)
 {
-	char *path;
-	int fd;
+	const bool may_ask = !procmap || !(procmap->flags & PROCMAP_NO_SERVERS);
+	char *const path = strdup(mapping->name);
+	int fd = -ENOMEM;
 
-	if (asprintf(&path, "%s%s", root, mapping->name) < 0)
-		return -ENOMEM;
-	fd = open_path(procmap, dir, path, mapping, by);
-	if (fd < 0 && unescape(path))
-		fd = open_path(procmap, dir, path, mapping, by);
+	if (!path)
+		return fd;
+	do {
+		fd = open_checked(procmap, dir,
+				  open_below(procmap, dir, root, path, may_ask), mapping, by);
+	} while (fd < 0 && unescape(path));
 	free(path);
 	return fd;
 }
@@ -486,6 +506,8 @@ int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
 
 	if (procmap->dir < 0 || !may_have_file(mapping))
 		return -ENODEV;
+	if (!can_be_read(procmap, mapping))
+		return -EREMOTE;
 	fd = open_map_file(procmap, mapping);
 	if (fd >= 0 || fd == -ENODEV)
 		return fd;
@@ -496,24 +518,36 @@ int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
 	return -ESTALE;
 }
 
-int open_in_root(struct procmap *procmap, const char *path)
+static int open_linked_path(int dir, const char *path)
 {
 	struct open_how how = {
 		.flags = ONLY_PATH,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	int root, path_fd, fd;
+	const int root = openat(dir, "root", ONLY_PATH | O_DIRECTORY);
+	int fd;
+
+	if (root < 0)
+		return -errno;
+	fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	fd = fd < 0 ? -errno : fd;
+	close(root);
+	return fd;
+}
+
+int open_in_root(struct procmap *procmap, const char *path)
+{
+	int path_fd, fd;
 
 	if (procmap->dir < 0)
 		return -ENODEV;
-	root = openat(procmap->dir, "root", ONLY_PATH | O_DIRECTORY);
-	if (root < 0)
-		return -errno;
-	path_fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	fd = path_fd < 0 ? -errno : open_regular(procmap->dir, path_fd);
-	close(root);
-	if (path_fd >= 0)
-		close(path_fd);
+	path_fd = procmap->flags & PROCMAP_NO_SERVERS ?
+		  open_without_server(procmap, "root", path) :
+		  open_linked_path(procmap->dir, path);
+	if (path_fd < 0)
+		return path_fd;
+	fd = open_regular(procmap->dir, path_fd);
+	close(path_fd);
 	return fd;
 }
 
@@ -583,77 +617,210 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	}
 }
 
-/*
- * Look whether a path leads to a file, literally or with newlines for \012. Returns 1; 0 if
- * there is nothing, or another file; or -errno if one of the paths cannot be followed.
- */
-static int is_at_path(int dir, char *path, dev_t dev, uint64_t inode)
+/* NFS and FUSE rename a file that is deleted while it is in use. */
+static bool is_renamed_by_server(const struct procmap_mapping *mapping)
 {
-	struct stat stat;
-	int err = 0;
+	static const char *const prefixes[] = { ".nfs", ".fuse_hidden" };
+	static const size_t digits[] = { 24, 16 };
+	const char *const slash = strrchr(mapping->name, '/');
+	size_t i;
 
-	do {
-		if (fstatat(dir, path, &stat, AT_NO_AUTOMOUNT))
-			err = errno == ENOENT || errno == ENOTDIR ? err : -errno;
-		else if (stat.st_dev == dev && stat.st_ino == inode)
+	for (i = 0; i < sizeof(digits) / sizeof(*digits); i++) {
+		const size_t len = strlen(prefixes[i]);
+
+		if (!strncmp(slash + 1, prefixes[i], len) &&
+		    strspn(slash + 1 + len, "0123456789abcdef") == digits[i])
+			return true;
+	}
+	return false;
+}
+
+/* The kernel appends a suffix to the path of a file that was deleted. */
+static unsigned int judge_by_name(const struct procmap_mapping *mapping)
+{
+	return PROCMAP_UNVERIFIED | (mapping->name_len != name_len_of_file(mapping) ?
+				     PROCMAP_DELETED : 0);
+}
+
+/* Larger files are not compared. */
+#define COMPARED_BYTES	(UINT64_C(256) << 20)
+
+/* Returns 1 if two files have the same bytes, 0 if not, or -errno. */
+static int compare_bytes(int a, int b)
+{
+	char bytes[2][16384];
+	struct stat stats[2];
+	uint64_t pos;
+	ssize_t len;
+
+	if (fstat(a, &stats[0]) || fstat(b, &stats[1]))
+		return -errno;
+	if (stats[0].st_size != stats[1].st_size)
+		return 0;
+	for (pos = 0; pos < COMPARED_BYTES; pos += len) {
+		len = pread(a, bytes[0], sizeof(bytes[0]), pos);
+		if (len < 0 || pread(b, bytes[1], sizeof(bytes[1]), pos) != len)
+			return -EIO;
+		if (memcmp(bytes[0], bytes[1], len))
+			return 0;
+		if (!len)
 			return 1;
-	} while (unescape(path));
-	return err;
+	}
+	return -EFBIG;
 }
 
-static int is_at_name(struct procmap *procmap, const char *name, dev_t dev, uint64_t inode)
+/* The same by their build IDs, if they have some. */
+static int compare_contents(int a, int b)
 {
-	const char *root = NULL;
-	char *path;
-	int ret = 0;
+	uint8_t ids[2][PROCMAP_BUILD_ID_MAX];
+	const int sizes[] = { build_id_of(a, 0, ids[0]), build_id_of(b, 0, ids[1]) };
 
-	while (!ret && (root = next_root(procmap->dir, root))) {
-		if (asprintf(&path, "%s%s", root, name) < 0)
-			return -ENOMEM;
-		ret = is_at_path(procmap->dir, path, dev, inode);
-		free(path);
-	}
-	return ret;
+	return sizes[0] > 0 && sizes[1] > 0 ?
+	       sizes[0] == sizes[1] && !memcmp(ids[0], ids[1], sizes[0]) :
+	       compare_bytes(a, b);
+}
+
+static bool is_on_overlay(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 /*
- * Where the file cannot be looked up, go by the suffix that the kernel appends to the name:
- * without permission, if the main thread has exited, and for a name with \012, which may be
- * a newline.
+ * An overlay has other numbers than its layers, and may have been mounted over one of them
+ * with the same files, as systemd-sysext does. Their contents decide.
  */
-bool is_deleted(struct procmap *procmap, const struct procmap_mapping *mapping)
+static unsigned int compare_with_overlay(struct procmap *procmap, int mapped, int path_fd)
 {
-	const bool has_suffix = mapping->name_len != name_len_of_file(mapping);
-	struct procmap_mapping without_id = *mapping;
-	char path[MAP_FILES_SIZE];
-	struct stat mapped;
-	struct statfs fs;
-	int ret, fd;
+	const int dir = procmap->dir;
+	const int a = open_regular(dir, mapped), b = open_regular(dir, path_fd);
+	const int same = a < 0 || b < 0 ? -ENODATA : compare_contents(a, b);
 
-	if (procmap->dir < 0 || !may_have_file(mapping))
-		return false;
-	ret = is_at_name(procmap, mapping->name,
-			 makedev(mapping->dev_major, mapping->dev_minor), mapping->inode);
-	if (!ret && strstr(mapping->name, "\\012"))
-		ret = -EINVAL;
-	if (ret)
-		return ret < 0 && has_suffix;
-	if (!fstatat(procmap->dir, map_files_path(mapping, path), &mapped, 0)) {
-		ret = is_at_name(procmap, mapping->name, mapped.st_dev, mapped.st_ino);
-		return ret < 0 ? has_suffix : !ret;
-	}
+	if (a >= 0)
+		close(a);
+	if (b >= 0)
+		close(b);
+	if (same < 0)
+		return PROCMAP_UNVERIFIED;
+	return same ? 0 : PROCMAP_DELETED | PROCMAP_REPLACED;
+}
+
+/*
+ * Without permission for map_files, files are compared as they are when they are opened. One
+ * without a major number may be on an overlay.
+ */
+static unsigned int compare_by_numbers(struct procmap *procmap, int path_fd,
+				       const struct procmap_mapping *mapping)
+{
+	const unsigned int by_name = judge_by_name(mapping);
+	struct procmap_mapping without_id = *mapping;
+	int fd;
+
+	if (is_on_overlay(path_fd))
+		return by_name;
 	/* The answer is the same if the caller wants the build ID. */
 	without_id.build_id_size = 0;
-	fd = open_by_name(procmap, &without_id, BY_NUMBERS);
-	if (fd >= 0) {
-		/* On btrfs, it may be another file. On overlayfs, it may have been written. */
-		ret = !fstatfs(fd, &fs) && fs.f_type != OVERLAYFS_SUPER_MAGIC &&
-		      takes_kernel_ids(procmap) &&
-		      !query_build_id(procmap, &without_id) &&
-		      without_id.build_id_size > 0 && !has_id_of(fd, &without_id);
+	fd = open_checked(procmap, procmap->dir, fcntl(path_fd, F_DUPFD_CLOEXEC, 0),
+			  &without_id, BY_NUMBERS);
+	if (fd >= 0)
 		close(fd);
-		return ret;
-	}
-	return fd == -ESTALE || has_suffix ||
-	       ((fd == -ENOENT || fd == -ENOTDIR) && !faccessat(procmap->dir, "root", F_OK, 0));
+	if (fd >= 0)
+		return 0;
+	return (fd == -ESTALE || fd == -ENODEV) &&
+	       (mapping->dev_major || by_name & PROCMAP_DELETED) ?
+	       PROCMAP_DELETED | PROCMAP_REPLACED : by_name;
+}
+
+/* Compare the file at the path of a mapping with the mapped one. Returns DELETED_FLAGS. */
+static unsigned int compare_at_path(struct procmap *procmap, int path_fd,
+				    const struct procmap_mapping *mapping)
+{
+	char path[MAP_FILES_SIZE];
+	struct stat found, file;
+	unsigned int flags;
+	int mapped;
+
+	if (fstat(path_fd, &found))
+		return judge_by_name(mapping);
+	if (is_stat_of(&found, mapping))
+		return 0;
+	mapped = openat(procmap->dir, map_files_path(mapping, path), ONLY_PATH);
+	if (mapped < 0)
+		return compare_by_numbers(procmap, path_fd, mapping);
+	if (fstat(mapped, &file))
+		flags = judge_by_name(mapping);
+	else if (file.st_dev == found.st_dev && file.st_ino == found.st_ino)
+		flags = 0;
+	else if (is_on_overlay(path_fd) || is_on_overlay(mapped))
+		flags = compare_with_overlay(procmap, mapped, path_fd);
+	else
+		flags = PROCMAP_DELETED | PROCMAP_REPLACED;
+	close(mapped);
+	return flags;
+}
+
+/* Look at @path, literally and with newlines for \012, below both roots. */
+static unsigned int look_at_path(struct procmap *procmap, char *path,
+				 const struct procmap_mapping *mapping)
+{
+	const bool may_ask = procmap->flags & PROCMAP_ALL_SERVERS;
+	unsigned int flags = PROCMAP_DELETED, at_path;
+	const char *root = NULL;
+	int fd;
+
+	do {
+		while ((root = next_root(procmap->dir, root))) {
+			fd = open_below(procmap, procmap->dir, root, path, may_ask);
+			if (fd == -ENOENT || fd == -ENOTDIR)
+				continue;
+			at_path = fd < 0 ? judge_by_name(mapping) :
+				  compare_at_path(procmap, fd, mapping);
+			if (fd >= 0)
+				close(fd);
+			if (!at_path)
+				return 0;
+			flags = flags & PROCMAP_UNVERIFIED ? flags : at_path;
+		}
+	} while (unescape(path));
+	return flags;
+}
+
+/* A name may end in the suffix itself. */
+static unsigned int look_at_name(struct procmap *procmap, char *path,
+				 const struct procmap_mapping *mapping)
+{
+	const size_t len = name_len_of_file(mapping);
+	const unsigned int flags = look_at_path(procmap, path, mapping);
+
+	if (!flags || len == mapping->name_len)
+		return flags;
+	snprintf(path, len + 1, "%s", mapping->name);
+	return look_at_path(procmap, path, mapping);
+}
+
+/*
+ * A name with \012, which may be a newline or not, leads to the file if one of the two does.
+ */
+unsigned int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	unsigned int flags;
+	char *path;
+
+	if (!may_have_file(mapping))
+		return 0;
+	if (is_renamed_by_server(mapping))
+		return PROCMAP_DELETED;
+	/* The main thread, whose directory it may be, may have exited. */
+	if (procmap->dir < 0 || faccessat(procmap->dir, "root", F_OK, 0))
+		return judge_by_name(mapping);
+	if (!(procmap->flags & PROCMAP_ALL_SERVERS) &&
+	    mount_of(procmap, mapping) != MOUNT_LOCAL)
+		return judge_by_name(mapping);
+	path = strdup(mapping->name);
+	flags = path ? look_at_name(procmap, path, mapping) : judge_by_name(mapping);
+	free(path);
+	if (flags == PROCMAP_DELETED && strstr(mapping->name, "\\012"))
+		return judge_by_name(mapping);
+	return flags;
 }

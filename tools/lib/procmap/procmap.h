@@ -35,10 +35,15 @@ enum procmap_method {
 	PROCMAP_BY_SCAN,	/* PROCMAP_SCAN, and PROCMAP_QUERY for single mappings */
 };
 
-/* What a handle may do. */
+/*
+ * What a handle may do. Without these flags, lookups of build IDs and procmap_open_file()
+ * may wait for the server of a mapped file, and PROCMAP_WANT_DELETED asks none.
+ */
 enum procmap_open_flags {
 	/* Mainline's own answers, which crash some kernels: see procmap_open_pid(3). */
 	PROCMAP_KERNEL_BUILD_IDS	= 0x01,
+	PROCMAP_NO_SERVERS		= 0x02,	/* ask no server of FUSE or a network */
+	PROCMAP_ALL_SERVERS		= 0x04,	/* ask all of them */
 };
 
 /* Options of opening a handle. */
@@ -92,10 +97,15 @@ enum procmap_flags {
 
 	PROCMAP_COVERING_OR_NEXT	= 0x10,	/* procmap_find(): or the next above */
 	PROCMAP_FILE_BACKED		= 0x20,	/* filter */
-	PROCMAP_DELETED			= 0x40,	/* of a mapping: its file is not there */
+
+	/* Flags of a mapping, with PROCMAP_WANT_DELETED. */
+	PROCMAP_DELETED			= 0x40,	/* its file is not at its path */
+	PROCMAP_REPLACED		= 0x80,	/* and another one is */
+	PROCMAP_UNVERIFIED		= 0x100, /* its name says so: it was not looked up */
+
 	PROCMAP_WANT_BUILD_ID		= 0x10000,
 	PROCMAP_WANT_PAGE_SIZE		= 0x20000,	/* with the text, too */
-	PROCMAP_WANT_DELETED		= 0x40000,	/* set PROCMAP_DELETED */
+	PROCMAP_WANT_DELETED		= 0x40000,
 };
 
 /* The largest size of a build ID, in bytes. */
@@ -110,7 +120,7 @@ struct procmap_mapping {
 	uint64_t page_size;	/* bytes; 0: unknown */
 	const char *name;	/* as in the text; "" if there is none */
 	size_t name_len;	/* without the NUL */
-	uint32_t flags;		/* permissions; PROCMAP_DELETED */
+	uint32_t flags;		/* permissions; PROCMAP_DELETED and so on */
 	uint32_t dev_major;	/* of the file's device */
 	uint32_t dev_minor;
 	int32_t build_id_size;	/* bytes; 0: none; or -errno */

@@ -103,7 +103,7 @@ static bool is_equal(const struct procmap_mapping *a,
 		     const struct procmap_mapping *b, unsigned int flags)
 {
 	const unsigned int ignored = flags & PROCMAP_WANT_DELETED ?
-				     0 : PROCMAP_DELETED;
+				     0 : DELETED_FLAGS;
 
 	return a->start == b->start && a->end == b->end &&
 	       a->offset == b->offset && same_file(a, b) &&

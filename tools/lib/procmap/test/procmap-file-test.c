@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 
@@ -695,6 +696,171 @@ TEST_F(files, file_on_overlayfs_on_a_disk_is_written)
 	EXPECT_EQ(0, umount2("disk", MNT_DETACH));
 }
 
+/* A row of cases.h. */
+struct file_case {
+	const char *name;
+	const char *before;
+	const char *file;
+	const char *since;
+	const char *build_id;
+	const char *deleted;
+	const char *opened;
+};
+
+static const struct file_case cases[] = {
+#define SETUP(line)
+#define CASE(...)	{ __VA_ARGS__ },
+#include "cases.h"
+#undef SETUP
+#undef CASE
+};
+
+static const char setup[] =
+#define SETUP(line)	line "\n"
+#define CASE(...)
+#include "cases.h"
+#undef SETUP
+#undef CASE
+;
+
+static bool run_command(const char *command)
+{
+	char *script;
+	int status = -1;
+
+	if (asprintf(&script, "%s%s", setup, command) >= 0)
+		status = system(script);
+	free(script);
+	return !status;
+}
+
+/* Make the files that the commands of the cases take. */
+static bool make_files_of_cases(void)
+{
+	char bytes[3 * PAGE];
+	const int fd = open("plain", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	memset(bytes, 'a', sizeof(bytes));
+	return fd >= 0 && write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes) &&
+	       !close(fd) && write_object("one", scene_id) && write_object("two", other_id);
+}
+
+/* Map a page of the file of a case. */
+static void *map_case(const struct file_case *row)
+{
+	const int file = open(row->file, O_RDONLY | O_CLOEXEC);
+	struct stat stat;
+	void *map;
+	int fd;
+
+	if (strchr(row->file, '/')) {
+		map = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file, 0);
+	} else {
+		fd = memfd_create("case", MFD_CLOEXEC);
+		map = fstat(file, &stat) || ftruncate(fd, stat.st_size) ||
+		      (stat.st_blocks && sendfile(fd, file, NULL, stat.st_size) < 0) ?
+		      MAP_FAILED : mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+		close(fd);
+	}
+	close(file);
+	return map;
+}
+
+/* The name of what a build ID, or an error instead of it, is that of. */
+static const char *name_of_id(int size, const uint8_t *id)
+{
+	if (size <= 0)
+		return size ? "unknown" : "none";
+	return size == 20 && !memcmp(id, scene_id, 20) ? "one" :
+	       size == 20 && !memcmp(id, other_id, 20) ? "two" : "another";
+}
+
+static const char *name_of_flags(unsigned int flags)
+{
+	if (flags & PROCMAP_UNVERIFIED && ~flags & PROCMAP_DELETED)
+		return "unverified";
+	return flags & PROCMAP_REPLACED ? "replaced" :
+	       flags & PROCMAP_DELETED ? "deleted" : "there";
+}
+
+static const char *name_of_opened(struct procmap *procmap, const struct procmap_mapping *found)
+{
+	uint8_t id[PROCMAP_BUILD_ID_MAX];
+	struct procmap_file *file;
+	int size;
+
+	if (procmap_open_file(procmap, found, NULL, &file))
+		return "unknown";
+	size = procmap_file_build_id(file, id);
+	procmap_close_file(file);
+	return name_of_id(size, id);
+}
+
+static bool is_as_expected(const struct file_case *row, const char *what, const char *expected,
+			   const char *got)
+{
+	const bool is_same = !strcmp(expected, got);
+
+	if (!is_same)
+		fprintf(stderr, "# %s: %s: expected %s, got %s\n", row->name, what, expected, got);
+	return is_same;
+}
+
+/* It is opened as it is, whatever its build ID was. */
+static bool is_answered(const struct file_case *row, enum procmap_method method, void *map)
+{
+	const unsigned int flags = PROCMAP_WANT_BUILD_ID | PROCMAP_WANT_DELETED;
+	const bool may_know = kernel_gives_ids(method) && !strcmp(row->build_id, "unknown");
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+	const char *id;
+	bool is_good;
+
+	if (procmap_open_self(BY(method), &procmap) ||
+	    procmap_find(procmap, (uintptr_t)map, flags, &found))
+		return false;
+	id = name_of_id(found->build_id_size, found->build_id);
+	is_good = is_as_expected(row, "deleted", row->deleted, name_of_flags(found->flags)) &
+		  is_as_expected(row, "build ID", may_know ? "one" : row->build_id, id);
+	is_good &= !procmap_find(procmap, (uintptr_t)map, 0, &found) &&
+		   is_as_expected(row, "opened", row->opened, name_of_opened(procmap, found));
+	procmap_close(procmap);
+	return is_good;
+}
+
+/* Each case has a mount namespace and a file system of its own. */
+static int try_case(const struct file_case *row, const char *dir, enum procmap_method method)
+{
+	void *map;
+
+	if (!mount_tmpfs(dir) || !make_files_of_cases())
+		return 1;
+	if (!run_command(row->before))
+		return SKIP_STATUS;
+	map = map_case(row);
+	return map == MAP_FAILED || !run_command(row->since) || !is_answered(row, method, map);
+}
+
+TEST_F(files, of_the_table)
+{
+	size_t i;
+	int status;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP(return, "only root can mount a file system");
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		pid = fork();
+		if (!pid)
+			_exit(try_case(&cases[i], self->dir, variant->method));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		if (status == SKIP_STATUS << 8)
+			TH_LOG("cannot be made here: %s", cases[i].name);
+		else
+			EXPECT_EQ(0, status) TH_LOG("%s", cases[i].name);
+	}
+}
+
 /* It is deleted, so that only the process leads to it. */
 TEST_F(files, file_whose_mapping_was_split_since)
 {
@@ -863,6 +1029,89 @@ static int open_path(struct procmap *procmap, const char *path, const char *cont
 		err = -EIO;
 	procmap_close_file(file);
 	return err;
+}
+
+/* Mount FUSE with a server that answers nothing. Returns its descriptor, or -1. */
+static int mount_dead_server(const char *dir)
+{
+	const int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[80];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	return fd < 0 || mount("none", dir, "fuse", 0, options) ? -1 : fd;
+}
+
+/* The ways to a file, of which some lead through a mount whose server is dead. */
+static void check_ways(struct __test_metadata *_metadata, struct procmap *procmap,
+		       const char *dir, void *const *maps)
+{
+	static const unsigned int expected[] = {
+		0, PROCMAP_UNVERIFIED, PROCMAP_UNVERIFIED | PROCMAP_DELETED,
+	};
+	const struct procmap_mapping *found;
+	char path[64];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)maps[i], PROCMAP_WANT_DELETED,
+					  &found));
+		EXPECT_EQ(PROCMAP_READABLE | expected[i], found->flags);
+	}
+	snprintf(path, sizeof(path), "%s/good", dir);
+	EXPECT_EQ(0, open_path(procmap, path, "good"));
+	snprintf(path, sizeof(path), "%s/links/up", dir);
+	EXPECT_EQ(0, open_path(procmap, path, "good"));
+	snprintf(path, sizeof(path), "%s/links/absolute", dir);
+	EXPECT_EQ(0, open_path(procmap, path, "good"));
+	snprintf(path, sizeof(path), "%s/links/served", dir);
+	EXPECT_EQ(-EREMOTE, open_path(procmap, path, ""));
+	snprintf(path, sizeof(path), "%s/links/loop", dir);
+	EXPECT_EQ(-ELOOP, open_path(procmap, path, ""));
+	snprintf(path, sizeof(path), "%s/none/file", dir);
+	EXPECT_EQ(-ENOENT, open_path(procmap, path, ""));
+}
+
+/* Its user, in a user namespace, or root has mounted it over files that are mapped. */
+TEST_F(files, behind_a_server_that_is_dead)
+{
+	struct procmap_options options = {
+		.size = sizeof(options), .method = variant->method,
+		.flags = PROCMAP_NO_SERVERS,
+	};
+	const struct procmap_mapping *found;
+	struct procmap *procmap;
+	int i, server, file;
+	char target[64];
+	void *maps[3];
+
+	if (!mount_tmpfs(self->dir))
+		SKIP(return, "only root can mount a file system");
+	ASSERT_EQ(0, system("mkdir served links; ln -s ../served/file links/served; "
+			    "ln -s ../links/../good links/up; ln -s loop links/loop"));
+	snprintf(target, sizeof(target), "%s/good", self->dir);
+	ASSERT_EQ(0, symlink(target, "links/absolute"));
+	file = open("good", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ASSERT_EQ(4, write(file, "good", 4));
+	close(file);
+	maps[0] = map_path("good", 1);
+	maps[1] = map_file("served", "file", NULL);
+	maps[2] = map_file("served", "gone", NULL);
+	ASSERT_EQ(0, unlink("served/gone"));
+	server = mount_dead_server("served");
+	if (server < 0)
+		SKIP(return, "cannot mount FUSE");
+	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
+	for (i = 0; i < 2; i++) {
+		calls.has_no_cache = i;
+		check_ways(_metadata, procmap, self->dir, maps);
+	}
+	calls.has_no_cache = false;
+	/* The mount has gone. */
+	close(server);
+	ASSERT_EQ(0, umount2("served", MNT_DETACH));
+	ASSERT_EQ(0, procmap_find(procmap, (uintptr_t)maps[1], PROCMAP_WANT_DELETED, &found));
+	EXPECT_EQ(PROCMAP_READABLE, found->flags);
+	procmap_close(procmap);
 }
 
 /* In a chroot, a link leads to another file than outside. */

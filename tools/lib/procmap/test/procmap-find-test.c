@@ -349,12 +349,13 @@ static bool end_main_thread(const struct child *child, struct maps *maps)
 }
 
 /*
- * Return whether a walk is over all lines. The files are still there, except shared memory,
- * which the text shows as deleted.
+ * Return whether a walk is over all lines. The files are still there, except those that the
+ * text shows as deleted. Not all can be looked up: shared memory is mounted nowhere.
  */
 static bool walks_over(struct procmap *procmap, const struct maps *maps)
 {
 	const struct procmap_mapping *found;
+	struct procmap_mapping mapping;
 	uint64_t cursor = 0;
 	size_t i;
 
@@ -363,8 +364,11 @@ static bool walks_over(struct procmap *procmap, const struct maps *maps)
 
 		if (strstr(line.name, " (deleted)"))
 			line.flags |= PROCMAP_DELETED;
-		if (procmap_next(procmap, &cursor, PROCMAP_WANT_DELETED, &found) ||
-		    !is_as_line(found, &line))
+		if (procmap_next(procmap, &cursor, PROCMAP_WANT_DELETED, &found))
+			return false;
+		mapping = *found;
+		mapping.flags &= ~PROCMAP_UNVERIFIED;
+		if (!is_as_line(&mapping, &line))
 			return false;
 	}
 	return procmap_next(procmap, &cursor, PROCMAP_WANT_DELETED, &found) == -ENOENT;

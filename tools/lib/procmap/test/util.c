@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
 #include <sys/vfs.h>
 
 _Thread_local struct calls calls = { .allocations = -1, .opens = -1 };
@@ -14,6 +16,8 @@ int __wrap_openat64(int dir, const char *path, int flags, mode_t mode);
 int __wrap_open64(const char *path, int flags, mode_t mode);
 ssize_t __real_pread64(int fd, void *to, size_t size, off64_t pos);
 ssize_t __wrap_pread64(int fd, void *to, size_t size, off64_t pos);
+long __real_syscall(long nr, ...);
+long __wrap_syscall(long nr, ...);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_calloc(size_t nr, size_t size);
@@ -143,6 +147,25 @@ int __wrap_openat64(int dir, const char *path, int flags, mode_t mode)
 int __wrap_open64(const char *path, int flags, mode_t mode)
 {
 	return __wrap_openat64(AT_FDCWD, path, flags, mode);
+}
+
+long __wrap_syscall(long nr, ...)
+{
+	const struct open_how *how;
+	long args[6];
+	va_list all;
+	size_t i;
+
+	va_start(all, nr);
+	for (i = 0; i < ARRAY_SIZE(args); i++)
+		args[i] = va_arg(all, long);
+	va_end(all);
+	how = (const struct open_how *)args[2];
+	if (nr == SYS_openat2 && calls.has_no_cache && how->resolve & RESOLVE_CACHED) {
+		errno = EINVAL;
+		return -1;
+	}
+	return __real_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
 void *__wrap_malloc(size_t size)
