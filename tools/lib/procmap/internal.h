@@ -491,12 +491,12 @@ enum mount_kind {
 	MOUNT_SERVED,	/* a server answers for its files: FUSE, or a network */
 };
 
-/* The mount that has the device of the mapping. */
-hidden enum mount_kind mount_of(struct procmap *procmap,
-				const struct procmap_mapping *mapping);
+/* Set the kind of the mount that has the device of the mapping. Returns 0 or -errno. */
+hidden int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
+		    enum mount_kind *kind);
 
-/* Return whether the flags of the handle permit to read the file of a mapping. */
-hidden bool can_be_read(struct procmap *procmap, const struct procmap_mapping *mapping);
+/* Returns -EREMOTE if the flags of the handle forbid to read the file; or -errno. */
+hidden int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping);
 
 /*
  * Open a path below @root with O_PATH: "root", that of the process, or "", that of the
@@ -543,9 +543,11 @@ hidden int build_id_of(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX])
  */
 hidden void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping);
 
-/* Look whether the file of a mapping is at its path. Returns DELETED_FLAGS. */
-hidden unsigned int look_for_file(struct procmap *procmap,
-				  const struct procmap_mapping *mapping);
+/*
+ * Look whether the file of a mapping is at its path. Returns DELETED_FLAGS, or -EMFILE, -ENFILE
+ * or -ENOMEM.
+ */
+hidden int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping);
 
 /* lookup.c */
 

@@ -6,16 +6,22 @@
 
 #include "internal.h"
 
-/* Fill in the requested attributes of the file of a mapping. */
-static void add_wanted(struct procmap *procmap, unsigned int flags,
-		       struct procmap_mapping *mapping)
+/* Fill in the requested attributes of the file of a mapping. Returns 0 or -errno. */
+static int add_wanted(struct procmap *procmap, unsigned int flags,
+		      struct procmap_mapping *mapping)
 {
+	int found = 0;
+
 	if (!(flags & PROCMAP_WANT_BUILD_ID))
 		mapping->build_id_size = 0;
 	else if (mapping->build_id_size == -EAGAIN || !has_file(mapping))
 		find_build_id(procmap, mapping);
 	if (flags & PROCMAP_WANT_DELETED)
-		mapping->flags |= look_for_file(procmap, mapping);
+		found = look_for_file(procmap, mapping);
+	if (found < 0)
+		return found;
+	mapping->flags |= found;
+	return 0;
 }
 
 int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
@@ -25,8 +31,7 @@ int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
 
 	if (err)
 		return lookup_error(procmap, err);
-	add_wanted(procmap, flags, mapping);
-	return 0;
+	return add_wanted(procmap, flags, mapping);
 }
 
 int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
@@ -41,9 +46,10 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	err = find_at(procmap, addr, flags, &procmap->found);
 	if (err)
 		return lookup_error(procmap, err);
-	add_wanted(procmap, flags, &procmap->found);
-	*mapping = &procmap->found;
-	return 0;
+	err = add_wanted(procmap, flags, &procmap->found);
+	if (!err)
+		*mapping = &procmap->found;
+	return err;
 }
 
 int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,

@@ -506,8 +506,9 @@ int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping)
 
 	if (procmap->dir < 0 || !may_have_file(mapping))
 		return -ENODEV;
-	if (!can_be_read(procmap, mapping))
-		return -EREMOTE;
+	fd = may_read_file(procmap, mapping);
+	if (fd)
+		return fd;
 	fd = open_map_file(procmap, mapping);
 	if (fd >= 0 || fd == -ENODEV)
 		return fd;
@@ -635,9 +636,14 @@ static bool is_renamed_by_server(const struct procmap_mapping *mapping)
 	return false;
 }
 
-/* The kernel appends a suffix to the path of a file that was deleted. */
-static unsigned int judge_by_name(const struct procmap_mapping *mapping)
+/*
+ * The kernel appends a suffix to the path of a file that was deleted. If it is a limit of the
+ * caller's for which the path was not looked up, return that error instead.
+ */
+static int judge_by_name(const struct procmap_mapping *mapping, int err)
 {
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
 	return PROCMAP_UNVERIFIED | (mapping->name_len != name_len_of_file(mapping) ?
 				     PROCMAP_DELETED : 0);
 }
@@ -691,18 +697,19 @@ static bool is_on_overlay(int fd)
  * An overlay has other numbers than its layers, and may have been mounted over one of them
  * with the same files, as systemd-sysext does. Their contents decide.
  */
-static unsigned int compare_with_overlay(struct procmap *procmap, int mapped, int path_fd)
+static int compare_with_overlay(struct procmap *procmap, int mapped, int path_fd,
+				const struct procmap_mapping *mapping)
 {
 	const int dir = procmap->dir;
 	const int a = open_regular(dir, mapped), b = open_regular(dir, path_fd);
-	const int same = a < 0 || b < 0 ? -ENODATA : compare_contents(a, b);
+	const int same = a < 0 ? a : b < 0 ? b : compare_contents(a, b);
 
 	if (a >= 0)
 		close(a);
 	if (b >= 0)
 		close(b);
 	if (same < 0)
-		return PROCMAP_UNVERIFIED;
+		return judge_by_name(mapping, same);
 	return same ? 0 : PROCMAP_DELETED | PROCMAP_REPLACED;
 }
 
@@ -710,50 +717,49 @@ static unsigned int compare_with_overlay(struct procmap *procmap, int mapped, in
  * Without permission for map_files, files are compared as they are when they are opened. One
  * without a major number may be on an overlay.
  */
-static unsigned int compare_by_numbers(struct procmap *procmap, int path_fd,
-				       const struct procmap_mapping *mapping)
+static int compare_by_numbers(struct procmap *procmap, int path_fd,
+			      const struct procmap_mapping *mapping)
 {
-	const unsigned int by_name = judge_by_name(mapping);
 	struct procmap_mapping without_id = *mapping;
-	int fd;
+	int fd, by_name;
 
 	if (is_on_overlay(path_fd))
-		return by_name;
+		return judge_by_name(mapping, 0);
 	/* The answer is the same if the caller wants the build ID. */
 	without_id.build_id_size = 0;
 	fd = open_checked(procmap, procmap->dir, fcntl(path_fd, F_DUPFD_CLOEXEC, 0),
 			  &without_id, BY_NUMBERS);
-	if (fd >= 0)
+	if (fd >= 0) {
 		close(fd);
-	if (fd >= 0)
 		return 0;
+	}
+	by_name = judge_by_name(mapping, fd);
 	return (fd == -ESTALE || fd == -ENODEV) &&
 	       (mapping->dev_major || by_name & PROCMAP_DELETED) ?
 	       PROCMAP_DELETED | PROCMAP_REPLACED : by_name;
 }
 
-/* Compare the file at the path of a mapping with the mapped one. Returns DELETED_FLAGS. */
-static unsigned int compare_at_path(struct procmap *procmap, int path_fd,
-				    const struct procmap_mapping *mapping)
+/* Compare the file at the path of a mapping with the mapped one. */
+static int compare_at_path(struct procmap *procmap, int path_fd,
+			   const struct procmap_mapping *mapping)
 {
 	char path[MAP_FILES_SIZE];
 	struct stat found, file;
-	unsigned int flags;
-	int mapped;
+	int mapped, flags;
 
 	if (fstat(path_fd, &found))
-		return judge_by_name(mapping);
+		return judge_by_name(mapping, -errno);
 	if (is_stat_of(&found, mapping))
 		return 0;
 	mapped = openat(procmap->dir, map_files_path(mapping, path), ONLY_PATH);
 	if (mapped < 0)
 		return compare_by_numbers(procmap, path_fd, mapping);
 	if (fstat(mapped, &file))
-		flags = judge_by_name(mapping);
+		flags = judge_by_name(mapping, -errno);
 	else if (file.st_dev == found.st_dev && file.st_ino == found.st_ino)
 		flags = 0;
 	else if (is_on_overlay(path_fd) || is_on_overlay(mapped))
-		flags = compare_with_overlay(procmap, mapped, path_fd);
+		flags = compare_with_overlay(procmap, mapped, path_fd, mapping);
 	else
 		flags = PROCMAP_DELETED | PROCMAP_REPLACED;
 	close(mapped);
@@ -761,25 +767,24 @@ static unsigned int compare_at_path(struct procmap *procmap, int path_fd,
 }
 
 /* Look at @path, literally and with newlines for \012, below both roots. */
-static unsigned int look_at_path(struct procmap *procmap, char *path,
-				 const struct procmap_mapping *mapping)
+static int look_at_path(struct procmap *procmap, char *path,
+			const struct procmap_mapping *mapping)
 {
 	const bool may_ask = procmap->flags & PROCMAP_ALL_SERVERS;
-	unsigned int flags = PROCMAP_DELETED, at_path;
+	int flags = PROCMAP_DELETED, at_path, fd;
 	const char *root = NULL;
-	int fd;
 
 	do {
 		while ((root = next_root(procmap->dir, root))) {
 			fd = open_below(procmap, procmap->dir, root, path, may_ask);
 			if (fd == -ENOENT || fd == -ENOTDIR)
 				continue;
-			at_path = fd < 0 ? judge_by_name(mapping) :
+			at_path = fd < 0 ? judge_by_name(mapping, fd) :
 				  compare_at_path(procmap, fd, mapping);
 			if (fd >= 0)
 				close(fd);
-			if (!at_path)
-				return 0;
+			if (at_path <= 0)
+				return at_path;
 			flags = flags & PROCMAP_UNVERIFIED ? flags : at_path;
 		}
 	} while (unescape(path));
@@ -787,13 +792,13 @@ static unsigned int look_at_path(struct procmap *procmap, char *path,
 }
 
 /* A name may end in the suffix itself. */
-static unsigned int look_at_name(struct procmap *procmap, char *path,
-				 const struct procmap_mapping *mapping)
+static int look_at_name(struct procmap *procmap, char *path,
+			const struct procmap_mapping *mapping)
 {
 	const size_t len = name_len_of_file(mapping);
-	const unsigned int flags = look_at_path(procmap, path, mapping);
+	const int flags = look_at_path(procmap, path, mapping);
 
-	if (!flags || len == mapping->name_len)
+	if (flags <= 0 || len == mapping->name_len)
 		return flags;
 	snprintf(path, len + 1, "%s", mapping->name);
 	return look_at_path(procmap, path, mapping);
@@ -802,10 +807,11 @@ static unsigned int look_at_name(struct procmap *procmap, char *path,
 /*
  * A name with \012, which may be a newline or not, leads to the file if one of the two does.
  */
-unsigned int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping)
+int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
-	unsigned int flags;
+	enum mount_kind kind;
 	char *path;
+	int flags;
 
 	if (!may_have_file(mapping))
 		return 0;
@@ -813,14 +819,15 @@ unsigned int look_for_file(struct procmap *procmap, const struct procmap_mapping
 		return PROCMAP_DELETED;
 	/* The main thread, whose directory it may be, may have exited. */
 	if (procmap->dir < 0 || faccessat(procmap->dir, "root", F_OK, 0))
-		return judge_by_name(mapping);
-	if (!(procmap->flags & PROCMAP_ALL_SERVERS) &&
-	    mount_of(procmap, mapping) != MOUNT_LOCAL)
-		return judge_by_name(mapping);
+		return judge_by_name(mapping, 0);
+	flags = procmap->flags & PROCMAP_ALL_SERVERS ? 0 : mount_of(procmap, mapping, &kind);
+	if (flags || (!(procmap->flags & PROCMAP_ALL_SERVERS) && kind != MOUNT_LOCAL))
+		return judge_by_name(mapping, flags);
 	path = strdup(mapping->name);
-	flags = path ? look_at_name(procmap, path, mapping) : judge_by_name(mapping);
+	if (!path)
+		return -ENOMEM;
+	flags = look_at_name(procmap, path, mapping);
 	free(path);
-	if (flags == PROCMAP_DELETED && strstr(mapping->name, "\\012"))
-		return judge_by_name(mapping);
-	return flags;
+	return flags == PROCMAP_DELETED && strstr(mapping->name, "\\012") ?
+	       judge_by_name(mapping, 0) : flags;
 }

@@ -20,6 +20,9 @@
 
 #include "internal.h"
 
+/* The tables of a handle. */
+enum { OF_PROCESS, OURS };
+
 /* As the kernel's limit. */
 #define LINKS_MAX	40
 
@@ -100,7 +103,7 @@ static bool parse_mount(char *line, bool has_our_users, struct mount *mount)
 	unescape_octal(point);
 	mount->is_served = !is_local_type(type, mount->dev_major, has_our_users);
 	mount->point = strdup(point);
-	return mount->point;
+	return true;
 }
 
 static bool add_mount(struct mounts *mounts, const struct mount *mount)
@@ -128,26 +131,34 @@ void free_mounts(struct mounts *mounts)
 	*mounts = (struct mounts) { .nr = 0 };
 }
 
-/* A mount that cannot be read is not known, and so is taken for one with a server. */
-static void read_mounts(struct mounts *mounts, int fd, bool has_our_users)
+/* Returns 0 or -errno. */
+static int read_mounts(struct mounts *mounts, int fd, bool has_our_users)
 {
 	struct mount mount;
 	char *line = NULL;
 	size_t size = 0;
+	int err = 0;
 
 	free_mounts(mounts);
 	mounts->file = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!mounts->file && fd >= 0)
-		close(fd);
-	while (mounts->file && getline(&line, &size, mounts->file) > 0) {
+	if (!mounts->file) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && getline(&line, &size, mounts->file) > 0) {
 		if (!parse_mount(line, has_our_users, &mount))
 			continue;
-		if (!add_mount(mounts, &mount)) {
+		if (!mount.point || !add_mount(mounts, &mount)) {
 			free(mount.point);
-			break;
+			err = -ENOMEM;
 		}
 	}
 	free(line);
+	if (err)
+		free_mounts(mounts);
+	return err;
 }
 
 /* The kernel says so on the open file, once. */
@@ -161,24 +172,22 @@ static bool have_changed(const struct mounts *mounts)
 	return poll(&fd, 1, 0) == 1;
 }
 
-static const struct mounts *mounts_of_process(struct procmap *procmap)
+static int read_mounts_of_process(struct procmap *procmap)
 {
-	struct mounts *const mounts = &procmap->mounts[0];
+	struct mounts *const mounts = &procmap->mounts[OF_PROCESS];
 
-	if (have_changed(mounts))
-		read_mounts(mounts, openat(procmap->dir, "mountinfo", O_RDONLY | O_CLOEXEC),
-			    has_our_namespace(procmap->dir, "ns/user"));
-	return mounts;
+	return !have_changed(mounts) ? 0 :
+	       read_mounts(mounts, openat(procmap->dir, "mountinfo", O_RDONLY | O_CLOEXEC),
+			   has_our_namespace(procmap->dir, "ns/user"));
 }
 
 /* The process may be in a chroot, or have a file from elsewhere. */
-static const struct mounts *our_mounts(struct procmap *procmap)
+static int read_our_mounts(struct procmap *procmap)
 {
-	struct mounts *const mounts = &procmap->mounts[1];
+	struct mounts *const mounts = &procmap->mounts[OURS];
 
-	if (have_changed(mounts))
-		read_mounts(mounts, open_own(procmap->dir, "mountinfo", O_RDONLY), true);
-	return mounts;
+	return !have_changed(mounts) ? 0 :
+	       read_mounts(mounts, open_own(procmap->dir, "mountinfo", O_RDONLY), true);
 }
 
 /* The answer for the last one that @is_it finds. */
@@ -211,12 +220,19 @@ static bool is_at(const struct mount *mount, const void *path)
 	return !strcmp(mount->point, path);
 }
 
-enum mount_kind mount_of(struct procmap *procmap, const struct procmap_mapping *mapping)
+int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
+	     enum mount_kind *kind)
 {
-	const enum mount_kind kind = find_mount(mounts_of_process(procmap), has_device, mapping);
+	int err;
 
-	return kind != MOUNT_UNKNOWN ? kind :
-	       find_mount(our_mounts(procmap), has_device, mapping);
+	err = read_mounts_of_process(procmap);
+	*kind = find_mount(&procmap->mounts[OF_PROCESS], has_device, mapping);
+	if (*kind != MOUNT_UNKNOWN)
+		return 0;
+	if (!err || err == -EACCES)
+		err = read_our_mounts(procmap);
+	*kind = find_mount(&procmap->mounts[OURS], has_device, mapping);
+	return err;
 }
 
 /* Return whether the mapping is of the kernel's own mount of tmpfs. */
@@ -234,19 +250,20 @@ static bool is_shared_memory(const struct procmap_mapping *mapping)
 	return is_same;
 }
 
-bool can_be_read(struct procmap *procmap, const struct procmap_mapping *mapping)
+int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
+	enum mount_kind kind;
+	int err;
+
 	if (!(procmap->flags & PROCMAP_NO_SERVERS))
-		return true;
-	switch (mount_of(procmap, mapping)) {
-	case MOUNT_LOCAL:
-		return true;
-	case MOUNT_SERVED:
-		return false;
-	default:
-		/* FUSE and networks have no device of their own. */
-		return mapping->dev_major || is_shared_memory(mapping);
-	}
+		return 0;
+	err = mount_of(procmap, mapping, &kind);
+	if (err)
+		return err;
+	/* FUSE and networks have no device of their own. */
+	if (kind == MOUNT_UNKNOWN && (mapping->dev_major || is_shared_memory(mapping)))
+		kind = MOUNT_LOCAL;
+	return kind == MOUNT_LOCAL ? 0 : -EREMOTE;
 }
 
 /**
@@ -269,16 +286,29 @@ struct walk {
 	unsigned int links;
 };
 
-/* A mount that was made since is not in the table. */
-static bool is_on_local_mount(const struct walk *walk, int fd)
+/* Returns 0, -EREMOTE, also for a mount that was made since it was read, or -errno. */
+static int check_mount(const struct walk *walk, int fd)
 {
 	char path[sizeof("fdinfo/") + 3 * sizeof(int)];
-	int own, id;
+	int id, err;
 
 	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	own = open_own(walk->procmap->dir, path, O_RDONLY);
-	return !read_number(own, "\nmnt_id:\t", &id) &&
-	       find_mount(walk->mounts, has_id, &id) == MOUNT_LOCAL;
+	err = read_number(open_own(walk->procmap->dir, path, O_RDONLY), "\nmnt_id:\t", &id);
+	if (err)
+		return err;
+	return find_mount(walk->mounts, has_id, &id) == MOUNT_LOCAL ? 0 : -EREMOTE;
+}
+
+/* Close what was opened unless it is on a local mount. */
+static int keep_if_local(const struct walk *walk, int fd)
+{
+	const int err = fd < 0 ? fd : check_mount(walk, fd);
+
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 static int open_resolved(int dir, const char *path, int flags, uint64_t resolve)
@@ -307,11 +337,7 @@ static int open_component(const struct walk *walk, const char *name)
 		return fd;
 	if (find_mount(walk->mounts, is_at, walk->path) != MOUNT_LOCAL)
 		return -EREMOTE;
-	fd = open_resolved(dir, name, O_NOFOLLOW, 0);
-	if (fd < 0 || is_on_local_mount(walk, fd))
-		return fd;
-	close(fd);
-	return -EREMOTE;
+	return keep_if_local(walk, open_resolved(dir, name, O_NOFOLLOW, 0));
 }
 
 /* Leave the last directory. */
@@ -381,20 +407,26 @@ static int go_to(struct walk *walk, const char *name)
 	return err;
 }
 
-/* Return whether the root, which was opened, may be entered. */
+/* The root of the process, or that of the reader. Returns 0 or -errno. */
 static int begin_walk(struct walk *walk, const char *root)
 {
-	/* The root of the process, or that of the reader. */
-	walk->mounts = *root ? mounts_of_process(walk->procmap) : our_mounts(walk->procmap);
-	walk->dirs[0] = *root ? openat(walk->procmap->dir, root, O_PATH | O_CLOEXEC) :
+	struct procmap *const procmap = walk->procmap;
+	int err;
+
+	walk->dirs[0] = *root ? openat(procmap->dir, root, O_PATH | O_CLOEXEC) :
 				open("/", O_PATH | O_CLOEXEC);
 	if (walk->dirs[0] < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	if (is_on_local_mount(walk, walk->dirs[0]))
-		return 0;
+	walk->mounts = &procmap->mounts[OF_PROCESS];
+	err = *root ? read_mounts_of_process(procmap) : -EREMOTE;
+	if (!err)
+		err = check_mount(walk, walk->dirs[0]);
+	if (err != -EREMOTE)
+		return err;
 	/* In a chroot, the mount of the root is none that the process sees. */
-	walk->mounts = our_mounts(walk->procmap);
-	return is_on_local_mount(walk, walk->dirs[0]) ? 0 : -EREMOTE;
+	walk->mounts = &procmap->mounts[OURS];
+	err = read_our_mounts(procmap);
+	return err ? err : check_mount(walk, walk->dirs[0]);
 }
 
 static int walk_path(struct walk *walk)
@@ -423,12 +455,9 @@ int open_without_server(struct procmap *procmap, const char *root, const char *p
 		return -ENAMETOOLONG;
 	fd = begin_walk(&walk, root);
 	/* What is in the cache of names needs no server; Linux 5.12 and later. */
-	if (!fd && find_mount(walk.mounts, is_at, path) != MOUNT_SERVED) {
+	if (!fd) {
 		fd = open_resolved(walk.dirs[0], path, 0, RESOLVE_IN_ROOT | RESOLVE_CACHED);
-		if (fd >= 0 && !is_on_local_mount(&walk, fd)) {
-			close(fd);
-			fd = -EREMOTE;
-		}
+		fd = keep_if_local(&walk, fd);
 	}
 	if (fd == -EAGAIN || fd == -EINVAL)
 		fd = walk_path(&walk);
