@@ -19,9 +19,10 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* Options with a method. */
-#define BY(by)	(&(const struct procmap_options) {		\
-			.size = sizeof(struct procmap_options), .method = (by), .proc = proc_dir })
+/* Options of a handle, with a method. */
+#define BY(by, options)	(&(const struct procmap_options) {			\
+				.size = sizeof(struct procmap_options), .method = (by),	\
+				.proc = proc_dir, .flags = open_flags(options) })
 
 /*
  * The options, as bits of options.given; OPT_ADDRESSES are arguments without an option,
@@ -50,6 +51,7 @@ enum {
 	OPT_TEXT	= 1 << 19,
 	OPT_ELF_ADDRESS	= 1 << 20,
 	OPT_PROC	= 1 << 21,
+	OPT_ASK_SERVERS	= 1 << 22,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
@@ -249,6 +251,7 @@ void json_exact(struct json *json, const char *key, const char *hex_key,
 /* procfs_query_lookup.c */
 
 const char *method_name(enum procmap_method method);
+unsigned int open_flags(const struct options *options);
 int open_mappings(const struct options *options, struct procmap **procmap);
 int visit_snapshot(const struct options *options,
 		   void (*visit)(const struct options *options,
@@ -294,6 +297,10 @@ void fail_without_files(int err);
 void fail_without_proc(int err);
 pid_t own_pid(void);
 char *program_of(pid_t pid);
+
+/* procfs_query_deleted.c */
+
+void report_unverified(void);
 
 /* procfs_query_processes.c */
 

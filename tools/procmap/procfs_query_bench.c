@@ -45,7 +45,7 @@ static int run(const struct options *options, enum procmap_method method,
 	int err;
 
 	*nr_found = 0;
-	err = procmap_open_pid(options->pid, BY(method), &procmap);
+	err = procmap_open_pid(options->pid, BY(method, options), &procmap);
 	if (!err) {
 		err = visit(procmap, options, count_found, nr_found);
 		procmap_close(procmap);
@@ -175,13 +175,14 @@ static void print_timings(FILE *out, const struct options *options,
  * Choose the methods to measure: the query, even if the kernel lacks it; the scan, if the
  * kernel has it; the text, always last. Returns their number.
  */
-static size_t methods_to_measure(enum procmap_method methods[NR_METHODS])
+static size_t methods_to_measure(const struct options *options,
+				 enum procmap_method methods[NR_METHODS])
 {
 	struct procmap *procmap;
 	size_t nr = 0;
 
 	methods[nr++] = PROCMAP_BY_QUERY;
-	if (!procmap_open_self(BY(PROCMAP_BY_SCAN), &procmap)) {
+	if (!procmap_open_self(BY(PROCMAP_BY_SCAN, options), &procmap)) {
 		procmap_close(procmap);
 		methods[nr++] = PROCMAP_BY_SCAN;
 	}
@@ -192,7 +193,7 @@ static size_t methods_to_measure(enum procmap_method methods[NR_METHODS])
 static int bench(const struct options *options, FILE *out)
 {
 	enum procmap_method methods[NR_TIMED] = { PROCMAP_ANY_METHOD };
-	const size_t nr_methods = 1 + methods_to_measure(methods + 1);
+	const size_t nr_methods = 1 + methods_to_measure(options, methods + 1);
 	struct timing timings[NR_TIMED] = {};
 	bool found = false;
 	unsigned long nr;

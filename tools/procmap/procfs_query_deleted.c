@@ -5,14 +5,42 @@
  */
 #include "procfs_query.h"
 
+#include <fcntl.h>
 #include <search.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The hexadecimal digits in the name of a System V shared memory segment. */
 #define SYSV_KEY_LEN		8
 
-/* What mkstemp(3) appends to a name. */
-#define MKSTEMP_LEN		6
-#define LETTERS_AND_DIGITS	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+/* The fewest digits of a random number in a name: Java takes one of 64 bits. */
+#define RANDOM_DIGITS_MIN	16
+
+/**
+ * struct deleted_file - a file that was deleted or replaced
+ * @first: the first of its mappings.
+ * @is_birth_known: @born is known.
+ * @born: when the file was made, in seconds after the start of the process.
+ */
+struct deleted_file {
+	struct procmap_mapping first;
+	bool is_birth_known;
+	double born;
+};
+
+/**
+ * struct deleted - the deleted files of a process
+ * @options: the command line.
+ * @files: the files.
+ */
+struct deleted {
+	const struct options *options;
+	struct rows files;
+};
+
+/* Files that were judged by their names alone, in all processes. */
+static size_t nr_unverified;
 
 static bool begins_with(const char *name, const char *prefix)
 {
@@ -46,54 +74,144 @@ static bool is_memory(const char *name)
 	return false;
 }
 
-/*
- * Files that programs use as memory, which are in a directory for a moment, or never: those
- * of O_TMPFILE, named by their inode, and those of mkstemp(3) by libffi, liborc, the libGL
- * of NVIDIA and libxshmfence. A program of such a name is mapped private, and is not in a
- * directory for temporary files.
- */
-static bool is_temporary(const struct procmap_mapping *vma)
+/* A file of O_TMPFILE, which was in no directory, is named by its inode. */
+static bool is_tmpfile(const struct procmap_mapping *vma)
 {
-	static const char *const templates[] = { "ffi", "orcexec.", ".gl", "shmfd-" };
-	const char *const name = strrchr(vma->name, '/') + 1;
-	const bool may_be_temporary = vma->flags & PROCMAP_SHARED ||
-				      begins_with(vma->name, "/tmp/") ||
-				      begins_with(vma->name, "/var/tmp/");
-	char of_tmpfile[sizeof("#" DELETED) + 3 * sizeof(vma->inode)];
+	char name[sizeof("#" DELETED) + 3 * sizeof(vma->inode)];
+
+	snprintf(name, sizeof(name), "#%" PRIu64 DELETED, vma->inode);
+	return !strcmp(strrchr(vma->name, '/') + 1, name);
+}
+
+/* The start of a process, in seconds since the boot; -1 if it is not known. */
+static double start_of_process(pid_t pid)
+{
+	/* It is field 22, and the name of the program, field 2, ends in the last ")". */
+	enum { BLANKS = 20 };
+	char *const path = path_of_process(pid, "stat");
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[1024] = "", *field;
+	ssize_t len = -1;
+	int i;
+
+	free(path);
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	field = len < 0 ? NULL : strrchr(text, ')');
+	for (i = 0; field && i < BLANKS; i++)
+		field = strchr(field + 1, ' ');
+	return field ? strtod(field, NULL) / sysconf(_SC_CLK_TCK) : -1;
+}
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec now;
+
+	return clock_gettime(clock, &now) ? 0 : now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+/*
+ * Set when the file was made, if the file system tells that. Both times are by the clock of
+ * the boot, so that a clock that was set since the boot matters only for the file's.
+ */
+static void set_birth(const struct options *options, struct deleted_file *file)
+{
+	const struct procmap_mapping *const vma = &file->first;
+	const double start = start_of_process(options->pid);
+	char *name, *path;
+	struct statx stat;
+
+	/* A server is not asked. One on a disk is known, also on a mount that is not seen. */
+	if (start < 0 || (vma->flags & PROCMAP_UNVERIFIED && !vma->dev_major))
+		return;
+	if (asprintf(&name, "map_files/%" PRIx64 "-%" PRIx64, vma->start, vma->end) < 0)
+		need(NULL);
+	path = path_of_process(options->pid, name);
+	if (!statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BTIME, &stat) &&
+	    stat.stx_mask & STATX_BTIME) {
+		file->is_birth_known = true;
+		file->born = stat.stx_btime.tv_sec + stat.stx_btime.tv_nsec * 1e-9 - start -
+			     (seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME));
+	}
+	free(path);
+	free(name);
+}
+
+static bool is_in_system_folder(const char *name)
+{
+	static const char *const folders[] = { "/usr/", "/lib", "/bin/", "/sbin/", "/opt/" };
 	size_t i;
 
-	snprintf(of_tmpfile, sizeof(of_tmpfile), "#%" PRIu64 DELETED, vma->inode);
-	if (!strcmp(name, of_tmpfile))
-		return true;
-	for (i = 0; i < sizeof(templates) / sizeof(*templates); i++) {
-		const size_t len = strlen(templates[i]);
-
-		if (may_be_temporary && begins_with(name, templates[i]) &&
-		    strspn(name + len, LETTERS_AND_DIGITS) == MKSTEMP_LEN &&
-		    !strcmp(name + len + MKSTEMP_LEN, DELETED))
+	for (i = 0; i < sizeof(folders) / sizeof(*folders); i++)
+		if (begins_with(name, folders[i]))
 			return true;
-	}
 	return false;
+}
+
+/* As of File.createTempFile(): a random number in front of the suffix, or at the end. */
+static bool has_random_number(const char *path)
+{
+	const char *const name = strrchr(path, '/') + 1;
+	const char *const suffix = strrchr(name, '.');
+	const char *end = suffix ? suffix : name + strlen(name);
+	size_t digits = 0;
+
+	while (end > name && end[-1] >= '0' && end[-1] <= '9') {
+		end--;
+		digits++;
+	}
+	return digits >= RANDOM_DIGITS_MIN;
+}
+
+/*
+ * Runtimes unpack a library to a file, map it and delete it, after each start again: a
+ * restart would change nothing. An upgrade of a plugin leaves another file at its path.
+ */
+static bool is_made_by_process(const struct deleted_file *file, const char *path)
+{
+	const double tick = 1.0 / sysconf(_SC_CLK_TCK);
+
+	return ~file->first.flags & PROCMAP_REPLACED && !is_in_system_folder(path) &&
+	       ((file->is_birth_known && file->born > tick) || has_random_number(path));
 }
 
 static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
 {
-	struct procmap_mapping file = *vma;
+	struct deleted *const deleted = context;
+	struct deleted_file file = { .first = *vma }, *row;
 	char *path;
 
 	(void)addr;
-	if (~vma->flags & PROCMAP_DELETED || is_memory(vma->name) || is_temporary(vma))
+	if (is_memory(vma->name) || (*vma->name == '/' && is_tmpfile(vma)))
+		return;
+	nr_unverified += !!(vma->flags & PROCMAP_UNVERIFIED);
+	if (~vma->flags & PROCMAP_DELETED)
 		return;
 	path = need(strdup(vma->name));
 	cut_deleted(path);
-	file.name = path;
-	row_of(context, &file, sizeof(file));
+	set_birth(deleted->options, &file);
+	if (!is_made_by_process(&file, path)) {
+		file.first.name = path;
+		row = row_of(&deleted->files, &file.first, sizeof(*row));
+		row->is_birth_known = file.is_birth_known;
+		row->born = file.born;
+	}
 	free(path);
 }
 
-static void json_row(FILE *out, const struct options *options, const char *program,
-		     const struct procmap_mapping *file)
+void report_unverified(void)
 {
+	if (nr_unverified)
+		warnx("%zu mapping%s judged by name, since the file is on FUSE or a network, or cannot be looked at: see --ask-servers",
+		      nr_unverified, nr_unverified == 1 ? " was" : "s were");
+}
+
+static void json_row(FILE *out, const struct options *options, const char *program,
+		     const struct deleted_file *row)
+{
+	const struct procmap_mapping *const file = &row->first;
 	struct json json = { .out = out, .first = true };
 
 	fputc('{', out);
@@ -103,6 +221,12 @@ static void json_row(FILE *out, const struct options *options, const char *progr
 	json_inode(&json, file);
 	if (given(options, OPT_BUILD_ID))
 		json_build_id(&json, file);
+	json_bool(&json, "replaced", file->flags & PROCMAP_REPLACED);
+	json_bool(&json, "verified", ~file->flags & PROCMAP_UNVERIFIED);
+	if (row->is_birth_known)
+		json_real(&json, "born_after_start", row->born);
+	else
+		json_null(&json, "born_after_start");
 	json_end(&json);
 }
 
@@ -122,8 +246,9 @@ static void print_headings(FILE *out, const struct options *options)
 }
 
 static void print_row(FILE *out, const struct options *options, const char *program,
-		      const struct procmap_mapping *file)
+		      const struct deleted_file *row)
 {
+	const struct procmap_mapping *const file = &row->first;
 	const size_t width = given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0;
 	char *const escaped = escape(program ? program : "?");
 	size_t column = fprintf(out, "%7d ", options->pid);
@@ -157,13 +282,13 @@ static void print_files(const struct options *options, FILE *out,
 
 static void free_file(void *file)
 {
-	free((char *)((struct procmap_mapping *)file)->name);
+	free((char *)((struct deleted_file *)file)->first.name);
 	free(file);
 }
 
 static int print_deleted(const struct options *options, FILE *out)
 {
-	struct rows deleted = {};
+	struct deleted deleted = { .options = options };
 	struct procmap *procmap;
 	int err;
 
@@ -172,11 +297,11 @@ static int print_deleted(const struct options *options, FILE *out)
 		return err;
 	err = visit(procmap, options, add_file, &deleted);
 	procmap_close(procmap);
-	if (!err && deleted.nr)
-		print_files(options, out, &deleted);
-	tdestroy(deleted.tree, free_file);
-	free(deleted.all);
-	return err || deleted.nr ? err : EXIT_FAILURE;
+	if (!err && deleted.files.nr)
+		print_files(options, out, &deleted.files);
+	tdestroy(deleted.files.tree, free_file);
+	free(deleted.files.all);
+	return err || deleted.files.nr ? err : EXIT_FAILURE;
 }
 
 const struct tool_option deleted_options[] = {

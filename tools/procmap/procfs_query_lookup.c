@@ -18,11 +18,25 @@ const char *method_name(enum procmap_method method)
 	}
 }
 
+/* Of several processes, or to compare paths, one dead server would block all. */
+unsigned int open_flags(const struct options *options)
+{
+	const bool asks_kernel = given(options, OPT_QUERY) &&
+				 options->flags & PROCMAP_WANT_BUILD_ID;
+	unsigned int flags = asks_kernel ? PROCMAP_KERNEL_BUILD_IDS : 0;
+
+	if (given(options, OPT_ASK_SERVERS))
+		flags |= PROCMAP_ALL_SERVERS;
+	else if (is_of_many(options) || given(options, OPT_NAME | OPT_DELETED))
+		flags |= PROCMAP_NO_SERVERS;
+	return flags;
+}
+
 int open_mappings(const struct options *options, struct procmap **procmap)
 {
 	return options->maps_file ?
 	       procmap_open_text(options->text, options->text_len, NULL, procmap) :
-	       procmap_open_pid(options->pid, BY(options->method), procmap);
+	       procmap_open_pid(options->pid, BY(options->method, options), procmap);
 }
 
 /* Unlike with visit(), the mappings are all of one program, or there is an error. */

@@ -152,5 +152,8 @@ const struct tool_option process_options[] = {
 	{ .argp = { .name = "proc", .arg = "DIR", .group = GROUP_WORK,
 		    .doc = "Where procfs is mounted, instead of /proc" },
 	  .bit = OPT_PROC, .takes = ~OPT_MAPS_FILE, .parse = set_proc },
+	{ .argp = { .name = "ask-servers", .group = GROUP_WORK,
+		    .doc = "Look at files on FUSE and networks, too, and wait for their servers" },
+	  .bit = OPT_ASK_SERVERS, .takes = ~OPT_MAPS_FILE },
 	{}
 };

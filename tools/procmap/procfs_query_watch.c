@@ -244,7 +244,7 @@ static int watch(const struct options *options)
 	uint64_t start;
 	int err;
 
-	err = procmap_open_pid(options->pid, BY(options->method), &procmap);
+	err = procmap_open_pid(options->pid, BY(options->method, options), &procmap);
 	if (err)
 		return err;
 	start = now_ns();
