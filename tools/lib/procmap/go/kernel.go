@@ -48,9 +48,13 @@ type scanVMA struct {
 	nameOffset, nameSize, buildIDOffset, buildIDSize uint32
 }
 
+// onIoctl is for tests.
+var onIoctl = func(p *Process) {}
+
 // ioctl passes a structure of the handle, which is on the heap, as are the buffers that it
 // points to: none of them moves.
 func (p *Process) ioctl(command uintptr, arg unsafe.Pointer) (int, error) {
+	onIoctl(p)
 	n, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.maps.Fd(), command, uintptr(arg))
 	if errno != 0 {
 		return 0, errno

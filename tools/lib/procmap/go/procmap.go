@@ -71,7 +71,7 @@ type VMA struct {
 type Mapping struct {
 	VMA
 	Name        string   // as in the text: a newline is \012, and " (deleted)" may follow
-	BuildID     [20]byte // of an ELF file, as the kernel returned it
+	BuildID     [20]byte // of an ELF file, as the kernel returned it: see Options
 	BuildIDSize int      // 0: none, or of the vDSO
 	BuildIDErr  error    // why it is not known
 }
@@ -87,8 +87,9 @@ var (
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
 	ErrOtherFile = fmt.Errorf("procmap: the mapped file was not found: %w", syscall.ESTALE)
-	// ErrNoBuildID says that the kernel does not return the build ID, as in the text, or
-	// may not have looked at all of the file, as mainline: the file has it, see OpenFile.
+	// ErrNoBuildID says that the kernel was not asked for the build ID, since it is mainline's
+	// or the text is used, or that it may not have looked at all of the file, as mainline: the
+	// file has it, see OpenFile. This package does not read ELF files yet.
 	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
 	errAnswer = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
@@ -98,6 +99,12 @@ var (
 type Options struct {
 	Method Method // Open fails if the kernel refuses it
 	Proc   string // where procfs is mounted; "": /proc
+
+	// KernelBuildIDs asks the kernel for build IDs also if it may be mainline, that is, does not
+	// have PROCMAP_SCAN. Mainline kernels from 6.12 to the first 6.18 can oops: any user can map a
+	// file that brings it about, such as a memfd that only has a size. Others may wait for a file
+	// server or a socket, even for ever. Set it only if you know your kernel.
+	KernelBuildIDs bool
 }
 
 // Process is a handle on the mappings of one address space. One goroutine at a time may use
@@ -106,6 +113,7 @@ type Process struct {
 	options Options
 	self    string // the directory in procfs of this process
 	method  Method
+	asksIDs bool     // the kernel, for build IDs
 	pid     *os.File // the directory of the process in procfs, opened by O_PATH
 	thread  string   // the directory in task/, if the main thread has exited
 	maps    *os.File
@@ -184,6 +192,10 @@ func (p *Process) openMaps(thread string) error {
 	p.maps.Close()
 	p.maps, p.thread = maps, thread
 	p.text = bufio.NewReaderSize(maps, 32<<10)
+	return p.chooseMethod()
+}
+
+func (p *Process) chooseMethod() (err error) {
 	methods := []Method{Scan, Query, Text}
 	if p.options.Method != Any {
 		methods = []Method{p.options.Method}
@@ -193,6 +205,9 @@ func (p *Process) openMaps(thread string) error {
 			break
 		}
 	}
+	// A kernel that does not have the scan may be mainline.
+	p.asksIDs = p.method == Scan ||
+		p.method == Query && (p.options.KernelBuildIDs || p.Refusal(Scan) == nil)
 	return err
 }
 
@@ -231,8 +246,11 @@ func (p *Process) Refusal(method Method) error {
 	// A kernel that has the scan refuses a size of 0 before it does anything.
 	p.scan = scanArg{}
 	_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
-	if err == syscall.EINVAL {
+	switch err {
+	case syscall.EINVAL:
 		return nil
+	case nil:
+		return errAnswer
 	}
 	return err
 }
@@ -336,7 +354,7 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 	// from a TCP socket. Their names have no slash.
 	if flags&WantBuildID == 0 || !m.hasPath() {
 		m.BuildIDErr = nil
-	} else if m.BuildIDErr != nil && p.method != Text {
+	} else if m.BuildIDErr != nil && p.asksIDs {
 		now := Mapping{Name: m.Name} // another one may be mapped there by now
 		m.BuildIDErr = p.find(m.Start, askBuildID, &now)
 		if m.BuildIDErr == nil && !now.hasFileOf(m) {

@@ -20,9 +20,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 var background = context.Background()
+
+// A kernel without PROCMAP_SCAN may be mainline.
+var hasScan = func() bool {
+	maps := must(os.Open("/proc/self/maps"))
+	defer maps.Close()
+	var arg scanArg
+	_, _, err := syscall.Syscall(syscall.SYS_IOCTL, maps.Fd(), procmapScan,
+		uintptr(unsafe.Pointer(&arg)))
+	return err == syscall.EINVAL
+}()
 
 func must[T any](value T, err error) T {
 	if err != nil {
@@ -222,8 +233,10 @@ func difference(p *Process, flags Flags, lines []string) string {
 
 // compare compares each process by each method. A process may change meanwhile, or exit.
 func compare(t *testing.T, flags Flags, pids ...int) {
-	if flags&WantBuildID != 0 && os.Getenv("TOOL") == "" {
-		t.Log("not compared with libprocmap: TOOL is not set to the path of procfs_query")
+	// Of mainline's kernel, only libprocmap knows them: it reads the files.
+	if flags&WantBuildID != 0 && (os.Getenv("TOOL") == "" || !hasScan) {
+		t.Log("not compared with libprocmap: TOOL is not set to the path of procfs_query,",
+			"or the kernel may be mainline")
 		return
 	}
 	compared := 0
@@ -350,6 +363,36 @@ func TestAnotherFileIsNotOpened(t *testing.T) {
 				opened++
 				file.Close()
 			}
+		}
+	}
+}
+
+// Mainline's kernel may oops, or wait. A mapping of /bin/sh does no harm.
+func TestMainlineIsNotAskedForBuildIDs(t *testing.T) {
+	asked := false
+	onIoctl = func(p *Process) {
+		asked = asked || p.query.buildIDAddr != 0 || p.scan.want&scanBuildIDs != 0
+	}
+	defer func() { onIoctl = func(p *Process) {} }()
+	note := must(must(elf.Open("/bin/sh")).Section(".note.gnu.build-id").Data())
+	addr := address(mapFile("/bin/sh"))
+	for _, method := range []Method{Any, Query, Text} {
+		for _, told := range []bool{false, true} {
+			asked = false
+			p, err := Open(os.Getpid(), Options{Method: method, KernelBuildIDs: told})
+			if errors.Is(err, syscall.ENOTTY) {
+				continue
+			}
+			m := must(must(p, err).Find(addr, WantBuildID))
+			if !told {
+				must(p.List(background, nil, WantBuildID))
+			}
+			want := p.Method() != Text && (told || hasScan)
+			if asked != want || want != bytes.HasSuffix(note, m.BuildID[:]) ||
+				want != (m.BuildIDErr == nil) {
+				t.Errorf("%q, %v: asked: %v; %x, %v", method, told, asked, m.BuildID, m.BuildIDErr)
+			}
+			p.Close()
 		}
 	}
 }
