@@ -169,25 +169,27 @@ func (p *Process) restart() {
 	p.text.Reset(p.maps)
 }
 
-// number cuts a number, and the byte that follows it, off a line.
-func number(line []byte, base uint64) (value uint64, rest []byte) {
+// number cuts a number off a line, and the byte that has to follow it.
+func number(line []byte, base uint64, next byte) (value uint64, rest []byte) {
 	for i, c := range line {
 		switch {
+		case c == next:
+			return value, line[i+1:]
 		case '0' <= c && c <= '9':
 			value = value*base + uint64(c-'0')
 		case 'a' <= c && c <= 'f':
 			value = value*base + uint64(c-'a'+10)
 		default:
-			return value, line[i+1:]
+			return 0, nil
 		}
 	}
-	return value, nil
+	return 0, nil
 }
 
 // parseLine parses a line of maps without its newline; the name is part of it.
 func parseLine(line []byte) (v VMA, name []byte, ok bool) {
-	v.Start, line = number(line, 16)
-	v.End, line = number(line, 16)
+	v.Start, line = number(line, 16, '-')
+	v.End, line = number(line, 16, ' ')
 	if len(line) < 5 {
 		return v, nil, false
 	}
@@ -196,11 +198,11 @@ func parseLine(line []byte) (v VMA, name []byte, ok bool) {
 			v.Flags |= Readable << i
 		}
 	}
-	v.Offset, line = number(line[5:], 16)
-	major, line := number(line, 16)
-	minor, line := number(line, 16)
+	v.Offset, line = number(line[5:], 16, ' ')
+	major, line := number(line, 16, ':')
+	minor, line := number(line, 16, ' ')
 	v.DevMajor, v.DevMinor = uint32(major), uint32(minor)
-	v.Inode, line = number(line, 10)
+	v.Inode, line = number(line, 10, ' ')
 	return v, bytes.TrimLeft(line, " "), line != nil && v.Start < v.End
 }
 

@@ -467,8 +467,10 @@ func TestOptionsAndErrors(t *testing.T) {
 	if _, err := Open(1<<22+1, Options{}); !errors.Is(err, ErrNoProcess) {
 		t.Errorf("no process: %v", err)
 	}
-	if _, _, ok := parseLine([]byte("1000-2000 r-xp 0 0:0")); ok {
-		t.Error("a line that is cut off is taken")
+	for _, line := range []string{"1000-2000 r-xp 0 0:0", "Name:\tprocmap.test"} {
+		if _, _, ok := parseLine([]byte(line)); ok {
+			t.Errorf("%q is taken for a line of maps", line)
+		}
 	}
 	for method, p := range must(openAll(t, os.Getpid())) {
 		if _, err := p.Find(0, 0); !errors.Is(err, ErrNoMapping) || !errors.Is(err, syscall.ENOENT) {
