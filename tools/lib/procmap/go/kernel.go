@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"syscall"
 	"unsafe"
 )
@@ -163,10 +164,32 @@ func (p *Process) isThere() error {
 	return err
 }
 
+// mapsReader reads maps. The position is its own: that of the file is also that of whoever passed
+// the descriptor on.
+type mapsReader struct {
+	maps *os.File
+	at   int64
+}
+
+func (r *mapsReader) Read(to []byte) (int, error) {
+	n, err := syscall.Pread(int(r.maps.Fd()), to, r.at)
+	for err == syscall.EINTR {
+		n, err = syscall.Pread(int(r.maps.Fd()), to, r.at)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	r.at += int64(n)
+	return n, nil
+}
+
 // restart goes back to the first line.
 func (p *Process) restart() {
-	p.maps.Seek(0, io.SeekStart)
-	p.text.Reset(p.maps)
+	p.lines.at = 0
+	p.text.Reset(&p.lines)
 }
 
 // number cuts a number off a line, and the byte that has to follow it.

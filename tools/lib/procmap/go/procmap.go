@@ -83,6 +83,9 @@ var (
 	// ErrNoProcess says that the process has exited, has no mappings, or has executed
 	// another program: see Reopen.
 	ErrNoProcess error = syscall.ESRCH
+	// ErrNoDirectory says that the handle is on a maps file alone: see OpenFD. For Reopen,
+	// libprocmap returns EINVAL.
+	ErrNoDirectory = fmt.Errorf("procmap: without the directory of the process: %w", syscall.ENODEV)
 	// ErrNoFile says that what is mapped is no regular file.
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
@@ -92,6 +95,7 @@ var (
 	// file has it, see OpenFile. This package does not read ELF files yet.
 	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
+	errNoMaps = fmt.Errorf("procmap: neither a maps file nor a directory of a process: %w", syscall.EINVAL)
 	errAnswer = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
 )
 
@@ -114,11 +118,12 @@ type Process struct {
 	self    string // the directory in procfs of this process
 	method  Method
 	asksIDs bool     // the kernel, for build IDs
-	pid     *os.File // the directory of the process in procfs, opened by O_PATH
+	pid     *os.File // the directory of the process in procfs, or nil
 	thread  string   // the directory in task/, if the main thread has exited
 	maps    *os.File
 
-	text  *bufio.Reader // of maps
+	lines mapsReader
+	text  *bufio.Reader // of lines
 	query queryArg
 	scan  scanArg
 	vmas  []scanVMA
@@ -152,12 +157,16 @@ func open(path string, options Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openIn(dir, options)
+}
+
+func openIn(dir *os.File, options Options) (*Process, error) {
 	p := &Process{options: options, self: options.Proc + "/self", pid: dir}
 	// The procfs of a PID namespace that does not have this process has no such directory.
 	if _, err := os.Stat(p.self); err != nil {
 		p.self = "/proc/self"
 	}
-	err = p.openMaps("")
+	err := p.openMaps("")
 	// If the main thread has exited, the mappings of another are those of the process.
 	// Between the opening and the first call, it may execute a program: in a row, not often.
 	for try := 0; err == ErrNoProcess && try < 10; try++ {
@@ -173,6 +182,49 @@ func open(path string, options Options) (*Process, error) {
 	return p, nil
 }
 
+// OpenFD opens the mappings of the process whose directory in procfs, or maps file, the descriptor
+// is of; the caller keeps it. Another process may have opened the maps file and passed it on, since
+// permission is checked only when it is opened. With that alone, OpenFile and Reopen return
+// ErrNoDirectory, and no procfs has to be mounted.
+func OpenFD(fd int, options Options) (*Process, error) {
+	var stat syscall.Stat_t
+	var in syscall.Statfs_t
+	err := syscall.Fstat(fd, &stat)
+	if err == nil {
+		err = syscall.Fstatfs(fd, &in)
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("fstat", err)
+	}
+	if in.Type != procMagic {
+		return nil, errNoMaps
+	}
+	own, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return nil, os.NewSyscallError("fcntl", errno)
+	}
+	file := os.NewFile(own, "descriptor of a process")
+	if options.Proc == "" {
+		options.Proc = "/proc"
+	}
+	if stat.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		return openIn(file, options)
+	}
+	p := &Process{options: options}
+	err = p.use(file)
+	if err == nil && p.method == Text {
+		err = p.nextLine(0, 0, new(Mapping))
+	}
+	if err == errAnswer {
+		err = errNoMaps
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
 // path returns the path of a file in the directory of the process. It has the number of a
 // descriptor, which the finalizer of a Process that is not used any more would close: so all
 // that is exported keeps it alive.
@@ -180,7 +232,7 @@ func (p *Process) path(name string) string {
 	return fmt.Sprintf("%s/fd/%d/%s", p.self, p.pid.Fd(), name)
 }
 
-// openMaps opens maps and chooses the method.
+// openMaps opens maps of the process or of a thread.
 func (p *Process) openMaps(thread string) error {
 	maps, err := os.Open(p.path(thread + "maps"))
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
@@ -190,12 +242,14 @@ func (p *Process) openMaps(thread string) error {
 		return err
 	}
 	p.maps.Close()
-	p.maps, p.thread = maps, thread
-	p.text = bufio.NewReaderSize(maps, 32<<10)
-	return p.chooseMethod()
+	p.thread = thread
+	return p.use(maps)
 }
 
-func (p *Process) chooseMethod() (err error) {
+// use takes an opened maps file, and chooses the method.
+func (p *Process) use(maps *os.File) (err error) {
+	p.maps, p.lines.maps = maps, maps
+	p.text = bufio.NewReaderSize(&p.lines, 32<<10)
 	methods := []Method{Scan, Query, Text}
 	if p.options.Method != Any {
 		methods = []Method{p.options.Method}
@@ -215,13 +269,19 @@ func (p *Process) chooseMethod() (err error) {
 // Unlike Open, it never takes another process that has the same ID by now.
 func (p *Process) Reopen() (*Process, error) {
 	defer runtime.KeepAlive(p)
+	if p.pid == nil {
+		return nil, ErrNoDirectory
+	}
 	return open(p.path(""), p.options)
 }
 
 // Close closes the handle.
 func (p *Process) Close() error {
-	p.maps.Close()
-	return p.pid.Close()
+	err := p.maps.Close()
+	if p.pid != nil {
+		err = p.pid.Close()
+	}
+	return err
 }
 
 // Method returns the method that is used.

@@ -457,6 +457,56 @@ func TestTheMainThreadHasExited(t *testing.T) {
 	}
 }
 
+// The maps file was passed by another process, which goes on reading it.
+func TestOpenedByADescriptor(t *testing.T) {
+	pid, _ := start(t, "wait", os.Args[0])
+	path := fmt.Sprintf("/proc/%d", pid)
+	maps, dir := must(os.Open(path+"/maps")), must(os.Open(path))
+	defer maps.Close()
+	defer dir.Close()
+	maps.Read(make([]byte, 100))
+	self, _ := os.Readlink(path + "/exe")
+	for method, byPID := range must(openAll(t, pid)) {
+		for _, file := range []*os.File{maps, dir} {
+			p := must(OpenFD(int(file.Fd()), Options{Method: method}))
+			defer p.Close()
+			eventually(t, func() bool { // its runtime may map memory
+				want := must(byPID.List(background, nil, 0))
+				return fmt.Sprint(must(p.List(background, nil, 0))) == fmt.Sprint(want)
+			})
+			m := &must(p.List(background, nil, Executable))[0]
+			if found := must(p.Find(m.Start, Executable)); found.Name != self {
+				t.Errorf("%q: %q is mapped, not %q", method, found.Name, self)
+			}
+			if file == dir {
+				openFile(t, p, m).Close()
+				continue
+			}
+			if _, err := p.OpenFile(m); err != ErrNoDirectory {
+				t.Errorf("%q: opened without the directory: %v", method, err)
+			}
+			if _, err := p.Reopen(); err != ErrNoDirectory {
+				t.Errorf("%q: opened again without the directory: %v", method, err)
+			}
+		}
+	}
+	if at := must(maps.Seek(0, io.SeekCurrent)); at != 100 {
+		t.Errorf("the position of the file is %d by now", at)
+	}
+	other := must(os.Open("/proc/self/status"))
+	other.Close()
+	if _, err := OpenFD(int(other.Fd()), Options{}); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("a closed descriptor: %v", err)
+	}
+	for _, path := range []string{"/proc/self/status", "/etc/passwd", "/etc"} {
+		other := must(os.Open(path))
+		defer other.Close()
+		if _, err := OpenFD(int(other.Fd()), Options{}); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestOptionsAndErrors(t *testing.T) {
 	if _, err := Open(os.Getpid(), Options{Method: "fast"}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("unknown method: %v", err)
