@@ -5,7 +5,7 @@
  *
  * The namespace is libprocmap, since struct procmap has the other name. Owners
  * can be moved, not copied. Functions of <procmap.h> that are not here take the result of
- * get().
+ * get(), and an owner takes what they open. <procmap_table.h> is for C++, too.
  *
  * Mappings, walks and iterators are valid only as long as their owner. Functions that
  * return one are deleted for temporary owners: before C++23, a range-based for loop
@@ -206,6 +206,20 @@ public:
 		return open_self(options_with(method));
 	}
 
+	/* @fd is of a maps file, or of a directory of a process in procfs. It is duplicated. */
+	static handle open_fd(int fd, const procmap_options &options)
+	{
+		::procmap *opened;
+
+		check(procmap_open_fd(fd, &options, &opened), "procmap_open_fd");
+		return handle(opened);
+	}
+
+	static handle open_fd(int fd, procmap_method method = PROCMAP_ANY_METHOD)
+	{
+		return open_fd(fd, options_with(method));
+	}
+
 	/* @text has to stay valid as long as the handle is in use. */
 	static handle open_text(std::string_view text)
 	{
@@ -305,6 +319,11 @@ public:
 		      const char *proc = nullptr)
 	{
 		open(nullptr, mapping, root, proc);
+	}
+
+	/* Own a file of the C interface. */
+	explicit file(procmap_file *opened) : file_(opened)
+	{
 	}
 
 	/* @fd is duplicated. */

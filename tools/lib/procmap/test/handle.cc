@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,24 @@ static void opens_the_mapped_file()
 	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
 	EXPECT(error_of([] { file(-1); }) == EBADF);
 	EXPECT(error_of([&] { file(mapping, nullptr, "/nosuch"); }) == ENOENT);
+}
+
+static void opens_a_descriptor()
+{
+	const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	const int directory = open("/proc/self", O_PATH | O_CLOEXEC);
+	auto own = handle::open_fd(directory);
+	auto without_directory = handle::open_fd(maps, PROCMAP_BY_TEXT);
+	procmap_file *opened;
+
+	close(maps);
+	close(directory);
+	EXPECT(without_directory.method() == PROCMAP_BY_TEXT);
+	EXPECT(without_directory.find(address_of_main()));
+	EXPECT(error_of([&] { without_directory.reopen(); }) == EINVAL);
+	EXPECT(error_of([&] { handle::open_fd(maps); }) == EBADF);
+	EXPECT(!procmap_open_path(own.get(), "/etc/passwd", &opened));
+	EXPECT(file(opened).fd() >= 0);
 }
 
 static void throws_the_error()
@@ -214,6 +233,7 @@ int main()
 	is_empty_after_a_move();
 	walks_by_flags_and_name();
 	opens_the_mapped_file();
+	opens_a_descriptor();
 	throws_the_error();
 	moves_what_it_owns();
 	keeps_and_compares_snapshots();
