@@ -10,7 +10,7 @@ mapping. A signal handler that calls an object while it interrupts a call of it 
 RuntimeError. Errors of the library are OSError, or the subclass for the number, such
 as PermissionError. An integer that does not fit into the argument of the library
 raises OverflowError. procmap(7) describes the library, and its manual has a page for
-each function.
+each function. The table of many processes over time is not here: it is for C and C++.
 """
 import array
 import collections.abc
@@ -211,12 +211,15 @@ _version = _declare("procmap_version", restype=ctypes.c_uint)
 _to_options = ctypes.POINTER(_Options)
 _open_pid = _declare("procmap_open_pid", _int, _to_options, _to_pointer)
 _open_self = _declare("procmap_open_self", _to_options, _to_pointer)
+_open_pidfd = _declare("procmap_open_pidfd", _int, _to_options, _to_pointer)
+_open_fd = _declare("procmap_open_fd", _int, _to_options, _to_pointer)
 _open_text = _declare(
     "procmap_open_text", ctypes.c_char_p, ctypes.c_size_t, _to_options, _to_pointer
 )
 _reopen = _declare("procmap_reopen", _pointer)
 _close = _declare("procmap_close", _pointer, restype=None)
 _get_method = _declare("procmap_get_method", _pointer)
+_check_method = _declare("procmap_check_method", _pointer, _int)
 _find = _declare("procmap_find", _pointer, _u64, _flags, _to_mapping)
 _next = _declare("procmap_next", _pointer, _to_u64, _flags, _to_mapping)
 _find_name = _declare(
@@ -244,8 +247,10 @@ _open_file = _declare(
     ctypes.POINTER(_FileOptions),
     _to_pointer,
 )
+_open_path = _declare("procmap_open_path", _pointer, ctypes.c_char_p, _to_pointer)
 _open_file_fd = _declare("procmap_open_file_fd", _int, _to_pointer)
 _file_fd = _declare("procmap_file_fd", _pointer)
+_file_set_begin = _declare("procmap_file_set_begin", _pointer, _u64)
 _file_mapped_address = _declare(
     "procmap_file_mapped_address", _pointer, _MappingPointer, _u64, _to_u64
 )
@@ -308,6 +313,14 @@ def _reference(mapping):
             value = _in_range(getattr(mapping, field), *_RANGES[integer])
             setattr(reference, field, value)
     return ctypes.byref(reference)
+
+
+def _options(method, proc=None):
+    return _Options(
+        size=ctypes.sizeof(_Options),
+        method=_in_range(method, *_RANGES[ctypes.c_int]),
+        proc=None if proc is None else _without_nul(proc),
+    )
 
 
 def version():
@@ -377,20 +390,33 @@ class Procmap(_Owner):
     _free = staticmethod(_close)
 
     def __init__(self, pid=None, method=Method.ANY, proc=None):
-        options = _Options(
-            size=ctypes.sizeof(_Options),
-            method=_in_range(method, *_RANGES[ctypes.c_int]),
-            proc=None if proc is None else _without_nul(proc),
-        )
         if pid is None:
-            self._open(_open_self, options)
+            self._open(_open_self, _options(method, proc))
         else:
-            self._open(_open_pid, pid, options)
+            self._open(_open_pid, pid, _options(method, proc))
 
     def _open(self, function, *arguments):
         pointer = ctypes.c_void_p()
         function(*arguments, ctypes.byref(pointer))
         self._owned = pointer
+
+    @classmethod
+    def from_fd(cls, fd, method=Method.ANY):
+        """A handle by the descriptor of a maps file, or of the directory of a process.
+
+        It is duplicated. With a maps file alone, no file of the process can be opened:
+        see procmap_open_fd(3).
+        """
+        new = cls.__new__(cls)
+        new._open(_open_fd, fd, _options(method))
+        return new
+
+    @classmethod
+    def from_pidfd(cls, pidfd, method=Method.ANY, proc=None):
+        """A handle on the process of a descriptor from os.pidfd_open()."""
+        new = cls.__new__(cls)
+        new._open(_open_pidfd, pidfd, _options(method, proc))
+        return new
 
     @classmethod
     def from_text(cls, text):
@@ -410,6 +436,11 @@ class Procmap(_Owner):
         """The method of find()."""
         with self._in_use() as pointer:
             return Method(_get_method(pointer))
+
+    def check_method(self, method):
+        """Raise OSError if the kernel refuses a method."""
+        with self._in_use() as pointer:
+            _check_method(pointer, method)
 
     def find(self, address, flags=0):
         """The mapping at an address, or None."""
@@ -515,6 +546,21 @@ class File(_Owner):
         else:
             _open_file_fd(file, ctypes.byref(pointer))
         self._owned = pointer
+
+    @classmethod
+    def in_root(cls, maps, path):
+        """A file by its path, such as one with debug information, in the process's root."""
+        pointer = ctypes.c_void_p()
+        with maps._in_use() as handle:
+            _open_path(handle, _without_nul(path), ctypes.byref(pointer))
+        new = cls.__new__(cls)
+        new._owned = pointer
+        return new
+
+    def set_begin(self, begin):
+        """Take the ELF file that begins at an offset, such as one in an archive."""
+        with self._in_use() as pointer:
+            _file_set_begin(pointer, begin)
 
     def fileno(self):
         """The descriptor, which is closed with the file."""

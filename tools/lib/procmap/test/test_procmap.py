@@ -96,6 +96,12 @@ class Files(unittest.TestCase):
             with self.assertRaises(OSError) as caught:
                 maps.open_file(found._replace(inode=0, dev_major=0, dev_minor=0))
             self.assertEqual(caught.exception.errno, errno.ENODEV)
+            with File.in_root(maps, found.name) as file:
+                self.assertEqual(file.address(found.offset_of(address)), elf_address)
+                file.set_begin(0)
+                with self.assertRaises(OSError) as caught:
+                    file.set_begin(1)
+                self.assertEqual(caught.exception.errno, errno.ENOEXEC)
         with self.assertRaises(OSError) as caught:
             File(found, proc="/nosuch")
         self.assertEqual(caught.exception.errno, errno.ENOENT)
@@ -133,6 +139,33 @@ class Handles(unittest.TestCase):
         with self.assertRaises(OSError) as caught:
             Procmap.from_text(b"no maps file\n")
         self.assertEqual(caught.exception.errno, errno.EBADMSG)
+
+    def test_descriptors(self):
+        address = address_of(LIBC.printf)
+        with open("/proc/self/maps", "rb") as file:
+            own = Procmap.from_fd(file.fileno(), Method.TEXT)
+        with own as maps:
+            self.assertEqual(maps.method, Method.TEXT)
+            found = maps.find(address)
+            with self.assertRaises(OSError) as caught:
+                maps.open_file(found)
+            self.assertEqual(caught.exception.errno, errno.ENODEV)
+        for opened, function in ((os.open("/proc/self", os.O_PATH), Procmap.from_fd),
+                                 (os.pidfd_open(os.getpid()), Procmap.from_pidfd)):
+            maps = function(opened)
+            os.close(opened)
+            with maps, maps.open_file(found) as file:
+                self.assertEqual(os.fstat(file.fileno()).st_ino, found.inode)
+            with self.assertRaises(OSError) as caught:
+                function(opened)
+            self.assertEqual(caught.exception.errno, errno.EBADF)
+
+    def test_methods_are_checked(self):
+        with Procmap.from_text(TEXT) as maps:
+            maps.check_method(Method.TEXT)
+            with self.assertRaises(OSError) as caught:
+                maps.check_method(Method.QUERY)
+            self.assertEqual(caught.exception.errno, errno.ENODEV)
 
     def test_errors_are_of_their_class(self):
         with self.assertRaises(ProcessLookupError):
