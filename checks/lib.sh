@@ -34,6 +34,10 @@ declared_functions() {
 		sort
 }
 
+exported_functions() {
+	sed -nE 's/^\t\t(procmap_[a-z_]*);$/\1/p' "$lib/libprocmap.map" | sort
+}
+
 # Any program may include the header: before all others, and with all warnings.
 header_is_portable() {
 	local cc std
@@ -73,8 +77,7 @@ lib_may_grow() {
 lib_exports_what_it_declares() {
 	local archive
 	declared_functions >"$tmp/declared"
-	sed -nE 's/^\t\t(procmap_[a-z_]*);$/\1/p' "$lib/libprocmap.map" | sort |
-		diff "$tmp/declared" -
+	exported_functions | diff "$tmp/declared" -
 	nm -D --defined-only "$programs/lib64/libprocmap.so" |
 		sed -nE 's/.* T (.*)@@LIBPROCMAP_1.0$/\1/p' | sort |
 		diff "$tmp/declared" -
@@ -90,6 +93,23 @@ lib_exports_what_it_declares() {
 				variables += $2
 			}
 			END { exit !code || variables }'
+	done
+}
+
+# Each function is in a binding, or has one line in checks/bindings that says why not.
+bindings_have_what_it_exports() {
+	local binding functions reason
+	exported_functions >"$tmp/exported"
+	grep -oE '"procmap_[a-z_]+"' "$lib/python/procmap.py" | tr -d '"' | sort -u >"$tmp/python"
+	grep -vE '^\s*/?\*' "$lib/procmap.hpp" | grep -oE '\bprocmap_[a-z_]+\(' | tr -d '(' |
+		sort -u >"$tmp/c++"
+	grep -v '^#' "$ROOT/checks/bindings" | while IFS=$'\t' read -r binding functions reason; do
+		[ "$reason" ]
+		grep -xE "$functions" "$tmp/exported" >>"$tmp/$binding"
+		[[ $reason != =* ]] || grep -E "^func (\(.*\) )?${reason#= }\(" "$lib/go/procmap.go"
+	done
+	for binding in python c++ go; do
+		sort "$tmp/$binding" | diff "$tmp/exported" -
 	done
 }
 
@@ -261,6 +281,7 @@ lib_is_fuzzed() {
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "musl builds it" musl_builds_it
 check "it exports what it declares" lib_exports_what_it_declares
+check "its bindings have it, or say why not" bindings_have_what_it_exports
 check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
 check "installed, with the examples of its manual" lib_is_installed_and_used
