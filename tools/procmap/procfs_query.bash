@@ -22,7 +22,7 @@ _procfs_query()
 		_filedir -d
 		return
 		;;
-	-i | --interval | -n | --name | -b | --bench)
+	-i | --interval | -n | --name | -b | --bench | --fd)
 		return
 		;;
 	esac

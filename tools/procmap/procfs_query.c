@@ -203,7 +203,7 @@ static void check_options(const struct options *options)
 	size_t i;
 
 	if (!given(options, OPT_PROCESSES))
-		fail("no process given: use -p PID, --all or --maps-file PATH");
+		fail("no process given: use -p PID, --all, --fd N or --maps-file PATH");
 	for (i = 0; i < nr_options; i++) {
 		if (given(options, all_options[i]->bit))
 			check_option(options, all_options[i]);
@@ -326,7 +326,7 @@ static int work_on_processes(struct options *options)
 {
 	if (given(options, OPT_ALL))
 		find_processes(options);
-	else if (options->maps_file)
+	else if (given(options, OPT_FD | OPT_MAPS_FILE))
 		add_process(options, 0);
 	return work(options, command_of(options));
 }
@@ -351,6 +351,8 @@ int main(int argc, char **argv)
 	atexit(check_output);
 	collect_options();
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (given(&options, OPT_FD))
+		look_at_fd(&options);
 	if (options.maps_file)
 		read_maps_file(&options);
 	if (options.file) {

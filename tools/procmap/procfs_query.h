@@ -52,12 +52,13 @@ enum {
 	OPT_ELF_ADDRESS	= 1 << 20,
 	OPT_PROC	= 1 << 21,
 	OPT_ASK_SERVERS	= 1 << 22,
+	OPT_FD		= 1 << 23,
 };
 
 /* Addresses, given in either way; options for several processes, or for any. */
 #define OPT_EITHER		(OPT_ADDRESSES | OPT_FILE)
 #define OPT_MANY		(OPT_ALL | OPT_SEVERAL)
-#define OPT_PROCESSES		(OPT_PID | OPT_MANY | OPT_MAPS_FILE)
+#define OPT_PROCESSES		(OPT_PID | OPT_MANY | OPT_FD | OPT_MAPS_FILE)
 #define OPT_METHODS		(OPT_QUERY | OPT_SCAN | OPT_TEXT)
 
 /* All options work with these. */
@@ -78,7 +79,9 @@ struct processes {
  * @given: the bits of the options that were given.
  * @processes: the processes to inspect.
  * @pid: the process, or the current one of several; 0 for the totals of several, and
- *	with --maps-file.
+ *	with --fd and --maps-file.
+ * @fd: the descriptor of --fd.
+ * @is_only_maps: it is that of a maps file, without the directory of the process.
  * @maps_file: the file that is read instead of a process, or NULL.
  * @text: its content.
  * @text_len: the number of bytes.
@@ -97,6 +100,8 @@ struct options {
 	unsigned int given;
 	struct processes processes;
 	pid_t pid;
+	int fd;
+	bool is_only_maps;
 	const char *maps_file;
 	char *text;
 	size_t text_len;
@@ -278,8 +283,8 @@ void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);
 uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr);
-int elf_address(struct procmap *procmap, const struct procmap_mapping *vma,
-		uint64_t addr, uint64_t *address);
+int elf_address(const struct options *options, struct procmap *procmap,
+		const struct procmap_mapping *vma, uint64_t addr, uint64_t *address);
 
 typedef void (*visit_fn)(void *context, uint64_t addr,
 			 const struct procmap_mapping *vma);
@@ -308,6 +313,7 @@ void add_process(struct options *options, pid_t pid);
 void find_processes(struct options *options);
 void sort_processes(struct options *options);
 int by_pid(const void *a, const void *b);
+void look_at_fd(struct options *options);
 void read_maps_file(struct options *options);
 
 /* procfs_query_trouble.c */

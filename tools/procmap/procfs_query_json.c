@@ -57,11 +57,12 @@ static void json_offset(struct json *json, uint64_t addr,
 }
 
 /* As the offset: NULL if it is not mapped. */
-static void json_elf_address(struct json *json, struct procmap *procmap, uint64_t addr,
+static void json_elf_address(struct json *json, const struct options *options,
+			     struct procmap *procmap, uint64_t addr,
 			     const struct procmap_mapping *vma)
 {
 	uint64_t address;
-	const int ret = vma ? elf_address(procmap, vma, addr, &address) : 0;
+	const int ret = vma ? elf_address(options, procmap, vma, addr, &address) : 0;
 
 	if (ret > 0)
 		json_address(json, "elf_address", address);
@@ -114,7 +115,7 @@ void json_answer(struct json *json, const struct options *options,
 	json_bool(json, "mapped", vma);
 	json_offset(json, addr, vma);
 	if (given(options, OPT_ELF_ADDRESS))
-		json_elf_address(json, procmap, addr, vma);
+		json_elf_address(json, options, procmap, addr, vma);
 	json_name(json, vma ? vma : &none);
 	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma ? vma : &none);
@@ -142,6 +143,8 @@ void json_begin(struct json *json, const struct options *options)
 	if (options->maps_file)
 		json_exact(json, "maps_file", "maps_file_hex",
 			   options->maps_file, strlen(options->maps_file));
+	if (given(options, OPT_FD))
+		json_number(json, "fd", options->fd);
 	if (!options->pid)
 		return;
 	json_number(json, "pid", options->pid);

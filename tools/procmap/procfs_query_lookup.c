@@ -34,6 +34,8 @@ unsigned int open_flags(const struct options *options)
 
 int open_mappings(const struct options *options, struct procmap **procmap)
 {
+	if (given(options, OPT_FD))
+		return procmap_open_fd(options->fd, BY(options->method, options), procmap);
 	return options->maps_file ?
 	       procmap_open_text(options->text, options->text_len, NULL, procmap) :
 	       procmap_open_pid(options->pid, BY(options->method, options), procmap);
@@ -174,15 +176,17 @@ uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
 
 /*
  * Set the address that the symbols of the mapped file have at an address of the process.
- * Returns 1; 0 if there is none; or -errno if the file cannot be read.
+ * Returns 1; 0 if there is none; or -errno if the file cannot be read. A maps file alone
+ * opens no file: the one with the name is the mapped one, or the library refuses it.
  */
-int elf_address(struct procmap *procmap, const struct procmap_mapping *vma,
-		uint64_t addr, uint64_t *address)
+int elf_address(const struct options *options, struct procmap *procmap,
+		const struct procmap_mapping *vma, uint64_t addr, uint64_t *address)
 {
+	const struct procmap_file_options by_name = { .size = sizeof(by_name), .proc = proc_dir };
 	struct procmap_file *file;
 	int err;
 
-	err = procmap_open_file(procmap, vma, NULL, &file);
+	err = procmap_open_file(options->is_only_maps ? NULL : procmap, vma, &by_name, &file);
 	fail_without_files(err);
 	if (err)
 		return err == -ENODEV ? 0 : err;

@@ -134,7 +134,7 @@ static int print_elf_address_column(const struct printer *printer, uint64_t addr
 				    const struct procmap_mapping *vma)
 {
 	uint64_t address;
-	const int ret = elf_address(printer->procmap, vma, addr, &address);
+	const int ret = elf_address(printer->options, printer->procmap, vma, addr, &address);
 
 	if (ret > 0)
 		return fprintf(printer->out, "0x%016" PRIx64 " ", address);

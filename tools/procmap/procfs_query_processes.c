@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 /* The process of this program, until find_self() finds its ID. */
 #define SELF	(-1)
@@ -28,6 +29,28 @@ void read_maps_file(struct options *options)
 		     options->maps_file, strerror(errno));
 	fclose(file);
 	options->text_len = len < 0 ? 0 : len;
+}
+
+/*
+ * Look at the descriptor before a file is opened that would get its number. Only the text
+ * shows that it is that of a maps file.
+ */
+void look_at_fd(struct options *options)
+{
+	const struct procmap_mapping *vma;
+	struct procmap *procmap;
+	uint64_t cursor = 0;
+	struct stat stat;
+	int err;
+
+	err = procmap_open_fd(options->fd, BY(PROCMAP_BY_TEXT, options), &procmap);
+	if (!err) {
+		err = procmap_next(procmap, &cursor, 0, &vma);
+		procmap_close(procmap);
+	}
+	if (err)
+		report_trouble(options, err);
+	options->is_only_maps = !fstat(options->fd, &stat) && S_ISREG(stat.st_mode);
 }
 
 void add_process(struct options *options, pid_t pid)
@@ -124,6 +147,16 @@ static void add_pids(struct options *options, const char *text)
 	free(pids);
 }
 
+static void set_fd(struct options *options, const char *text)
+{
+	unsigned long fd = 0;
+
+	if (strcmp(text, "0") && !parse_number(text, INT_MAX, &fd))
+		fail("'%s' is not a descriptor: give the number of an opened /proc/PID/maps",
+		     quote(text, strlen(text)));
+	options->fd = fd;
+}
+
 static void set_maps_file(struct options *options, const char *text)
 {
 	options->maps_file = text;
@@ -138,12 +171,15 @@ static void set_proc(struct options *options, const char *text)
 const struct tool_option process_options[] = {
 	{ .argp = { .name = "pid", .key = 'p', .arg = "PID,...", .group = GROUP_WORK,
 		    .doc = "The process, or several, or self" },
-	  .bit = OPT_PID, .takes = ~(OPT_ALL | OPT_MAPS_FILE), .parse = add_pids },
+	  .bit = OPT_PID, .takes = ~(OPT_ALL | OPT_FD | OPT_MAPS_FILE), .parse = add_pids },
 	{ .argp = { .name = "several processes", .flags = OPTION_DOC | OPTION_HIDDEN },
 	  .bit = OPT_SEVERAL },
 	{ .argp = { .name = "all", .key = 'a', .group = GROUP_WORK,
 		    .doc = "All processes that you may inspect" },
-	  .bit = OPT_ALL, .takes = ~(OPT_PID | OPT_MAPS_FILE) },
+	  .bit = OPT_ALL, .takes = ~(OPT_PID | OPT_FD | OPT_MAPS_FILE) },
+	{ .argp = { .name = "fd", .arg = "N", .group = GROUP_WORK,
+		    .doc = "The process of descriptor N, an opened /proc/PID/maps or /proc/PID" },
+	  .bit = OPT_FD, .takes = ~(OPT_PID | OPT_ALL | OPT_MAPS_FILE), .parse = set_fd },
 	{ .argp = { .name = "maps-file", .key = 'm', .arg = "PATH", .group = GROUP_WORK,
 		    .doc = "Read PATH, a copy of /proc/PID/maps, instead of a process" },
 	  .bit = OPT_MAPS_FILE,

@@ -48,6 +48,34 @@ static size_t find_bad_line(const struct options *options)
 	return line;
 }
 
+/* The same for --fd; errors that are not of the descriptor are left to the caller. */
+static void report_trouble_of_fd(int fd, int err)
+{
+	fail_without_files(err);
+	switch (-err) {
+	case EBADF:
+		fail("descriptor %d is not open for reading: open it, as with %d</proc/PID/maps",
+		     fd, fd);
+	case EINVAL:
+	case EBADMSG:
+		fail("descriptor %d is not of a maps file: open /proc/PID/maps or /proc/PID", fd);
+	case EACCES:
+	case EPERM:
+		fail("descriptor %d: no permission to inspect the process: pass its maps file", fd);
+	case ESRCH:
+		fail("descriptor %d has no mappings, or not any more: open /proc/PID/maps again", fd);
+	case ESTALE:
+		fail("descriptor %d: its process executes programs in a row: stop it first", fd);
+	case EPROTO:
+		fail("descriptor %d: the ioctl returned an invalid mapping: use -T", fd);
+	case ENOTTY:
+	case ENOMEM:
+		return;
+	default:
+		fail("descriptor %d: %s", fd, strerror(-err));
+	}
+}
+
 /* Exit with one line that names the error and what the user can do. */
 void report_trouble(const struct options *options, int err)
 {
@@ -59,7 +87,10 @@ void report_trouble(const struct options *options, int err)
 	if (err == -EBADMSG && options->maps_file)
 		fail("%s:%zu: cannot be parsed, or is out of order: give a copy of /proc/PID/maps",
 		     options->maps_file, find_bad_line(options));
-	fail_without_proc(err);
+	if (given(options, OPT_FD))
+		report_trouble_of_fd(options->fd, err);
+	else
+		fail_without_proc(err);
 	switch (-err) {
 	case EACCES:
 	case EPERM:

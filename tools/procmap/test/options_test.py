@@ -23,6 +23,8 @@ BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
 ONE_A_LINE = "give a file with one address per line"
 
+NO_MAPS = "descriptor {} is not of a maps file: open /proc/PID/maps or /proc/PID"
+
 NO_COPY = "give a copy of /proc/PID/maps"
 
 BAD_LINE = f"cannot be parsed, or is out of order: {NO_COPY}"
@@ -33,8 +35,13 @@ A_LINE = "1000-2000 r--p 0 0:1 1 /a\n"
 # the command line; and the values of {0} in both. A value is also the content of the file
 # {bad} and of standard input.
 ERRORS = (
-    ("process_is_required", "no process given: use -p PID, --all or --maps-file "
+    ("process_is_required", "no process given: use -p PID, --all, --fd N or --maps-file "
      "PATH", "{0}", ("400000", "--list", "")),
+    ("fd_is_a_number", "'{0}' is not a descriptor: give the number of an opened "
+     "/proc/PID/maps", "--fd '{0}' --list", ("", "x", "-1", "1x", "2147483648")),
+    ("fd_has_to_be_open", "descriptor {0} is not open for reading: open it, as with "
+     "{0}</proc/PID/maps", "--fd {0} -f {bad}", ("3", "99", "2147483647")),
+    ("fd_of_something_else_is_told", NO_MAPS.format(0), "--fd 0 --list {0}", ("", "-Q", "-T")),
     ("work_is_required", "give addresses, -f FILE, --list, --name, --sum, --deleted or "
      "--build-ids", "-p {plain} {0}", ("", "-B", "--json --executable")),
     ("pid_has_to_be_a_number", "'{0}' is not a process ID: give a positive number, or "
@@ -105,8 +112,9 @@ REFUSED_TOGETHER = {
     "--sum": "--deleted --build-ids --interval=1 --bench=2",
     "--deleted": "--build-ids --interval=1 --bench=2 --maps-file=x",
     "--build-ids": "--interval=1 --bench=2 --build-id --maps-file=x",
-    "--pid=1": "--all --maps-file=x",
-    "--all": "--maps-file=x",
+    "--pid=1": "--all --fd=0 --maps-file=x",
+    "--all": "--fd=0 --maps-file=x",
+    "--fd=0": "--maps-file=x --deleted --build-ids --interval=1 --bench=2",
     "--maps-file=x": "--query --scan --build-id --proc=x",
     "--elf-address": "--list --name=x",
     "--query": "--scan --text",
@@ -115,7 +123,7 @@ REFUSED_TOGETHER = {
 
 WORK = {"0x1", "--file=x", "--list", "--name=x", "--sum", "--deleted", "--build-ids"}
 
-PROCESSES = {"--pid=1", "--all", "--maps-file=x"}
+PROCESSES = {"--pid=1", "--all", "--fd=0", "--maps-file=x"}
 
 
 class OptionsTest(ToolTest):
@@ -226,6 +234,23 @@ class OptionsTest(ToolTest):
             done = subprocess.run(self.last_run, check=False, stdout=PIPE, stderr=PIPE,
                                   text=True)
             self.assertEqual((done.returncode, done.stdout, done.stderr), expected)
+
+    @needs_root
+    def test_fd_of_a_foreign_directory_is_refused(self):
+        with self.opened(f"/proc/{self.plain}") as fd:
+            self.refused(f"descriptor {fd}: no permission to inspect the process: pass its "
+                         "maps file", "--fd", str(fd), "--list", of=None, pass_fds=(fd,),
+                         **NOBODY)
+
+    def test_fd_without_mappings_is_told(self):
+        for path, message in (
+                (f"/proc/{self.plain}/status", NO_MAPS),
+                ("/proc", "descriptor {} has no mappings, or not any more: open "
+                 "/proc/PID/maps again")):
+            with self.opened(path) as fd:
+                for method in METHODS:
+                    self.refused(message.format(fd), method, "--fd", str(fd), "--list",
+                                 of=None, pass_fds=(fd,))
 
     def test_unknown_option_is_refused(self):
         self.refused(re.compile(r"unrecognized option '--no-such-option'\n"),

@@ -339,6 +339,37 @@ class ShowTest(ToolTest):
         self.assertEqual(self.run_tool("-f", "-", of=pids, stdin=code.encode()),
                          self.run_tool(code, of=pids))
 
+    def test_fd_is_looked_up_as_its_process(self):
+        code = f"{self.code.start:x}"
+        for name in "maps", "":
+            with self.opened(f"/proc/{self.plain}/{name}") as fd:
+                passed = {"of": None, "pass_fds": (fd,)}
+                for args in (("-v", code), ("-f", "-"), ("--name", self.cat), ("--sum",),
+                             *([] if name else [("-B", "--list"), ("-E", code)])):
+                    self.prints(lines_of(self.run_tool(*args, stdin=code.encode())),
+                                "--fd", str(fd), *args, stdin=code.encode(), **passed)
+                self.prints(map_lines(self.plain), "--fd", str(fd), "--list", **passed)
+                for method, in_words in METHODS.items():
+                    self.assertEqual(self.run_json(method, "--fd", str(fd), "--list", **passed),
+                                     {"fd": fd, "method": in_words, "vmas": [
+                                         vma.json(method) for vma in maps(self.plain)]})
+                for args in (code,), ("-f", "-"), ("--sum",):
+                    self.run_json("--fd", str(fd), *args, stdin=code.encode(), **passed)
+
+    @needs_root
+    def test_maps_file_alone_is_enough_for_a_user_without_rights(self):
+        code = f"{self.code.start:x}"
+        with self.opened(f"/proc/{self.plain}/maps") as fd:
+            passed = {"of": None, "pass_fds": (fd,), **NOBODY}
+            self.prints(map_lines(self.plain), "--fd", str(fd), "--list", **passed)
+            work = "-T", "-B", "-E", code
+            (found,), (known,) = (out["addresses"] for out in (
+                self.run_json("--fd", str(fd), *work, **passed), self.run_json(*work)))
+            self.assertIs(found["build_id_unreadable"], True)
+            # Device and inode do not identify a file on overlayfs and btrfs.
+            if self.code.device[0]:
+                self.assertEqual(found["elf_address"], known["elf_address"])
+
     def test_maps_file_is_read_as_the_process(self):
         for pid in self.plain, self.odd:
             addresses, answers = zip(*lookups(pid))

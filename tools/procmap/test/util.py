@@ -6,6 +6,7 @@ directory above this file. Results are TAP 13 on standard output; the exit statu
 test failed. As a program, this file is one of the processes.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -380,6 +381,16 @@ class ToolTest(unittest.TestCase):
         found = json.loads(document.encode("utf-8", "surrogateescape"))
         self.schema.validate(found)
         return found
+
+    @staticmethod
+    @contextlib.contextmanager
+    def opened(path):
+        """A descriptor of a file."""
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def run_json(self, *args, **options):
         return self.valid(self.run_tool(*args, "--json", **options))
