@@ -23,7 +23,9 @@ import os
 import threading
 from typing import NamedTuple, Optional
 
-__all__ = ["File", "Flag", "Location", "Mapping", "Method", "Procmap", "Snapshot", "version"]
+__all__ = [
+    "File", "Flag", "Location", "Mapping", "Method", "OpenFlag", "Procmap", "Snapshot", "version",
+]
 
 
 class Method(enum.IntEnum):
@@ -33,6 +35,14 @@ class Method(enum.IntEnum):
     QUERY = 1
     TEXT = 2
     SCAN = 3
+
+
+class OpenFlag(enum.IntFlag):
+    """What a handle may do: see procmap_open_pid(3)."""
+
+    KERNEL_BUILD_IDS = 0x01
+    NO_SERVERS = 0x02
+    ALL_SERVERS = 0x04
 
 
 class Flag(enum.IntFlag):
@@ -113,6 +123,7 @@ class _Options(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("method", ctypes.c_int),
         ("proc", ctypes.c_char_p),
+        ("flags", ctypes.c_uint),
     ]
 
 
@@ -315,11 +326,12 @@ def _reference(mapping):
     return ctypes.byref(reference)
 
 
-def _options(method, proc=None):
+def _options(method, proc, flags):
     return _Options(
         size=ctypes.sizeof(_Options),
         method=_in_range(method, *_RANGES[ctypes.c_int]),
         proc=None if proc is None else _without_nul(proc),
+        flags=_in_range(flags, *_RANGES[ctypes.c_uint]),
     )
 
 
@@ -384,16 +396,17 @@ class _Owner:
 class Procmap(_Owner):
     """A handle on the mappings of a process; without a pid, of this one.
 
-    proc is where procfs is mounted, if not at /proc: see procmap_open_pid(3).
+    proc is where procfs is mounted, if not at /proc, and flags are OpenFlag: see
+    procmap_open_pid(3).
     """
 
     _free = staticmethod(_close)
 
-    def __init__(self, pid=None, method=Method.ANY, proc=None):
+    def __init__(self, pid=None, method=Method.ANY, proc=None, flags=0):
         if pid is None:
-            self._open(_open_self, _options(method, proc))
+            self._open(_open_self, _options(method, proc, flags))
         else:
-            self._open(_open_pid, pid, _options(method, proc))
+            self._open(_open_pid, pid, _options(method, proc, flags))
 
     def _open(self, function, *arguments):
         pointer = ctypes.c_void_p()
@@ -401,21 +414,21 @@ class Procmap(_Owner):
         self._owned = pointer
 
     @classmethod
-    def from_fd(cls, fd, method=Method.ANY):
+    def from_fd(cls, fd, method=Method.ANY, flags=0):
         """A handle by the descriptor of a maps file, or of the directory of a process.
 
         It is duplicated. With a maps file alone, no file of the process can be opened:
         see procmap_open_fd(3).
         """
         new = cls.__new__(cls)
-        new._open(_open_fd, fd, _options(method))
+        new._open(_open_fd, fd, _options(method, None, flags))
         return new
 
     @classmethod
-    def from_pidfd(cls, pidfd, method=Method.ANY, proc=None):
+    def from_pidfd(cls, pidfd, method=Method.ANY, proc=None, flags=0):
         """A handle on the process of a descriptor from os.pidfd_open()."""
         new = cls.__new__(cls)
-        new._open(_open_pidfd, pidfd, _options(method, proc))
+        new._open(_open_pidfd, pidfd, _options(method, proc, flags))
         return new
 
     @classmethod

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
 import procmap  # noqa: E402	found in the path above
-from procmap import File, Flag, Mapping, Method, Procmap, Snapshot  # noqa: E402
+from procmap import File, Flag, Mapping, Method, OpenFlag, Procmap, Snapshot  # noqa: E402
 
 LIBC = ctypes.CDLL(None)
 TEXT = b"""\
@@ -121,11 +121,17 @@ class Handles(unittest.TestCase):
 
     def test_flags_are_those_of_the_header(self):
         with open(os.path.join(HERE, "..", "procmap.h"), encoding="ascii") as header:
-            flags = re.findall(r"^\tPROCMAP_(\w+)\s*= (0x\w+),", header.read(), re.M)
-        self.assertEqual(
-            {name: int(value, 16) for name, value in flags},
-            {name: flag.value for name, flag in Flag.__members__.items()},
-        )
+            text = header.read()
+        for name, flags in ("open_flags", OpenFlag), ("flags", Flag):
+            body = re.search(rf"(?s)\nenum procmap_{name} {{(.*?)\n}};", text)[1]
+            values = re.findall(r"\n\tPROCMAP_(\w+)\s*= (0x\w+),", body)
+            self.assertEqual(
+                {name: int(value, 16) for name, value in values},
+                {name: flag.value for name, flag in flags.__members__.items()},
+            )
+        for bad in 0x80, 2**32:
+            with self.assertRaises((OSError, OverflowError)):
+                Procmap(flags=bad)
 
     def test_text(self):
         with open("/proc/self/maps", "rb") as file:
