@@ -534,6 +534,76 @@ func TestOptionsAndErrors(t *testing.T) {
 	}
 }
 
+// nameOfID returns the file of a case that has this build ID: 20 bytes of 1 or 2.
+func nameOfID(content []byte) string {
+	switch {
+	case bytes.Contains(content, bytes.Repeat([]byte{1}, 20)):
+		return "one"
+	case bytes.Contains(content, bytes.Repeat([]byte{2}, 20)):
+		return "two"
+	}
+	return "none"
+}
+
+// checkCase compares what is said of a mapping with the last strings of a case. Where the kernel
+// gives no build IDs, all are unknown: the package has no reader of ELF files yet.
+func checkCase(p *Process, addr uint64, buildID, opened string) error {
+	m, err := p.Find(addr, WantBuildID)
+	if err != nil {
+		return err
+	}
+	got := "unknown"
+	if m.BuildIDErr == nil {
+		got = nameOfID(m.BuildID[:m.BuildIDSize])
+	}
+	switch {
+	case got == buildID, buildID == "unknown" && got == "one", got == "unknown" && p.Refusal(Scan) != nil:
+	default:
+		return fmt.Errorf("build ID %s instead of %s", got, buildID)
+	}
+	file, err := p.OpenFile(&m)
+	if err != nil {
+		// Without a build ID, a file on overlayfs is not known.
+		if opened == "unknown" || errors.Is(err, ErrOtherFile) && m.BuildIDSize == 0 {
+			return nil
+		}
+		return err
+	}
+	defer file.Close()
+	if got := nameOfID(must(io.ReadAll(file))); got != opened {
+		return fmt.Errorf("opened %s instead of %s", got, opened)
+	}
+	return nil
+}
+
+func TestCases(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a file system")
+	}
+	_, source, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(source), "../test")
+	table := string(must(os.ReadFile(filepath.Join(dir, "cases.h"))))
+	for _, row := range regexp.MustCompile(`(?ms)^CASE\((".*?")\)$`).FindAllStringSubmatch(table, -1) {
+		column := regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(row[1], -1)
+		holder := exec.Command("python3", filepath.Join(dir, "hold_case.py"), column[0][1])
+		stdin, stdout := must(holder.StdinPipe()), must(holder.StdoutPipe())
+		must(0, holder.Start())
+		line := must(bufio.NewReader(stdout).ReadString('\n'))
+		addr, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+		if err != nil {
+			t.Logf("%s: %s", column[0][1], line)
+		} else {
+			for method, p := range must(openAll(t, holder.Process.Pid)) {
+				if err := checkCase(p, addr, column[4][1], column[6][1]); err != nil {
+					t.Errorf("%s: %q: %v", column[0][1], method, err)
+				}
+			}
+		}
+		stdin.Close()
+		holder.Wait()
+	}
+}
+
 func TestListDoesNotAllocate(t *testing.T) {
 	pid, _ := start(t, "wait", os.Args[0])
 	for method, p := range must(openAll(t, pid)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What happens to mapped files, and what is to be said of them then. The tests of C and of
- * Python read this table. Each line of SETUP is one of a shell script, which the commands of a
- * case come after. They run as root in an empty directory, on a file system of its own,
- * with the ELF files one and two, which have different build IDs, and the file plain, which
- * has none. A CASE has, as strings:
+ * What happens to mapped files, and what is to be said of them then. The tests of C, and by
+ * hold_case.py those of Python and Go, read this table. Each line of SETUP is one of a shell
+ * script, which the commands of a case come after. They run as root in an empty directory, on
+ * a file system of its own, with the ELF files one and two, which have different build IDs,
+ * and the file plain, which has none. A CASE has, as strings:
  *
  *	its name
  *	a command that makes the file

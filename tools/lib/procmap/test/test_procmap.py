@@ -22,6 +22,7 @@ from unittest import mock
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 
+import hold_case  # noqa: E402	beside this file
 import procmap  # noqa: E402	found in the path above
 from procmap import File, Flag, Mapping, Method, OpenFlag, Procmap, Snapshot  # noqa: E402
 
@@ -111,6 +112,45 @@ class Files(unittest.TestCase):
         self.assertEqual(wanted.build_id.hex(), re.search("Build ID: (.*)", shown)[1])
         symbol = re.search(r"([0-9a-f]+) .* printf@@", shown)
         self.assertEqual(elf_address, int(symbol[1], 16))
+
+
+class Cases(unittest.TestCase):
+    """What cases.h says of files."""
+
+    IDS = {b"\1" * 20: "one", b"\2" * 20: "two", None: "none"}
+
+    def opened(self, maps, found):
+        """The build ID of what opening the mapped file leads to."""
+        try:
+            with maps.open_file(found) as file:
+                return self.IDS[file.build_id]
+        except OSError:
+            return "unknown"
+
+    def check(self, row, maps, address):
+        """Compare the answers with those of the row."""
+        _, _, _, _, build_id, deleted, opened = row
+        found = maps.find(address, Flag.WANT_BUILD_ID | Flag.WANT_DELETED)
+        got = "unknown" if found.build_id_error else self.IDS[found.build_id]
+        self.assertIn((build_id, got), {(got, got), ("unknown", "one")})
+        state = {Flag(0): "there", Flag.DELETED: "deleted", Flag.UNVERIFIED: "unverified",
+                 Flag.DELETED | Flag.REPLACED: "replaced",
+                 Flag.DELETED | Flag.UNVERIFIED: "deleted"}
+        self.assertEqual(state[found.flags & ~Flag.READABLE], deleted)
+        self.assertEqual(self.opened(maps, maps.find(address)), opened)
+
+    @unittest.skipIf(os.geteuid(), "only root can mount a file system")
+    def test_each(self):
+        for row in hold_case.read_table("CASE"):
+            with subprocess.Popen([sys.executable, hold_case.__file__, row[0]], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+                address = holder.stdout.readline()
+                for method in Method.ANY, Method.TEXT:
+                    with self.subTest(row[0], method=method), Procmap(holder.pid, method) as maps:
+                        if "cannot" in address:
+                            self.skipTest(address)
+                        self.check(row, maps, int(address, 16))
+                holder.stdin.close()
 
 
 class Handles(unittest.TestCase):
