@@ -181,7 +181,6 @@ static int read_mounts_of_process(struct procmap *procmap)
 			   has_our_namespace(procmap->dir, "ns/user"));
 }
 
-/* The process may be in a chroot, or have a file from elsewhere. */
 static int read_our_mounts(struct procmap *procmap)
 {
 	struct mounts *const mounts = &procmap->mounts[OURS];
@@ -220,19 +219,32 @@ static bool is_at(const struct mount *mount, const void *path)
 	return !strcmp(mount->point, path);
 }
 
-int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
-	     enum mount_kind *kind)
+/*
+ * Look for a mount of the process, and then of the reader: the process may be in a chroot, or
+ * have a file from elsewhere. Returns 0 or -errno.
+ */
+static int find_in_both(struct procmap *procmap,
+			bool (*is_it)(const struct mount *mount, const void *what),
+			const void *what, enum mount_kind *kind)
 {
 	int err;
 
 	err = read_mounts_of_process(procmap);
-	*kind = find_mount(&procmap->mounts[OF_PROCESS], has_device, mapping);
+	*kind = find_mount(&procmap->mounts[OF_PROCESS], is_it, what);
 	if (*kind != MOUNT_UNKNOWN)
 		return 0;
-	if (!err || err == -EACCES)
-		err = read_our_mounts(procmap);
-	*kind = find_mount(&procmap->mounts[OURS], has_device, mapping);
+	/* Those of a process that has ended cannot be read. */
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
+	err = read_our_mounts(procmap);
+	*kind = find_mount(&procmap->mounts[OURS], is_it, what);
 	return err;
+}
+
+int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
+	     enum mount_kind *kind)
+{
+	return find_in_both(procmap, has_device, mapping, kind);
 }
 
 /* Return whether the mapping is of the kernel's own mount of tmpfs. */
@@ -269,7 +281,7 @@ int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping
 /**
  * struct walk - a walk along a path
  * @procmap: the handle.
- * @mounts: the mounts below the root where it began.
+ * @mounts: the mounts by their paths below the root where it began.
  * @dirs: the directories on the way, from the root on. Owned.
  * @depth: the number of these, without the root.
  * @path: the path of the last one, without links.
@@ -287,22 +299,26 @@ struct walk {
 };
 
 /* Returns 0, -EREMOTE, also for a mount that was made since it was read, or -errno. */
-static int check_mount(const struct walk *walk, int fd)
+static int check_mount(struct procmap *procmap, int fd)
 {
 	char path[sizeof("fdinfo/") + 3 * sizeof(int)];
+	enum mount_kind kind;
 	int id, err;
 
 	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	err = read_number(open_own(walk->procmap->dir, path, O_RDONLY), "\nmnt_id:\t", &id);
+	err = read_number(open_own(procmap->dir, path, O_RDONLY), "\nmnt_id:\t", &id);
 	if (err)
 		return err;
-	return find_mount(walk->mounts, has_id, &id) == MOUNT_LOCAL ? 0 : -EREMOTE;
+	err = find_in_both(procmap, has_id, &id, &kind);
+	if (err)
+		return err;
+	return kind == MOUNT_LOCAL ? 0 : -EREMOTE;
 }
 
 /* Close what was opened unless it is on a local mount. */
-static int keep_if_local(const struct walk *walk, int fd)
+static int keep_if_local(struct procmap *procmap, int fd)
 {
-	const int err = fd < 0 ? fd : check_mount(walk, fd);
+	const int err = fd < 0 ? fd : check_mount(procmap, fd);
 
 	if (!err)
 		return fd;
@@ -337,7 +353,7 @@ static int open_component(const struct walk *walk, const char *name)
 		return fd;
 	if (find_mount(walk->mounts, is_at, walk->path) != MOUNT_LOCAL)
 		return -EREMOTE;
-	return keep_if_local(walk, open_resolved(dir, name, O_NOFOLLOW, 0));
+	return keep_if_local(walk->procmap, open_resolved(dir, name, O_NOFOLLOW, 0));
 }
 
 /* Leave the last directory. */
@@ -407,26 +423,14 @@ static int go_to(struct walk *walk, const char *name)
 	return err;
 }
 
-/* The root of the process, or that of the reader. Returns 0 or -errno. */
-static int begin_walk(struct walk *walk, const char *root)
+/* The names below a root are those of its mounts, but in a chroot, where none is known. */
+static int enter_root(struct walk *walk, const char *root)
 {
 	struct procmap *const procmap = walk->procmap;
-	int err;
+	const int err = *root ? read_mounts_of_process(procmap) : read_our_mounts(procmap);
 
-	walk->dirs[0] = *root ? openat(procmap->dir, root, O_PATH | O_CLOEXEC) :
-				open("/", O_PATH | O_CLOEXEC);
-	if (walk->dirs[0] < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	walk->mounts = &procmap->mounts[OF_PROCESS];
-	err = *root ? read_mounts_of_process(procmap) : -EREMOTE;
-	if (!err)
-		err = check_mount(walk, walk->dirs[0]);
-	if (err != -EREMOTE)
-		return err;
-	/* In a chroot, the mount of the root is none that the process sees. */
-	walk->mounts = &procmap->mounts[OURS];
-	err = read_our_mounts(procmap);
-	return err ? err : check_mount(walk, walk->dirs[0]);
+	walk->mounts = &procmap->mounts[*root ? OF_PROCESS : OURS];
+	return err ? err : check_mount(procmap, walk->dirs[0]);
 }
 
 static int walk_path(struct walk *walk)
@@ -453,17 +457,20 @@ int open_without_server(struct procmap *procmap, const char *root, const char *p
 
 	if (snprintf(walk.rest, sizeof(walk.rest), "%s", path) >= (int)sizeof(walk.rest))
 		return -ENAMETOOLONG;
-	fd = begin_walk(&walk, root);
+	walk.dirs[0] = *root ? openat(procmap->dir, root, O_PATH | O_CLOEXEC) :
+			       open("/", O_PATH | O_CLOEXEC);
+	if (walk.dirs[0] < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
 	/* What is in the cache of names needs no server; Linux 5.12 and later. */
-	if (!fd) {
-		fd = open_resolved(walk.dirs[0], path, 0, RESOLVE_IN_ROOT | RESOLVE_CACHED);
-		fd = keep_if_local(&walk, fd);
+	fd = open_resolved(walk.dirs[0], path, 0, RESOLVE_IN_ROOT | RESOLVE_CACHED);
+	fd = keep_if_local(procmap, fd);
+	if (fd == -EAGAIN || fd == -EINVAL) {
+		fd = enter_root(&walk, root);
+		if (!fd)
+			fd = walk_path(&walk);
 	}
-	if (fd == -EAGAIN || fd == -EINVAL)
-		fd = walk_path(&walk);
 	while (walk.depth)
 		go_up(&walk);
-	if (walk.dirs[0] >= 0)
-		close(walk.dirs[0]);
+	close(walk.dirs[0]);
 	return fd;
 }
