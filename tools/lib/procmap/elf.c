@@ -150,6 +150,7 @@ static bool read_phdr(struct elf_reader *reader, const Elf64_Ehdr *ehdr,
 	phdr->p_offset = phdr32.p_offset;
 	phdr->p_vaddr = phdr32.p_vaddr;
 	phdr->p_filesz = phdr32.p_filesz;
+	phdr->p_memsz = phdr32.p_memsz;
 	phdr->p_align = phdr32.p_align;
 	return true;
 }
@@ -260,6 +261,27 @@ bool is_elf(int fd, uint64_t begin)
 	return read_ehdr(&reader, &ehdr);
 }
 
+static void add_segment(struct segments *segments, const Elf64_Phdr *phdr)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+	const uint64_t low = phdr->p_vaddr & -page;
+	const uint64_t high = align_up(phdr->p_vaddr + phdr->p_memsz, page);
+
+	if (!segments->nr || low < segments->low)
+		segments->low = low;
+	if (high > segments->high)
+		segments->high = high;
+	segments->all[segments->nr++] = (struct segment) {
+		.offset = phdr->p_offset,
+		.file_size = phdr->p_filesz,
+		.size = phdr->p_memsz,
+		.address = phdr->p_vaddr,
+		.flags = (phdr->p_flags & PF_R ? PROCMAP_READABLE : 0) |
+			 (phdr->p_flags & PF_W ? PROCMAP_WRITABLE : 0) |
+			 (phdr->p_flags & PF_X ? PROCMAP_EXECUTABLE : 0),
+	};
+}
+
 int read_segments(int fd, uint64_t begin, struct segments *segments)
 {
 	struct elf_reader reader = { .fd = fd, .begin = begin, .pages_left = PAGES_MAX };
@@ -274,15 +296,9 @@ int read_segments(int fd, uint64_t begin, struct segments *segments)
 	if (!segments->all)
 		return -ENOMEM;
 	segments->are_fixed = ehdr.e_type == ET_EXEC;
-	for (i = 0; i < ehdr.e_phnum && read_phdr(&reader, &ehdr, i, &phdr); i++) {
+	for (i = 0; i < ehdr.e_phnum && read_phdr(&reader, &ehdr, i, &phdr); i++)
 		if (phdr.p_type == PT_LOAD)
-			segments->all[segments->nr++] = (struct segment) {
-				.offset = phdr.p_offset,
-				.file_size = phdr.p_filesz,
-				.address = phdr.p_vaddr,
-				.flags = phdr.p_flags,
-			};
-	}
+			add_segment(segments, &phdr);
 	if (i == ehdr.e_phnum)
 		return 0;
 	free(segments->all);
@@ -290,9 +306,10 @@ int read_segments(int fd, uint64_t begin, struct segments *segments)
 	return -ENOEXEC;
 }
 
-static bool has_byte(const struct segment *segment, uint64_t offset)
+/* @size: that in the file; or that in memory, where .bss is behind the bytes of the file. */
+static bool has_byte(const struct segment *segment, uint64_t size, uint64_t offset)
 {
-	return offset >= segment->offset && offset - segment->offset < segment->file_size;
+	return offset >= segment->offset && offset - segment->offset < size;
 }
 
 int address_in(const struct segments *segments, uint64_t offset, uint64_t *address)
@@ -302,7 +319,7 @@ int address_in(const struct segments *segments, uint64_t offset, uint64_t *addre
 	for (i = 0; i < segments->nr; i++) {
 		const struct segment *const segment = &segments->all[i];
 
-		if (!has_byte(segment, offset))
+		if (!has_byte(segment, segment->file_size, offset))
 			continue;
 		*address = segment->address + (offset - segment->offset);
 		return 0;
@@ -310,56 +327,91 @@ int address_in(const struct segments *segments, uint64_t offset, uint64_t *addre
 	return -ENOENT;
 }
 
+/* What a segment and a mapping have in common, the surest first. */
+enum in_common {
+	PAGE_OF_FILE	= 0x20,	/* the page of the address, in the file */
+	LOAD_BIAS	= 0x10,
+	ACCESS		= 0x08,	/* RELRO makes a writable segment read-only */
+	BEGIN		= 0x04,
+	RANGE		= 0x02,	/* the segment has all pages of the mapping */
+	BYTE		= 0x01,	/* of the file; or of memory, if the bias is known */
+};
+
+/* The load bias, that is, address in memory less address in the file, if it is this one. */
+static uint64_t bias_of(const struct segment *segment, const struct procmap_mapping *mapping)
+{
+	return (mapping->start - mapping->offset) - (segment->address - segment->offset);
+}
+
 /*
- * Two segments that share a page of the file are mapped by two mappings of it. Rank a
- * segment by what it has in common with a mapping, the surest first. RELRO makes a writable
- * segment read-only. Returns 0 if the segment is not in these pages.
+ * Rank a segment for an offset in the mapping: two that share a page of the file are mapped
+ * by two mappings of it. Returns a mask of enum in_common; 0 if the page is not the segment's.
  */
-static unsigned int rank_segment(const struct segments *segments,
-				 const struct segment *segment,
-				 const struct procmap_mapping *mapping, uint64_t offset)
+static unsigned int rank_segment(const struct segment *segment,
+				 const struct procmap_mapping *mapping, uint64_t offset,
+				 const uint64_t *bias)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
 	const uint64_t begin = segment->offset & -page;
 	const uint64_t end = align_up(segment->offset + segment->file_size, page);
-	const bool is_executable = mapping->flags & PROCMAP_EXECUTABLE;
+	const uint32_t changed = segment->flags ^ mapping->flags;
 	const bool is_writable = mapping->flags & PROCMAP_WRITABLE;
+	const bool is_at_bias = bias && bias_of(segment, mapping) == *bias;
 
 	if (!segment->file_size || offset < begin || offset >= end)
 		return 0;
-	return 16 |
-	       (segments->are_fixed && mapping->start - mapping->offset ==
-				       segment->address - segment->offset) << 3 |
-	       (is_executable == !!(segment->flags & PF_X) &&
-		(!is_writable || segment->flags & PF_W)) << 2 |
-	       (mapping->offset == begin) << 1 |
+	return PAGE_OF_FILE |
+	       (is_at_bias ? LOAD_BIAS : 0) |
+	       (changed & PROCMAP_EXECUTABLE ||
+		(is_writable && changed & PROCMAP_WRITABLE) ? 0 : ACCESS) |
+	       (mapping->offset == begin ? BEGIN : 0) |
 	       (mapping->offset >= begin &&
-		mapping->offset + (mapping->end - mapping->start) <= end);
+		mapping->offset + (mapping->end - mapping->start) <= end ? RANGE : 0) |
+	       (has_byte(segment, is_at_bias ? segment->size : segment->file_size,
+			 offset) ? BYTE : 0);
 }
 
-/*
- * The segment that has this byte of the file, unless another one has more in common with
- * the mapping. Without one, as in the last page of .bss, the one that has most.
- */
+bool find_bias(const struct segments *segments, const struct procmap_mapping *mapping,
+	       uint64_t *bias)
+{
+	bool is_found = false, is_exact = false, is_ambiguous = false;
+	size_t i;
+
+	for (i = 0; i < segments->nr; i++) {
+		const struct segment *const segment = &segments->all[i];
+		const uint64_t found = bias_of(segment, mapping);
+
+		if (segments->are_fixed && !found) {
+			*bias = 0;
+			return true;
+		}
+		if (~rank_segment(segment, mapping, mapping->offset, NULL) & (ACCESS | RANGE))
+			continue;
+		is_ambiguous |= is_found && found != *bias;
+		is_exact |= segment->flags == (mapping->flags & PERMISSIONS);
+		is_found = true;
+		*bias = found;
+	}
+	return is_exact && !is_ambiguous;
+}
+
 int mapped_address_in(const struct segments *segments,
 		      const struct procmap_mapping *mapping, uint64_t addr,
-		      uint64_t *address)
+		      const uint64_t *bias, bool is_alone, uint64_t *address)
 {
+	const unsigned int known = bias || is_alone ? ~0 : PAGE_OF_FILE;
 	const uint64_t offset = mapping->offset + (addr - mapping->start);
-	unsigned int highest = 0, with_byte = 0, rank;
-	uint64_t best = 0, of_byte = 0, at;
+	unsigned int rank, highest = 0, all = 0;
 	bool is_ambiguous = false;
+	uint64_t at, best = 0;
 	size_t i;
 
 	for (i = 0; i < segments->nr; i++) {
 		const struct segment *const segment = &segments->all[i];
 
-		rank = rank_segment(segments, segment, mapping, offset);
+		rank = rank_segment(segment, mapping, offset, bias) & known;
 		at = segment->address + (offset - segment->offset);
-		if (rank > with_byte && has_byte(segment, offset)) {
-			with_byte = rank;
-			of_byte = at;
-		}
+		all |= rank;
 		if (rank > highest) {
 			highest = rank;
 			best = at;
@@ -368,8 +420,10 @@ int mapped_address_in(const struct segments *segments,
 			is_ambiguous = true;
 		}
 	}
-	if (with_byte ? with_byte < highest : !highest || is_ambiguous)
+	/* Loaders leave holes without permissions between segments. */
+	if (!highest || is_ambiguous || (all & ~highest & BYTE) ||
+	    (bias ? !(highest & LOAD_BIAS) : !(mapping->flags & PERMISSIONS)))
 		return -ENOENT;
-	*address = with_byte ? of_byte : best;
+	*address = best;
 	return 0;
 }

@@ -15,6 +15,8 @@
 /**
  * struct procmap_file - see procmap.h
  * @fd: the file. Owned.
+ * @dir: the directory in procfs of the process that maps it; or -1. Owned.
+ * @procmap: a handle on that process, opened on first use; or NULL. Owned.
  * @begin: where the ELF file begins in it, in bytes.
  * @has_segments: @segments and @err have been set.
  * @err: what reading the segments returned.
@@ -25,6 +27,8 @@
  */
 struct procmap_file {
 	int fd;
+	int dir;
+	struct procmap *procmap;
 	uint64_t begin;
 	bool has_segments;
 	int err;
@@ -44,6 +48,7 @@ static int new_file(int fd, struct procmap_file **file)
 		return -ENOMEM;
 	}
 	new->fd = fd;
+	new->dir = -1;
 	*file = new;
 	return 0;
 }
@@ -78,7 +83,8 @@ int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *map
 		      struct procmap_file **file)
 {
 	struct procmap_file_options options;
-	int fd;
+	struct procmap_file *new;
+	int fd, err;
 
 	if (!mapping || !file || take_struct(&options, sizeof(options), given))
 		return -EINVAL;
@@ -87,7 +93,18 @@ int procmap_open_file(struct procmap *procmap, const struct procmap_mapping *map
 	if (!options.proc)
 		options.proc = "/proc";
 	fd = open_file(procmap, mapping, &options);
-	return fd < 0 ? fd : new_file(fd, file);
+	err = fd < 0 ? fd : new_file(fd, &new);
+	if (err)
+		return err;
+	if (procmap)
+		new->dir = dup_process(procmap);
+	if (procmap && new->dir < 0) {
+		err = new->dir;
+		procmap_close_file(new);
+		return err;
+	}
+	*file = new;
+	return 0;
 }
 
 int procmap_open_path(struct procmap *procmap, const char *path,
@@ -152,11 +169,85 @@ int procmap_file_address(struct procmap_file *file, uint64_t offset, uint64_t *a
 	return err ? err : address_in(&file->segments, offset - file->begin, address);
 }
 
+/* Without a process, or rights on it, there is no handle. Returns 0, or why one is missing. */
+static int need_process(struct procmap_file *file)
+{
+	int dir, err;
+
+	if (file->procmap || file->dir < 0)
+		return 0;
+	dir = fcntl(file->dir, F_DUPFD_CLOEXEC, 0);
+	err = dir < 0 ? -errno : open_in(dir, PROCMAP_ANY_METHOD, 0, &file->procmap);
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : 0;
+}
+
+/*
+ * Find the next mapping of the file behind @near that begins below @to, with its offset in the
+ * image. No other file with the same device and inode in maps is mapped within a load of it.
+ */
+static bool find_near(struct procmap_file *file, const struct procmap_mapping *mapping,
+		      uint64_t to, struct procmap_mapping *near)
+{
+	const unsigned int flags = PROCMAP_COVERING_OR_NEXT | PROCMAP_FILE_BACKED;
+
+	while (file->procmap && !find_at(file->procmap, near->end, flags, near) &&
+	       near->start < to) {
+		if (same_file(near, mapping)) {
+			near->offset -= file->begin;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Return whether the mapping, or a part of it, is still mapped at the address. */
+static bool is_there(struct procmap_file *file, const struct procmap_mapping *mapping,
+		     uint64_t addr)
+{
+	struct procmap_mapping there = { .end = addr };
+
+	return find_near(file, mapping, addr + 1, &there) &&
+	       there.start - there.offset == mapping->start - mapping->offset;
+}
+
+/*
+ * Look at the mappings around the address for the load bias: those of the same load are less
+ * than its size away. All that tell one have to agree: the file may be mapped several times.
+ * @mapping has its offset in the image.
+ */
+static int address_by_load(struct procmap_file *file, const struct procmap_mapping *mapping,
+			   uint64_t addr, uint64_t *address)
+{
+	const struct segments *const segments = &file->segments;
+	const uint64_t size = segments->high - segments->low;
+	const uint64_t to = addr < UINT64_MAX - size ? addr + size : UINT64_MAX;
+	struct procmap_mapping near = { .end = addr > size ? addr - size : 0 };
+	const bool is_alone = !is_there(file, mapping, addr);
+	bool is_loaded = false;
+	uint64_t bias, at, found;
+
+	while (!is_alone && find_near(file, mapping, to, &near)) {
+		if (!find_bias(segments, &near, &bias) ||
+		    addr - bias - segments->low >= size)
+			continue;
+		if (mapped_address_in(segments, mapping, addr, &bias, false, &at) ||
+		    (is_loaded && at != found))
+			return -ENOENT;
+		is_loaded = true;
+		found = at;
+	}
+	if (!is_loaded)
+		return mapped_address_in(segments, mapping, addr, NULL, is_alone, address);
+	*address = found;
+	return 0;
+}
+
 int procmap_file_mapped_address(struct procmap_file *file,
 				const struct procmap_mapping *mapping, uint64_t addr,
 				uint64_t *address)
 {
 	struct procmap_mapping in_image;
+	uint64_t bias;
 	int err;
 
 	if (!file || !mapping || !address || addr < mapping->start ||
@@ -169,7 +260,11 @@ int procmap_file_mapped_address(struct procmap_file *file,
 		return err;
 	in_image = *mapping;
 	in_image.offset -= file->begin;
-	return mapped_address_in(&file->segments, &in_image, addr, address);
+	if (find_bias(&file->segments, &in_image, &bias))
+		return mapped_address_in(&file->segments, &in_image, addr, &bias, false,
+					 address);
+	err = need_process(file);
+	return err ? err : address_by_load(file, &in_image, addr, address);
 }
 
 int procmap_file_build_id(struct procmap_file *file,
@@ -190,6 +285,9 @@ void procmap_close_file(struct procmap_file *file)
 	if (!file)
 		return;
 	close(file->fd);
+	if (file->dir >= 0)
+		close(file->dir);
+	procmap_close(file->procmap);
 	free(file->segments.all);
 	free(file);
 }

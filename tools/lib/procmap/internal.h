@@ -313,17 +313,22 @@ hidden int read_build_id(int fd, uint64_t begin,
 /**
  * struct segments - the segments of an ELF file that are loaded
  * @are_fixed: they are loaded at their addresses, as those of ET_EXEC are.
+ * @low: the lowest address, by whole pages.
+ * @high: the first address past all, by whole pages.
  * @nr: number of segments.
  * @all: the segments, in the order of the file. Owned.
  */
 struct segments {
 	bool are_fixed;
+	uint64_t low;
+	uint64_t high;
 	size_t nr;
 	struct segment {
 		uint64_t offset;
 		uint64_t file_size;
+		uint64_t size;
 		uint64_t address;
-		uint32_t flags;
+		uint32_t flags;	/* as a mapping has them */
 	} *all;
 };
 
@@ -338,12 +343,21 @@ hidden int address_in(const struct segments *segments, uint64_t offset,
 		      uint64_t *address);
 
 /*
- * The address of @addr, in the segment that the mapping maps. Returns 0, or -ENOENT if no
+ * Set the load bias if the mapping tells it: only one segment can be mapped so, and has these
+ * permissions; or its addresses are fixed.
+ */
+hidden bool find_bias(const struct segments *segments,
+		      const struct procmap_mapping *mapping, uint64_t *bias);
+
+/*
+ * The address of @addr, in the segment that the mapping maps. @bias: the load bias; NULL if
+ * it is not known: then it is the only segment with this page of the file or, if nothing but
+ * the mapping is known, the one that has most in common with it. Returns 0, or -ENOENT if no
  * segment is mapped there, or several may be.
  */
 hidden int mapped_address_in(const struct segments *segments,
 			     const struct procmap_mapping *mapping, uint64_t addr,
-			     uint64_t *address);
+			     const uint64_t *bias, bool is_alone, uint64_t *address);
 
 /*
  * text.c, query.c and scan.c find mappings by one interface of the kernel each. They set
@@ -523,6 +537,9 @@ hidden bool has_our_namespace(int dir, const char *name);
  * another file is found, or one that is not known to be the mapped one.
  */
 hidden int open_mapped(struct procmap *procmap, const struct procmap_mapping *mapping);
+
+/* Duplicate the process's directory in procfs. Returns a descriptor or -errno. */
+hidden int dup_process(const struct procmap *procmap);
 
 /* Open a regular file by its path in the root of the process, also by links in it. */
 hidden int open_in_root(struct procmap *procmap, const char *path);

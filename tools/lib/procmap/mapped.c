@@ -321,13 +321,20 @@ static bool is_part_of(const struct procmap_mapping *part,
 	       part->offset - part->start == mapping->offset - mapping->start;
 }
 
+int dup_process(const struct procmap *procmap)
+{
+	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
+	const int own = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+
+	return own < 0 ? -errno : own;
+}
+
 /* Open another handle, for lookups: the caller may have a name that the first one keeps. */
 static int open_again(const struct procmap *procmap, struct procmap **again)
 {
-	const int dir = procmap->process < 0 ? procmap->dir : procmap->process;
+	const int dir = dup_process(procmap);
 
-	return open_in(fcntl(dir, F_DUPFD_CLOEXEC, 0), PROCMAP_ANY_METHOD, procmap->flags,
-		       again);
+	return dir < 0 ? dir : open_in(dir, PROCMAP_ANY_METHOD, procmap->flags, again);
 }
 
 /* Find the next part of a mapping that is still mapped behind @part. */

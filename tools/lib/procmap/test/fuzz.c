@@ -25,7 +25,7 @@ static void require(bool true_thing)
 
 static void find_addresses(int fd, size_t size)
 {
-	const struct procmap_mapping mapping = { .end = size };
+	const struct procmap_mapping mapping = { .flags = PROCMAP_READABLE, .end = size };
 	struct procmap_file *file;
 	uint64_t address;
 	size_t offset;

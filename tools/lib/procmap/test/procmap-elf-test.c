@@ -261,15 +261,21 @@ struct loads {
 	ElfW(Phdr) phdrs[4];
 };
 
+static bool write_loads(int fd, off_t begin, uint16_t type, const ElfW(Phdr) phdrs[4])
+{
+	struct loads loads = { .ehdr = elf_header(type, 4) };
+
+	memcpy(loads.phdrs, phdrs, sizeof(loads.phdrs));
+	return pwrite(fd, &loads, sizeof(loads), begin) == sizeof(loads) &&
+	       !ftruncate(fd, begin + 8 * PAGE);
+}
+
 /* Returns the descriptor of a new file with these segments. */
 static int open_loads(uint16_t type, const ElfW(Phdr) phdrs[4])
 {
 	const int fd = memfd_create("loads", MFD_CLOEXEC);
-	struct loads loads = { .ehdr = elf_header(type, 4) };
 
-	memcpy(loads.phdrs, phdrs, sizeof(loads.phdrs));
-	return write(fd, &loads, sizeof(loads)) == sizeof(loads) &&
-	       !ftruncate(fd, 8 * PAGE) ? fd : -1;
+	return write_loads(fd, 0, type, phdrs) ? fd : -1;
 }
 
 /*
@@ -368,7 +374,7 @@ TEST(address_by_the_mapping)
 		{ r, 0, 2, 1, 0x100, -1 }, { r | x, 1, 2, 2, 0x200, -1 },
 		{ r, 2, 2, 2, 0x1ff, -1 }, { r, 2, 2, 3, 0x300, -1 },
 		{ r | w, 3, 1, 3, 0x2ff, -1 }, { r | x, 1, 1, 1, 0xff, -1 },
-		{ r, 4, 1, 4, 0, -1 },
+		{ r, 4, 1, 4, 0, -1 }, { 0, 3, 1, 3, 0x300, -1 },
 	};
 	const int fd = open_shared_pages(ET_DYN);
 	struct procmap_mapping mapping;
@@ -418,6 +424,154 @@ TEST(address_of_a_fixed_program)
 	}
 	procmap_close_file(file);
 	close(fd);
+}
+
+/**
+ * struct way - how a file with two segments of the same bytes is loaded, and read
+ * @holes: permissions of the holes between segments: none with glibc, those of the first
+ *	segment with musl.
+ * @begin: where it begins in an archive, in pages.
+ * @query_errno: as in struct calls.
+ */
+static const struct way {
+	int holes;
+	int begin;
+	int query_errno;
+} ways[] = { { PROT_NONE }, { PROT_READ }, { PROT_NONE, 1 }, { PROT_READ, 0, ENOTTY } };
+
+/*
+ * In pages, the segments are at 0, 4, 8, and from 12 to 19, of which the last one is not in
+ * the file. The second one and the third one have the same bytes, and .bss behind them where
+ * the file has the last one.
+ */
+static int open_same_bytes(const char *path, const struct way *way)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ElfW(Phdr) phdrs[4] = {
+		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = PAGE, .p_memsz = PAGE },
+		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W,
+		  .p_offset = PAGE, .p_vaddr = 4 * PAGE,
+		  .p_filesz = PAGE + 0x100, .p_memsz = PAGE + 0x300 },
+		{ 0 },
+		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W,
+		  .p_offset = 2 * PAGE + 0x100, .p_vaddr = 12 * PAGE + 0x100,
+		  .p_filesz = 6 * PAGE - 0x200, .p_memsz = 7 * PAGE - 0x100 },
+	};
+
+	phdrs[2] = phdrs[1];
+	phdrs[2].p_vaddr = 8 * PAGE;
+	return write_loads(fd, way->begin * PAGE, ET_DYN, phdrs) ? fd : -1;
+}
+
+static bool load_same_bytes(char *base, int fd, const struct way *way)
+{
+	const int flags = MAP_PRIVATE | MAP_FIXED, rw = PROT_READ | PROT_WRITE;
+	const off_t begin = way->begin * PAGE;
+
+	return mmap(base, 18 * PAGE, way->holes, flags, fd, begin) == base &&
+	       !mprotect(base, PAGE, PROT_READ) &&
+	       mmap(base + 4 * PAGE, 2 * PAGE, rw, flags, fd, begin + PAGE) != MAP_FAILED &&
+	       mmap(base + 8 * PAGE, 2 * PAGE, rw, flags, fd, begin + PAGE) != MAP_FAILED &&
+	       mmap(base + 12 * PAGE, 6 * PAGE, rw, flags, fd, begin + 2 * PAGE) !=
+	       MAP_FAILED && !mprotect(base + 8 * PAGE, PAGE, PROT_READ);
+}
+
+/* The address in the ELF file of an address in this process, or an error. */
+static int64_t address_of(struct procmap *procmap, const char *at, const struct way *way)
+{
+	const struct procmap_mapping *found;
+	struct procmap_file *file;
+	uint64_t address = 0;
+	int err;
+
+	if (procmap_find(procmap, (uintptr_t)at, 0, &found) ||
+	    procmap_open_file(procmap, found, NULL, &file))
+		return -EIO;
+	calls.query_errno = way->query_errno;
+	err = procmap_file_set_begin(file, way->begin * PAGE);
+	if (!err)
+		err = procmap_file_mapped_address(file, found, (uintptr_t)at, &address);
+	calls.query_errno = 0;
+	procmap_close_file(file);
+	return err ? err : (int64_t)address;
+}
+
+/* Two loads are side by side, and a mapping of the whole file is behind them. */
+TEST(address_by_the_load_bias)
+{
+	static const struct {
+		unsigned int page, byte;
+		bool is_none;
+	} expected[] = {
+		{ 0, 0x10 }, { 4, 0x10 }, { 5, 0x10 }, { 9, 0x10 }, { 12, 0x100 }, { 17, 0x10 },
+		/* RELRO, .bss, and holes. */
+		{ 8, 0x10 }, { 5, 0x200 }, { 9, 0x200 },
+		{ 1, 0x10, true }, { 3, 0x10, true }, { 6, 0x10, true }, { 10, 0x10, true },
+		/* The byte is that of a segment which another mapping maps. */
+		{ 5, 0x400, true }, { 12, 0x10, true },
+	};
+	char *const loads = mmap(NULL, 46 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *const whole = loads + 38 * PAGE;
+	struct procmap *procmap;
+	const struct way *way;
+	char dir[32];
+	size_t i;
+	int fd;
+
+	ASSERT_TRUE(make_test_directory(dir));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
+	for (way = ways; way < ways + ARRAY_SIZE(ways); way++) {
+		fd = open_same_bytes(in(dir, "same"), way);
+		ASSERT_TRUE(load_same_bytes(loads, fd, way));
+		ASSERT_TRUE(load_same_bytes(loads + 19 * PAGE, fd, way));
+		ASSERT_EQ(whole, mmap(whole, 8 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+				      way->begin * PAGE));
+		close(fd);
+		for (i = 0; i < 2 * ARRAY_SIZE(expected); i++) {
+			const size_t row = i / 2, at = expected[row].page * PAGE +
+						       expected[row].byte;
+
+			EXPECT_EQ(expected[row].is_none ? -ENOENT : (int64_t)at,
+				  address_of(procmap, loads + i % 2 * 19 * PAGE + at, way))
+				TH_LOG("way %zu, row %zu", way - ways, row);
+		}
+		EXPECT_EQ(0x10, address_of(procmap, whole + 0x10, way));
+		EXPECT_EQ(-ENOENT, address_of(procmap, whole + PAGE, way));
+		EXPECT_EQ(-ENOENT, address_of(procmap, whole + 2 * PAGE + 0x100, way));
+		EXPECT_EQ(13 * PAGE, address_of(procmap, whole + 3 * PAGE, way));
+	}
+	procmap_close(procmap);
+	EXPECT_TRUE(remove_directory(dir));
+}
+
+/* A mapping may look like one of another load, of which the same bytes are another segment. */
+TEST(address_without_a_known_load_bias)
+{
+	char *const area = mmap(NULL, 24 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *const load = area + 4 * PAGE;
+	const int flags = MAP_PRIVATE | MAP_FIXED;
+	struct procmap *procmap;
+	int fd, other;
+	char dir[32];
+
+	ASSERT_TRUE(make_test_directory(dir));
+	ASSERT_EQ(0, procmap_open_self(NULL, &procmap));
+	fd = open_same_bytes(in(dir, "same"), ways);
+	other = open_same_bytes(in(dir, "other"), ways);
+	ASSERT_TRUE(load_same_bytes(load, fd, ways));
+	ASSERT_EQ(area, mmap(area, PAGE, PROT_READ, flags, other, 0));
+	EXPECT_EQ(4 * PAGE, address_of(procmap, load + 4 * PAGE, ways));
+	ASSERT_EQ(area, mmap(area, PAGE, PROT_READ, flags, fd, 0));
+	EXPECT_EQ(-ENOENT, address_of(procmap, load + 4 * PAGE, ways));
+	EXPECT_EQ(13 * PAGE, address_of(procmap, load + 13 * PAGE, ways));
+	ASSERT_EQ(0, munmap(area, 5 * PAGE));
+	EXPECT_EQ(4 * PAGE, address_of(procmap, load + 4 * PAGE, ways));
+	ASSERT_EQ(0, munmap(load + 12 * PAGE, 6 * PAGE));
+	EXPECT_EQ(-ENOENT, address_of(procmap, load + 4 * PAGE, ways));
+	close(fd);
+	close(other);
+	procmap_close(procmap);
+	EXPECT_TRUE(remove_directory(dir));
 }
 
 /* The error of an address in a file that has these bytes at its begin, and this size. */
