@@ -24,6 +24,8 @@
  * @has_build_id: @build_id_size and @build_id have been set.
  * @build_id_size: size of @build_id in bytes; or -errno.
  * @build_id: the build ID.
+ * @has_identity: @identity has been set.
+ * @identity: the file as maps shows it.
  */
 struct procmap_file {
 	int fd;
@@ -36,6 +38,8 @@ struct procmap_file {
 	bool has_build_id;
 	int build_id_size;
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
+	bool has_identity;
+	struct identity identity;
 };
 
 /* The file keeps @fd, also if this fails. */
@@ -131,6 +135,15 @@ int procmap_open_file_fd(int fd, struct procmap_file **file)
 int procmap_file_fd(const struct procmap_file *file)
 {
 	return file ? file->fd : -EINVAL;
+}
+
+int need_identity(struct procmap_file *file, int dir, const struct identity **identity)
+{
+	const int err = file->has_identity ? 0 : identify(dir, file->fd, &file->identity);
+
+	file->has_identity = !err;
+	*identity = &file->identity;
+	return err;
 }
 
 int procmap_file_set_begin(struct procmap_file *file, uint64_t begin)

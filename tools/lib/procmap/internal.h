@@ -551,6 +551,26 @@ hidden int open_in_root(struct procmap *procmap, const char *path);
 hidden int open_elsewhere(int dir, const struct procmap_mapping *mapping,
 			  const char *root);
 
+/**
+ * struct identity - a file as maps shows it
+ * @numbers: its device and inode; other fields mean nothing.
+ * @are_unique: no other file has these.
+ */
+struct identity {
+	struct procmap_mapping numbers;
+	bool are_unique;
+};
+
+/* Identify a regular file, by mapping it. Returns 0 or -errno. */
+hidden int identify(int dir, int fd, struct identity *identity);
+
+/*
+ * Return 1 if a mapping of the process is of the file, 0 if it is not, -EXDEV if that is not
+ * known, or another error.
+ */
+hidden int is_mapping_of(struct procmap *procmap, const struct procmap_mapping *mapping,
+			 int fd, const struct identity *identity);
+
 /* read_build_id(), but as in the kernel, files of procfs and sysfs have none. */
 hidden int build_id_of(int fd, uint64_t begin, uint8_t id[PROCMAP_BUILD_ID_MAX]);
 
@@ -565,6 +585,12 @@ hidden void find_build_id(struct procmap *procmap, struct procmap_mapping *mappi
  * or -ENOMEM.
  */
 hidden int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping);
+
+/* file.c */
+
+/* Return what identify() finds, once. Returns 0 or -errno. */
+hidden int need_identity(struct procmap_file *file, int dir,
+			 const struct identity **identity);
 
 /* lookup.c */
 

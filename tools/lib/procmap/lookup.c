@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 /*
- * Find one mapping, or walk over them.
+ * Find one mapping, or walk over them, or over those of a file.
  */
 #include <errno.h>
 
@@ -52,26 +52,56 @@ int procmap_find(struct procmap *procmap, uint64_t addr, unsigned int flags,
 	return err;
 }
 
-int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
-		 const struct procmap_mapping **mapping)
+/* Move the cursor to the end of a mapping, and cut off what is below the cursor. */
+static void pass(uint64_t *cursor, struct procmap_mapping *found)
 {
-	struct procmap_mapping *found;
-	int err;
-
-	if (!procmap || !cursor || !mapping || (flags & ~WALK_FLAGS))
-		return -EINVAL;
-	found = &procmap->found;
-	err = look_up_from(procmap, *cursor, flags, found);
-	if (err)
-		return err;
 	if (found->start < *cursor) {
 		if (has_file(found))
 			found->offset += *cursor - found->start;
 		found->start = *cursor;
 	}
 	*cursor = found->end;
-	*mapping = found;
+}
+
+int procmap_next(struct procmap *procmap, uint64_t *cursor, unsigned int flags,
+		 const struct procmap_mapping **mapping)
+{
+	int err;
+
+	if (!procmap || !cursor || !mapping || (flags & ~WALK_FLAGS))
+		return -EINVAL;
+	err = look_up_from(procmap, *cursor, flags, &procmap->found);
+	if (err)
+		return err;
+	pass(cursor, &procmap->found);
+	*mapping = &procmap->found;
 	return 0;
+}
+
+int procmap_find_file(struct procmap *procmap, struct procmap_file *file,
+		      uint64_t *cursor, unsigned int flags,
+		      const struct procmap_mapping **mapping)
+{
+	const struct identity *identity;
+	struct procmap_mapping *found;
+	int ret;
+
+	if (!procmap || !file || !cursor || !mapping || (flags & ~WALK_FLAGS))
+		return -EINVAL;
+	found = &procmap->found;
+	ret = procmap->dir < 0 ? -ENODEV : need_identity(file, procmap->dir, &identity);
+	while (!ret) {
+		ret = find_from(procmap, *cursor, flags, found);
+		if (ret)
+			return lookup_error(procmap, ret);
+		ret = is_mapping_of(procmap, found, procmap_file_fd(file), identity);
+		if (ret) {
+			add_wanted(procmap, flags, found);
+			*mapping = found;
+		}
+		pass(cursor, found);
+	}
+	return ret < 0 ? ret : 0;
 }
 
 unsigned int procmap_version(void)

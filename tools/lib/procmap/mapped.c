@@ -107,6 +107,17 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 	return false;
 }
 
+/* Find a mapping of this process, as the maps file shows it. The caller closes @self. */
+static int find_own(int dir, uint64_t addr, struct procmap **self,
+		    struct procmap_mapping *own)
+{
+	const int own_dir = open_own(dir, "", ONLY_PATH | O_DIRECTORY);
+	const int err = own_dir < 0 ? -errno :
+			open_in(own_dir, PROCMAP_ANY_METHOD, 0, self);
+
+	return err ? err : find_at(*self, addr, 0, own);
+}
+
 /*
  * Compare a mapping of this process, at @addr, with @mapping, as the maps file shows both:
  * on btrfs and overlayfs, stat(2) returns another device or inode. Returns 0 or -errno;
@@ -115,15 +126,10 @@ static bool has_common_page(int dir, const struct procmap_mapping *mapping, uint
 static int compare_own(int dir, uint64_t addr, const struct procmap_mapping *mapping,
 		       bool *has_name)
 {
-	const int own_dir = open_own(dir, "", ONLY_PATH | O_DIRECTORY);
+	struct procmap *self = NULL;
 	struct procmap_mapping own;
-	struct procmap *self;
-	int err;
+	const int err = find_own(dir, addr, &self, &own);
 
-	err = own_dir < 0 ? -errno : open_in(own_dir, PROCMAP_ANY_METHOD, 0, &self);
-	if (err)
-		return err;
-	err = find_at(self, addr, 0, &own);
 	*has_name = !err && same_name(&own, mapping);
 	procmap_close(self);
 	return err || same_file(&own, mapping) ? err : -ESTALE;
@@ -265,6 +271,58 @@ static int check_file(struct procmap *procmap, int dir, int fd,
 	if (!err && mapping->build_id_size > 0 && !has_id_of(fd, mapping))
 		return -ESTALE;
 	return err;
+}
+
+int identify(int dir, int fd, struct identity *identity)
+{
+	struct procmap *self = NULL;
+	struct stat stat;
+	struct statfs fs;
+	void *page;
+	int err;
+
+	if (fstat(fd, &stat) || fstatfs(fd, &fs))
+		return -errno;
+	if (!S_ISREG(stat.st_mode))
+		return -ENODEV;
+	if ((unsigned int)fs.f_type == HUGETLBFS_MAGIC) {
+		/* The kernel would map a huge page. */
+		identity->numbers = (struct procmap_mapping) {
+			.inode = stat.st_ino,
+			.dev_major = major(stat.st_dev), .dev_minor = minor(stat.st_dev),
+		};
+		identity->are_unique = true;
+		return 0;
+	}
+	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	err = find_own(dir, (uintptr_t)page, &self, &identity->numbers);
+	identity->are_unique = fs.f_type != OVERLAYFS_SUPER_MAGIC &&
+			       is_stat_of(&stat, &identity->numbers);
+	procmap_close(self);
+	munmap(page, 1);
+	return err;
+}
+
+int is_mapping_of(struct procmap *procmap, const struct procmap_mapping *mapping, int fd,
+		  const struct identity *identity)
+{
+	char path[MAP_FILES_SIZE];
+	struct stat mapped, stat;
+	int err;
+
+	if (!same_file(mapping, &identity->numbers))
+		return 0;
+	if (identity->are_unique)
+		return 1;
+	if (!fstatat(procmap->dir, map_files_path(mapping, path), &mapped, 0) &&
+	    !fstat(fd, &stat))
+		return mapped.st_dev == stat.st_dev && mapped.st_ino == stat.st_ino;
+	err = check_file(procmap, procmap->dir, fd, mapping, BY_NAME);
+	if (err)
+		return err == -ESTALE ? -EXDEV : err;
+	return 1;
 }
 
 /* Open the file of an O_PATH descriptor for reading, if it is regular. */

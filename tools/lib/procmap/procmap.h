@@ -190,6 +190,14 @@ int procmap_open_file_fd(int fd, struct procmap_file **file);
 int procmap_file_fd(const struct procmap_file *file);
 
 /*
+ * Walk over the mappings of a file, as procmap_next() does; -EXDEV: this one has its device
+ * and inode, but may be of another file.
+ */
+int procmap_find_file(struct procmap *procmap, struct procmap_file *file,
+		      uint64_t *cursor, unsigned int flags,
+		      const struct procmap_mapping **mapping);
+
+/*
  * Take the ELF file that begins at an offset in the file, such as one that an archive
  * stores; -ENOEXEC: none does.
  */

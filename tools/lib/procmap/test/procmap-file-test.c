@@ -289,6 +289,126 @@ TEST_F(files, of_names_that_look_alike)
 	EXPECT_EQ(-1, first_wrong(self->procmap, fates, 2));
 }
 
+/*
+ * Walk over the mappings of a file. Returns 1 for the one at @map, 4 for each other one, and
+ * 16 for each that is not known; or an error.
+ */
+static int walk_file(struct procmap *procmap, int fd, const void *map)
+{
+	const struct procmap_mapping *found;
+	struct procmap_file *file;
+	uint64_t cursor = 0;
+	int ret, nr = 0;
+
+	ret = procmap_open_file_fd(fd, &file);
+	if (ret)
+		return ret;
+	while (!(ret = procmap_find_file(procmap, file, &cursor, 0, &found)) || ret == -EXDEV) {
+		if (found->end != cursor)
+			break;
+		nr += ret ? 16 : found->start == (uintptr_t)map ? 1 : 4;
+	}
+	procmap_close_file(file);
+	return ret == -ENOENT ? nr : ret;
+}
+
+static int walk_path(struct procmap *procmap, const char *path, const void *map)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int ret = walk_file(procmap, fd, map);
+
+	close(fd);
+	return ret;
+}
+
+TEST_F(files, by_the_file_whatever_its_name)
+{
+	int fd;
+	void *const map = map_file(self->dir, "one", &fd);
+	void *const other = map_file(self->dir, "other", NULL);
+
+	ASSERT_EQ(0, link(in(self->dir, "one"), in(self->dir, "two")));
+	ASSERT_EQ(0, symlink("two", in(self->dir, "link")));
+	EXPECT_EQ(1, walk_path(self->procmap, in(self->dir, "link"), map));
+	ASSERT_EQ(0, rename(in(self->dir, "other"), in(self->dir, "one")));
+	EXPECT_EQ(1, walk_path(self->procmap, in(self->dir, "one"), other));
+	ASSERT_EQ(0, unlink(in(self->dir, "two")));
+	EXPECT_EQ(1, walk_file(self->procmap, fd, map));
+	munmap(map, PAGE);
+	EXPECT_EQ(0, walk_file(self->procmap, fd, map));
+	close(fd);
+}
+
+/* In the order of the addresses, from the cursor on, and only those that pass. */
+TEST_F(files, all_of_a_file)
+{
+	const int fd = memfd_create("pages", MFD_CLOEXEC);
+	const struct procmap_mapping *found;
+	struct procmap_file *file;
+	uint64_t cursor;
+	char *map;
+	int i;
+
+	ASSERT_EQ(0, ftruncate(fd, 8 * PAGE));
+	map = mmap(NULL, 8 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_TRUE(split(map, 8));
+	ASSERT_EQ(0, procmap_open_file_fd(fd, &file));
+	for (cursor = 0, i = 0; i < 8; i++) {
+		ASSERT_EQ(0, procmap_find_file(self->procmap, file, &cursor, 0, &found));
+		EXPECT_EQ((uintptr_t)map + i * PAGE, found->start);
+		EXPECT_EQ(i * PAGE, found->offset);
+	}
+	for (cursor = (uintptr_t)map + 2 * PAGE, i = 3; i < 8; i += 2) {
+		ASSERT_EQ(0, procmap_find_file(self->procmap, file, &cursor, PROCMAP_READABLE,
+					       &found));
+		EXPECT_EQ((uintptr_t)map + i * PAGE, found->start);
+	}
+	EXPECT_EQ(-ENOENT, procmap_find_file(self->procmap, file, &cursor, PROCMAP_READABLE,
+					     &found));
+	procmap_close_file(file);
+	close(fd);
+}
+
+TEST_F(files, by_what_is_no_regular_file)
+{
+	static const char line[] = "1000-2000 r--p 0 0:1 1 /a\n";
+	const struct procmap_mapping *found;
+	struct procmap *saved;
+	struct procmap_file *file;
+	uint64_t cursor = 0;
+
+	EXPECT_EQ(-ENODEV, walk_path(self->procmap, "/dev/zero", NULL));
+	EXPECT_EQ(-ENODEV, walk_path(self->procmap, "/", NULL));
+	ASSERT_EQ(0, procmap_open_text(line, strlen(line), NULL, &saved));
+	EXPECT_EQ(-ENODEV, walk_path(saved, "/proc/self/exe", NULL));
+	procmap_close(saved);
+	ASSERT_EQ(0, procmap_open_file_fd(STDIN_FILENO, &file));
+	EXPECT_EQ(-EINVAL, procmap_find_file(NULL, file, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_file(self->procmap, NULL, &cursor, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_file(self->procmap, file, NULL, 0, &found));
+	EXPECT_EQ(-EINVAL, procmap_find_file(self->procmap, file, &cursor, 0, NULL));
+	EXPECT_EQ(-EINVAL, procmap_find_file(self->procmap, file, &cursor,
+					     PROCMAP_COVERING_OR_NEXT, &found));
+	procmap_close_file(file);
+}
+
+/* What is mapped of it to identify it would stay mapped, or take a page. */
+TEST_F(files, by_a_file_of_huge_pages)
+{
+	const int huge = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	struct stat stat;
+	void *map;
+
+	if (huge < 0 || fstat(huge, &stat))
+		SKIP(return, "this kernel has no CONFIG_HUGETLBFS");
+	EXPECT_EQ(0, walk_file(self->procmap, huge, NULL));
+	map = mmap(NULL, stat.st_blksize, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, huge, 0);
+	ASSERT_TRUE(map != MAP_FAILED);
+	EXPECT_EQ(1, walk_file(self->procmap, huge, map));
+	munmap(map, stat.st_blksize);
+	close(huge);
+}
+
 /* A file that has the name and the numbers may be another one, unless it has the build ID. */
 TEST_F(files, that_are_not_mapped_any_more)
 {
@@ -629,6 +749,9 @@ TEST_F(files, files_of_two_subvolumes)
 		as_nobody = AS_NOBODY(variant->method,
 				      count_wrong(nobody, map[i], ids[i], &files[i]));
 		EXPECT_EQ(0, by_file ? as_nobody / 16 : as_nobody);
+		EXPECT_EQ(1, walk_path(self->procmap, paths[i], map[i]));
+		as_nobody = AS_NOBODY(variant->method, walk_path(nobody, paths[i], map[i]));
+		EXPECT_EQ(2, as_nobody / 16 + as_nobody % 16);
 	}
 	/* The other one is where the mapped one was, which is as if that were deleted. */
 	ASSERT_EQ(0, mount(paths[1], paths[0], "", MS_BIND, ""));
@@ -665,6 +788,9 @@ static void write_on_overlay(struct __test_metadata *_metadata, struct procmap *
 	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, &file));
 	as_nobody = AS_NOBODY(method, count_wrong(nobody, map, scene_id, &file));
 	EXPECT_EQ(0, by_file ? as_nobody / 16 : as_nobody);
+	EXPECT_EQ(1, walk_path(procmap, "m/file", map));
+	as_nobody = AS_NOBODY(method, walk_path(nobody, "m/file", map));
+	EXPECT_EQ(1, as_nobody / 16 + as_nobody % 16);
 
 	ASSERT_TRUE(write_object("m/file", other_id));
 	EXPECT_EQ(0, count_wrong(procmap, map, scene_id, NULL) / 16);
