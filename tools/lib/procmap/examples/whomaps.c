@@ -10,78 +10,69 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <procmap.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-struct file {
-	uint64_t inode;
-	uint32_t dev_major;
-	uint32_t dev_minor;
-};
-
-/*
- * Identify a file as maps files do, by mapping it here: on btrfs and overlayfs, stat(2)
- * returns another device.
- */
-static int identify(const char *path, struct file *file)
+static int open_file(const char *path, struct procmap_file **file)
 {
-	const struct procmap_mapping *mapping;
-	struct procmap *self = NULL;
-	int fd, err;
-	void *page;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat stat;
+	int err;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
-	err = page == MAP_FAILED ? -errno : procmap_open_self(NULL, &self);
+	err = fstat(fd, &stat) || !S_ISREG(stat.st_mode) ? -ENODEV :
+							   procmap_open_file_fd(fd, file);
 	close(fd);
-	if (!err)
-		err = procmap_find(self, (uintptr_t)page, 0, &mapping);
-	if (!err)
-		*file = (struct file) {
-			mapping->inode, mapping->dev_major, mapping->dev_minor,
-		};
-	if (page != MAP_FAILED)
-		munmap(page, 1);
-	procmap_close(self);
 	return err;
 }
 
-/* Returns 0, or the error that ended the walk before the last mapping. */
-static int print_process(pid_t pid, const struct file *file)
+static void print_mapping(pid_t pid, const struct procmap_mapping *mapping)
+{
+	printf("%d %" PRIx64 "-%" PRIx64 " %c%c%c%c %s\n", (int)pid,
+	       mapping->start, mapping->end,
+	       mapping->flags & PROCMAP_READABLE ? 'r' : '-',
+	       mapping->flags & PROCMAP_WRITABLE ? 'w' : '-',
+	       mapping->flags & PROCMAP_EXECUTABLE ? 'x' : '-',
+	       mapping->flags & PROCMAP_SHARED ? 's' : 'p', mapping->name);
+}
+
+/*
+ * Returns 0, or the error that ended the walk before the last mapping; -EXDEV if some
+ * mappings may be of another file, as on btrfs without the permission to see more.
+ */
+static int print_process(pid_t pid, struct procmap_file *file)
 {
 	const struct procmap_mapping *mapping;
 	struct procmap *procmap;
+	bool may_be_others = false;
 	uint64_t cursor = 0;
 	int err;
 
 	err = procmap_open_pid(pid, NULL, &procmap);
 	if (err)
 		return err;
-	while (!(err = procmap_next(procmap, &cursor, PROCMAP_FILE_BACKED, &mapping))) {
-		if (mapping->inode != file->inode ||
-		    mapping->dev_major != file->dev_major ||
-		    mapping->dev_minor != file->dev_minor)
-			continue;
-		printf("%d %" PRIx64 "-%" PRIx64 " %c%c%c%c %s\n", (int)pid,
-		       mapping->start, mapping->end,
-		       mapping->flags & PROCMAP_READABLE ? 'r' : '-',
-		       mapping->flags & PROCMAP_WRITABLE ? 'w' : '-',
-		       mapping->flags & PROCMAP_EXECUTABLE ? 'x' : '-',
-		       mapping->flags & PROCMAP_SHARED ? 's' : 'p', mapping->name);
+	while (!(err = procmap_find_file(procmap, file, &cursor, 0, &mapping)) ||
+	       err == -EXDEV) {
+		if (err)
+			may_be_others = true;
+		else
+			print_mapping(pid, mapping);
 	}
 	procmap_close(procmap);
-	return err == -ENOENT ? 0 : err;
+	if (err != -ENOENT)
+		return err;
+	return may_be_others ? -EXDEV : 0;
 }
 
 int main(int argc, char **argv)
 {
 	glob_t processes;
-	struct file file = { .inode = 0 };
+	struct procmap_file *file;
 	int err, unseen = 0, status = 0;
 	size_t i;
 
@@ -89,7 +80,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: whomaps FILE\n");
 		return 2;
 	}
-	err = identify(argv[1], &file);
+	err = open_file(argv[1], &file);
 	if (err) {
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-err));
 		return 1;
@@ -101,9 +92,13 @@ int main(int argc, char **argv)
 	for (i = 0; i < processes.gl_pathc; i++) {
 		const pid_t pid = atoi(processes.gl_pathv[i] + strlen("/proc/"));
 
-		err = print_process(pid, &file);
+		err = print_process(pid, file);
 		if (err == -EACCES || err == -EPERM) {
 			unseen++;
+		} else if (err == -EXDEV) {
+			fprintf(stderr, "%d: may map it, or a file like it: run as root\n",
+				(int)pid);
+			status = 1;
 		} else if (err && err != -ESRCH && err != -ESTALE) {
 			/* Not one that exits, executes a program, or is the kernel's. */
 			fprintf(stderr, "%d: %s\n", (int)pid, strerror(-err));
@@ -113,5 +108,6 @@ int main(int argc, char **argv)
 	if (unseen)
 		fprintf(stderr, "no permission to see %d of the processes\n", unseen);
 	globfree(&processes);
+	procmap_close_file(file);
 	return status;
 }
