@@ -373,6 +373,7 @@ int main(int argc, char **argv)
 		report_trouble(&options, status);
 	close_input(&input);
 	free(options.name);
+	free(options.pattern);
 	free(options.processes.pids);
 	free(options.text);
 	free(options.addrs);

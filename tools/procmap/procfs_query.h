@@ -93,8 +93,9 @@ struct processes {
  * @flags: the flags of every lookup.
  * @runs: the number of runs of the benchmark.
  * @interval: the seconds between two snapshots.
- * @name: list the mappings with this name, or that match this pattern.
- * @match: @name is a name or a pattern.
+ * @name: list the mappings with this name, as maps has it.
+ * @path: or those of the file at this path; NULL: it is none.
+ * @pattern: or, if there are none, those that match this pattern; NULL: it is none.
  */
 struct options {
 	unsigned int given;
@@ -114,7 +115,8 @@ struct options {
 	unsigned long runs;
 	double interval;
 	char *name;
-	enum procmap_match match;
+	const char *path;
+	char *pattern;
 };
 
 /* Returns true if one of these options was given. */
@@ -291,6 +293,13 @@ typedef void (*visit_fn)(void *context, uint64_t addr,
 
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context);
+
+/* procfs_query_name.c */
+
+void set_name(struct options *options, const char *text);
+int visit_name(struct procmap *procmap, const struct options *options,
+	       visit_fn visit_one, void *context);
+int finish_name(const struct options *options, FILE *out);
 
 /* procfs_query_proc.c */
 

@@ -64,15 +64,6 @@ int visit_snapshot(const struct options *options,
 	return 0;
 }
 
-static int next_mapping(struct procmap *procmap, const struct options *options,
-			uint64_t *cursor, const struct procmap_mapping **vma)
-{
-	return options->name ?
-	       procmap_find_name(procmap, options->name, options->match, cursor,
-				 options->flags, vma) :
-	       procmap_next(procmap, cursor, options->flags, vma);
-}
-
 static int visit_mappings(struct procmap *procmap, const struct options *options,
 			  visit_fn visit, void *context)
 {
@@ -80,7 +71,7 @@ static int visit_mappings(struct procmap *procmap, const struct options *options
 	uint64_t cursor = 0;
 	int err;
 
-	while (!(err = next_mapping(procmap, options, &cursor, &vma)))
+	while (!(err = procmap_next(procmap, &cursor, options->flags, &vma)))
 		visit(context, vma->start, vma);
 	return err == -ENOENT ? 0 : err;
 }
@@ -110,6 +101,8 @@ static int visit_addresses(struct procmap *procmap,
 int visit(struct procmap *procmap, const struct options *options,
 	  visit_fn visit_one, void *context)
 {
+	if (options->name)
+		return visit_name(procmap, options, visit_one, context);
 	return options->nr_addrs ?
 	       visit_addresses(procmap, options, visit_one, context) :
 	       visit_mappings(procmap, options, visit_one, context);

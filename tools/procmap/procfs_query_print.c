@@ -300,26 +300,6 @@ int answer(const struct options *options, struct input *input)
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/*
- * In names such as [heap] and [anon:*], the first bracket belongs to the name: it does
- * not begin a set of characters.
- */
-static void set_name(struct options *options, const char *text)
-{
-	const char *const end = strchr(text, ']');
-	const bool is_bracketed = *text == '[' && end && !end[1];
-
-	if (!*text)
-		fail("'' is not a name: give that of a mapping, or a pattern");
-	options->match = strpbrk(text + is_bracketed, "*?[") ? PROCMAP_GLOB :
-							       PROCMAP_EXACT;
-	free(options->name);
-	if (asprintf(&options->name, "%s%s",
-		     is_bracketed && options->match == PROCMAP_GLOB ? "\\" : "",
-		     text) < 0)
-		need(NULL);
-}
-
 static void set_file(struct options *options, const char *text)
 {
 	options->file = text;
@@ -343,9 +323,9 @@ const struct tool_option show_options[] = {
 	  .takes = OPT_SHOW | OPT_INTERVAL,
 	  .work = show },
 	{ .argp = { .name = "name", .key = 'n', .arg = "NAME", .group = GROUP_WORK,
-		    .doc = "List the mappings with this name, or that match a pattern with *?[" },
+		    .doc = "List the mappings with this name, of the file at this path, or else that match this pattern with *?[" },
 	  .bit = OPT_NAME, .takes = OPT_SHOW,
-	  .parse = set_name, .work = show },
+	  .parse = set_name, .work = show, .finish = finish_name },
 	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,
 		    .doc = "With each address, print the line of its mapping too" },
 	  .bit = OPT_VERBOSE, .needs = OPT_EITHER },

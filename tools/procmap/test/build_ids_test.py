@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 from subprocess import DEVNULL
 
-from util import (METHODS, NOBODY, ToolTest, build_id_of, find, lines_of, main, maps, needs, needs_root,
-                  not_in_chroot)
+from util import (METHODS, NOBODY, ToolTest, build_id_of, by_process, find, lines_of, main, maps,
+                  needs, needs_root, not_in_chroot)
 
 
 class BuildIdsTest(ToolTest):
@@ -111,6 +111,9 @@ class BuildIdsTest(ToolTest):
                 paths = sorted((one, f"{top}/{build_id}/program"))
                 self.assertEqual(found[build_id], (2, ", ".join(paths),
                                                    ",".join(map(str, sorted(pids)))))
+                out = self.run_tool(method, "--name", f"{top}/{build_id}/program",
+                                    of=sum(of.values(), ()))
+                self.assertEqual(sorted(by_process(out)), sorted(pids))
             out = self.run_tool(method, "--sum", "-B", of=sum(of.values(), ()))
             self.assertEqual(sorted(re.findall(f"\\w+ {one}$", out, re.M)),
                              [f"{build_id} {one}" for build_id in ids])

@@ -59,11 +59,15 @@ LISTS = (
     ("name_has_brackets", "plain --name [stack]", named(r"\[stack\]")),
     ("pattern_has_brackets", "plain --name '[st*]'", named(r"\[st.*\]")),
     ("pattern_has_sets", "plain --name '*[/][c]a[t]'", named(".*/cat")),
+    ("name_comes_before_the_pattern", "odd --name '{tmp}/odd/[s]ame'", named(r".*/\[s\]ame")),
+    ("name_is_one_of_two_of_a_file", "odd --name {tmp}/odd/elf", named(".*/(elf|linked)")),
     ("name_is_complete", "plain --name cat", None),
     ("name_has_no_blank_at_its_end", "plain --name '{tmp}/cat '", None),
 )
 
 A_LINE = "1000-2000 r--p 0 0:1 1 /a\n"
+
+NOT_FOUND = re.compile("^procfs_query: no mapping[^\n]+\n$")
 
 
 class ShowTest(ToolTest):
@@ -175,8 +179,9 @@ class ShowTest(ToolTest):
                                                f"0x{'f' * 16} not mapped"]),
                             (("--list",), []), (("--name", "x"), []), (("--sum",), []),
                             (("--deleted",), []), (("--build-ids",), [])):
-            self.prints(lines, *args, *none, status=1)
-            self.run_json_lines(*args, *none, status=1, of=(self.plain, self.gone))
+            expected = {"status": 1, "message": NOT_FOUND if args[0] == "--name" else ""}
+            self.prints(lines, *args, *none, **expected)
+            self.run_json_lines(*args, *none, of=(self.plain, self.gone), **expected)
 
     def test_filters_addresses(self):
         code, data = self.code, self.data
@@ -193,7 +198,66 @@ class ShowTest(ToolTest):
                                                       method, of=None)), expected)
         found = self.run_json_lines("--all", "--name", self.cat, of=None)
         self.assertEqual([answer["pid"] for answer in found], sorted(expected))
-        self.run_tool("--all", "--name", "no such name", of=None, status=1)
+        self.run_tool("--all", "--name", "no such name", of=None, status=1,
+                      message=re.compile("no mapping has the name no such name\n"))
+
+    def test_name_is_a_path_with_links(self):
+        """Maps has the name of the file without links."""
+        path = f"{self.tmp}/new\nline"
+        os.mkdir(path)
+        os.symlink("new\nline", f"{self.tmp}/linked")
+        shutil.copy(self.cat, f"{path}/cat")
+        os.symlink("cat", f"{path}/link")
+        old = self.start(f"{path}/cat").pid
+        for name in "new\nline/cat", "new\\012line/cat", "linked/cat", "linked/link":
+            lines = [vma.line for vma in maps(old) if vma.name.endswith("012line/cat")]
+            self.prints(lines, "--name", f"{self.tmp}/{name}", of=old)
+        # An older file had the same name.
+        shutil.copy(self.cat, f"{path}/newer")
+        os.rename(f"{path}/newer", f"{path}/cat")
+        for pid in old, self.start(f"{path}/cat").pid:
+            self.prints([vma.line for vma in maps(pid) if "012line/cat" in vma.name],
+                        "--name", f"{self.tmp}/linked/link", of=pid)
+        os.unlink(f"{path}/cat")
+        self.prints([vma.line for vma in maps(old) if "012line/cat" in vma.name],
+                    "--name", f"{path}/cat", of=old)
+
+    def test_name_comes_before_the_pattern_in_each_process(self):
+        paths = f"{self.tmp}/a[x]", f"{self.tmp}/ax"
+        pids = tuple(self.start(shutil.copy(self.cat, path)).pid for path in paths)
+        expected = {pid: [f"{pid}: {path}"] + [vma.line for vma in maps(pid) if vma.name == path]
+                    for pid, path in zip(pids, paths)}
+        for method in METHODS:
+            self.assertEqual(by_process(self.run_tool(method, "--name", paths[0], of=pids)),
+                             expected)
+        os.symlink("a[x]", f"{self.tmp}/b[x]")
+        self.prints(expected[pids[0]][1:], "--name", f"{self.tmp}/b[x]", of=pids[0])
+
+    def test_what_was_looked_for_is_said(self):
+        saved = self.write("saved", A_LINE)
+        named = "no mapping has the name"
+        for name, args, message in (
+                ("x", (), f"{named} x"),
+                ("[x*]", (), f"{named} [x*], or matches it as a pattern"),
+                ("/x", (), f"{named} /x; no regular file is at this path"),
+                ("/[x]", (), f"{named} /[x], or matches it as a pattern; no regular file is at "
+                 "this path"),
+                (saved, (), f"{named} {saved}, or is of the file at this path"),
+                ("/x", ("--shared",), "no mapping that passes the filters has the name /x; "
+                 "no regular file is at this path")):
+            self.prints([], *args, "--name", name, status=1,
+                        message=f"procfs_query: {message}\n")
+        self.run_tool("-m", saved, "--name", "/x", of=None, status=1,
+                      message=f"procfs_query: {named} /x\n")
+
+    @needs_root
+    def test_path_that_cannot_be_followed_is_said(self):
+        os.mkdir(f"{self.tmp}/closed", 0o700)
+        path = f"{self.tmp}/closed/x"
+        self.run_tool("--name", path, of=self.start(self.cat, **NOBODY).pid, status=1,
+                      message=f"procfs_query: {path} could not be followed in 1 process, only "
+                      "compared by name: Permission denied\n"
+                      f"procfs_query: no mapping has the name {path}\n", **NOBODY)
 
     @needs("readelf")
     def test_build_ids_are_those_of_readelf(self):
@@ -424,10 +488,10 @@ def test_of_list(name, command_line, has):
         of, *args = shlex.split(command_line.format(tmp=self.tmp))
         vmas = [vma for vma in maps(getattr(self, of)) if has and has(vma)]
         self.assertEqual(bool(vmas), bool(has))
-        status = 0 if vmas else 1
-        self.prints([vma.line for vma in vmas], *args, of=of, status=status)
+        expected = {"status": 0, "message": ""} if vmas else {"status": 1, "message": NOT_FOUND}
+        self.prints([vma.line for vma in vmas], *args, of=of, **expected)
         for method, name in METHODS.items():
-            self.assertEqual(self.run_json(method, *args, of=of, status=status), {
+            self.assertEqual(self.run_json(method, *args, of=of, **expected), {
                 "pid": getattr(self, of), "method": name,
                 "vmas": [vma.json(method) for vma in vmas]})
     setattr(ShowTest, f"test_{name}", test)

@@ -270,9 +270,11 @@ def be_odd(top):
     keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     kept.append(mmap.mmap(-1, PAGE))
     kept[-1][0] = 1
-    for name in "elf", "same", "deleted":
+    for name in "elf", "same", "[s]ame", "deleted":
         keep(name, elf)
     os.unlink("deleted")
+    os.link("elf", "linked")
+    keep("linked", elf)
     keep("id-of-8", elf[:note + 4] + b"\x08" + elf[note + 5:])
 
     child = os.fork()
