@@ -20,6 +20,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -62,7 +63,10 @@ struct iterates_mappings {
 	using reference = value_type;
 };
 
-/* For a range-based for loop: see handle::mappings() and handle::find_name(). */
+/*
+ * For a range-based for loop: see handle::mappings(), handle::find_name() and
+ * handle::find_file().
+ */
 class walk {
 public:
 	struct sentinel {};
@@ -78,7 +82,7 @@ public:
 
 		iterator &operator++()
 		{
-			if (!walk_->next(cursor_, found_))
+			if (!walk_->next(cursor_, unknown_, found_))
 				found_ = nullptr;
 			return *this;
 		}
@@ -90,6 +94,7 @@ public:
 	private:
 		const walk *walk_;
 		std::uint64_t cursor_ = 0;
+		int unknown_ = 0;
 		const procmap_mapping *found_ = nullptr;
 	};
 
@@ -100,8 +105,14 @@ public:
 
 	walk(::procmap *procmap, std::string pattern, procmap_match match,
 	     unsigned int flags)
-		: procmap_(procmap), flags_(flags), by_name_(true),
+		: procmap_(procmap), flags_(flags), function_("procmap_find_name"),
 		  pattern_(std::move(pattern)), match_(match)
+	{
+	}
+
+	walk(::procmap *procmap, procmap_file *file, unsigned int flags)
+		: procmap_(procmap), flags_(flags), function_("procmap_find_file"),
+		  file_(file)
 	{
 	}
 
@@ -110,25 +121,32 @@ public:
 	sentinel end() const { return {}; }
 
 private:
-	/* Returns false at the end. */
-	bool next(std::uint64_t &cursor, const procmap_mapping *&found) const
+	int call(std::uint64_t &cursor, const procmap_mapping *&found) const
 	{
-		const int ret = by_name_ ?
-			procmap_find_name(procmap_, pattern_.c_str(), match_,
-					  &cursor, flags_, &found) :
-			procmap_next(procmap_, &cursor, flags_, &found);
+		if (file_)
+			return procmap_find_file(procmap_, *file_, &cursor, flags_, &found);
+		return pattern_ ? procmap_find_name(procmap_, pattern_->c_str(), match_,
+						    &cursor, flags_, &found) :
+				  procmap_next(procmap_, &cursor, flags_, &found);
+	}
 
-		if (ret == -ENOENT)
-			return false;
-		check(ret, by_name_ ? "procmap_find_name" : "procmap_next");
-		return true;
+	/* Returns false at the end. Those that are not known are passed over until then. */
+	bool next(std::uint64_t &cursor, int &unknown, const procmap_mapping *&found) const
+	{
+		int ret;
+
+		while ((ret = call(cursor, found)) == -EXDEV)
+			unknown = ret;
+		check(ret == -ENOENT ? unknown : ret, function_);
+		return !ret;
 	}
 
 	::procmap *procmap_;
 	unsigned int flags_;
-	bool by_name_ = false;
-	std::string pattern_;
+	const char *function_ = "procmap_next";
+	std::optional<std::string> pattern_;
 	procmap_match match_ = PROCMAP_EXACT;
+	std::optional<procmap_file *> file_;
 };
 
 /* The result of handle::resolve(). It is empty by default, and after a move. */
@@ -175,6 +193,8 @@ inline procmap_options options_with(procmap_method method)
 	options.method = method;
 	return options;
 }
+
+class file;
 
 /* A handle on the mappings of a process: see procmap_open_pid(3). */
 class handle {
@@ -280,6 +300,13 @@ public:
 
 	walk find_name(std::string, procmap_match = PROCMAP_EXACT,
 		       unsigned int = 0) && = delete;
+
+	/*
+	 * Those of a file, which has to stay: see procmap_find_file(3). At the end, EXDEV is
+	 * thrown if others may be of the file, too.
+	 */
+	walk find_file(file &file, unsigned int flags = 0) &;
+	walk find_file(file &, unsigned int = 0) && = delete;
 
 	/* Without addresses, the result is empty. */
 	resolved resolve(const std::vector<std::uint64_t> &addrs,
@@ -392,6 +419,11 @@ private:
 
 	std::unique_ptr<procmap_file, close> file_;
 };
+
+inline walk handle::find_file(file &file, unsigned int flags) &
+{
+	return walk(get(), file.get(), flags);
+}
 
 /*
  * All mappings of a process at one time: see procmap_snapshot_take(3). After a move,

@@ -17,6 +17,7 @@ import collections.abc
 import contextlib
 import ctypes
 import enum
+import errno
 import functools
 import operator
 import os
@@ -241,6 +242,9 @@ _find_name = _declare(
     _to_u64,
     _flags,
     _to_mapping,
+)
+_find_file = _declare(
+    "procmap_find_file", _pointer, _pointer, _to_u64, _flags, _to_mapping
 )
 _resolve = _declare(
     "procmap_resolve",
@@ -468,6 +472,7 @@ class Procmap(_Owner):
     def _walk(self, function, *arguments):
         cursor = ctypes.c_uint64()
         found = _MappingPointer()
+        unknown = None
         while True:
             with self._in_use() as pointer:
                 try:
@@ -479,9 +484,16 @@ class Procmap(_Owner):
                         ctypes.byref(found),
                     )
                 except FileNotFoundError:
-                    return
+                    break
+                except OSError as error:
+                    if error.errno != errno.EXDEV:
+                        raise
+                    unknown = error
+                    continue
                 mapping = _copy(found)
             yield mapping
+        if unknown:
+            raise unknown
 
     def mappings(self, flags=0):
         """Walk over the mappings that pass the filters, in rising order."""
@@ -495,6 +507,17 @@ class Procmap(_Owner):
         return self._walk(
             _find_name, _without_nul(pattern), _GLOB if glob else _EXACT, flags
         )
+
+    def find_file(self, file, flags=0):
+        """Walk over the mappings of a File: see procmap_find_file(3).
+
+        At the end, OSError with EXDEV is raised if others may be of the file, too.
+        """
+        def find(pointer, *arguments):
+            with file._in_use() as of_file:
+                _find_file(pointer, of_file, *arguments)
+
+        return self._walk(find, flags)
 
     def resolve(self, addresses, flags=0):
         """The locations of many addresses, in their order."""

@@ -69,6 +69,7 @@ static void opens_the_mapped_file()
 	const ino_t inode = found->inode;
 	const auto mapping = *found;
 	const std::string name(libprocmap::name_of(*found));
+	std::uint64_t starts = 0;
 	file opened(own, *found), alone(*found), of_fd(opened.fd());
 	const auto moved = std::move(opened);
 	struct stat stat;
@@ -81,6 +82,14 @@ static void opens_the_mapped_file()
 	EXPECT(dladdr(reinterpret_cast<void *>(addr), &info));
 	EXPECT(alone.address(offset) == addr - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
 	EXPECT(alone.address(mapping, addr) == alone.address(offset));
+	for (const auto *of_file : own.find_file(of_fd, PROCMAP_EXECUTABLE))
+		starts += of_file->start;
+	EXPECT(starts == mapping.start);
+	EXPECT(error_of([&] {
+		const auto of_none = own.find_file(opened);
+
+		of_none.begin();
+	}) == EINVAL);
 	EXPECT(error_of([&] { opened.address(0); }) == EINVAL);
 	EXPECT(error_of([] { file(-1); }) == EBADF);
 	EXPECT(error_of([&] { file(mapping, nullptr, "/nosuch"); }) == ENOENT);
@@ -209,6 +218,7 @@ static void refuses_what_a_temporary_owns()
 	NOT_OF_TEMPORARY(handle, .find(0));
 	NOT_OF_TEMPORARY(handle, .mappings());
 	NOT_OF_TEMPORARY(handle, .find_name(""));
+	NOT_OF_TEMPORARY(handle, .find_file(std::declval<file &>()));
 	NOT_OF_TEMPORARY(walk, .begin());
 	NOT_OF_TEMPORARY(resolved, ->mappings);
 	NOT_OF_TEMPORARY(resolved, .get());

@@ -90,6 +90,8 @@ class Files(unittest.TestCase):
                 for opened in file, alone, File(file.fileno()), File(found, root="/"):
                     self.assertEqual(os.fstat(opened.fileno()).st_ino, found.inode)
                     self.assertEqual(opened.build_id, wanted.build_id)
+                    code = list(maps.find_file(opened, Flag.EXECUTABLE))
+                    self.assertEqual(code, [found._replace(page_size=code[0].page_size)])
                 elf_address = file.mapped_address(found, address)
                 self.assertEqual(file.address(found.offset_of(address)), elf_address)
             with self.assertRaises(ValueError):
@@ -112,6 +114,17 @@ class Files(unittest.TestCase):
         self.assertEqual(wanted.build_id.hex(), re.search("Build ID: (.*)", shown)[1])
         symbol = re.search(r"([0-9a-f]+) .* printf@@", shown)
         self.assertEqual(elf_address, int(symbol[1], 16))
+
+    def test_find_file_that_is_not_known(self):
+        """The others come first."""
+        answers = OSError(errno.EXDEV, "?"), None, FileNotFoundError()
+        with Procmap() as maps, maps.open_file(maps.find(address_of(LIBC.printf))) as file, \
+                mock.patch.object(procmap, "_find_file", side_effect=answers):
+            walk = maps.find_file(file)
+            self.assertIsNone(next(walk))
+            with self.assertRaises(OSError) as caught:
+                next(walk)
+        self.assertEqual(caught.exception.errno, errno.EXDEV)
 
 
 class Cases(unittest.TestCase):
