@@ -338,6 +338,12 @@ static int open_resolved(int dir, const char *path, int flags, uint64_t resolve)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Before Linux 5.6, by some seccomp filters, and under valgrind, there is no openat2(2). */
+static bool is_refused(int err)
+{
+	return err == -ENOSYS || err == -EPERM;
+}
+
 /*
  * Open @name in the last directory, whose path is in @walk->path already. It may be the
  * root of a mount, which is looked up there before it is entered: a server of NFS is asked
@@ -349,6 +355,10 @@ static int open_component(const struct walk *walk, const char *name)
 	int fd;
 
 	fd = open_resolved(dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV);
+	if (is_refused(fd)) {
+		fd = openat(dir, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+		return keep_if_local(walk->procmap, fd < 0 ? -errno : fd);
+	}
 	if (fd != -EXDEV)
 		return fd;
 	if (find_mount(walk->mounts, is_at, walk->path) != MOUNT_LOCAL)
@@ -464,7 +474,7 @@ int open_without_server(struct procmap *procmap, const char *root, const char *p
 	/* What is in the cache of names needs no server; Linux 5.12 and later. */
 	fd = open_resolved(walk.dirs[0], path, 0, RESOLVE_IN_ROOT | RESOLVE_CACHED);
 	fd = keep_if_local(procmap, fd);
-	if (fd == -EAGAIN || fd == -EINVAL) {
+	if (fd == -EAGAIN || fd == -EINVAL || is_refused(fd)) {
 		fd = enter_root(&walk, root);
 		if (!fd)
 			fd = walk_path(&walk);

@@ -1204,6 +1204,7 @@ TEST_F(files, behind_a_server_that_is_dead)
 		.size = sizeof(options), .method = variant->method,
 		.flags = PROCMAP_NO_SERVERS,
 	};
+	static const int errors[] = { 0, EINVAL, ENOSYS };
 	const struct procmap_mapping *found;
 	struct procmap *procmap;
 	int i, server, file;
@@ -1227,11 +1228,11 @@ TEST_F(files, behind_a_server_that_is_dead)
 	if (server < 0)
 		SKIP(return, "cannot mount FUSE");
 	ASSERT_EQ(0, procmap_open_self(&options, &procmap));
-	for (i = 0; i < 2; i++) {
-		calls.has_no_cache = i;
+	for (i = 0; i < 3; i++) {
+		calls.openat2_errno = errors[i];
 		check_ways(_metadata, procmap, self->dir, maps);
 	}
-	calls.has_no_cache = false;
+	calls.openat2_errno = 0;
 	/* The mount has gone. */
 	close(server);
 	ASSERT_EQ(0, umount2("served", MNT_DETACH));

@@ -161,8 +161,9 @@ long __wrap_syscall(long nr, ...)
 		args[i] = va_arg(all, long);
 	va_end(all);
 	how = (const struct open_how *)args[2];
-	if (nr == SYS_openat2 && calls.has_no_cache && how->resolve & RESOLVE_CACHED) {
-		errno = EINVAL;
+	if (nr == SYS_openat2 && calls.openat2_errno &&
+	    (how->resolve & RESOLVE_CACHED || calls.openat2_errno == ENOSYS)) {
+		errno = calls.openat2_errno;
 		return -1;
 	}
 	return __real_syscall(nr, args[0], args[1], args[2], args[3], args[4], args[5]);

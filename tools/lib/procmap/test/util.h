@@ -22,7 +22,8 @@
  * struct calls - the library's calls
  * @queries, @scans, @preads, @allocated: how many there were.
  * @ids_asked: queries for a build ID.
- * @has_no_cache: let no path be resolved from the cache of names, as before Linux 5.12.
+ * @openat2_errno: let openat2(2) fail so: with EINVAL for RESOLVE_CACHED, as before Linux
+ *	5.12, or always with ENOSYS, as before 5.6.
  * @query_errno, @scan_errno: let each query or scan fail with it.
  * @answered_end: let each answer, or its first record, end there.
  * @replaced: replace this page once it has been in an answer.
@@ -38,7 +39,7 @@ extern _Thread_local struct calls {
 	unsigned int preads;
 	unsigned int allocated;
 	unsigned int ids_asked;
-	bool has_no_cache;
+	int openat2_errno;
 	int query_errno;
 	int scan_errno;
 	uint64_t answered_end;
