@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,14 @@ static struct procmap *new_handle(void)
 	return procmap;
 }
 
+/* Return whether procfs is mounted with hidepid=2, and hides the process with this directory. */
+static bool is_hidden(int dir)
+{
+	struct stat stat;
+
+	return fstat(dir, &stat) && errno == ENOENT;
+}
+
 /* Open the maps file below the directory of a process or thread. */
 static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 {
@@ -50,8 +59,10 @@ static int open_maps_of(struct procmap *procmap, enum procmap_method method)
 	if (procmap->fd >= 0)
 		close(procmap->fd);
 	procmap->fd = openat(procmap->dir, "maps", O_RDONLY | O_CLOEXEC);
+	if (procmap->fd < 0 && errno == ENOENT)
+		return is_hidden(procmap->dir) ? -EPERM : -ESRCH;
 	if (procmap->fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+		return -errno;
 	procmap->maps.fd = procmap->fd;
 	return choose_method(procmap, method);
 }
@@ -193,47 +204,60 @@ static int take_options(struct procmap_options *options,
 	       0 : -EINVAL;
 }
 
-/* A file below @proc is missing: tell a missing process from a missing procfs. */
-static int missing_process_error(const char *proc)
+/* Return whether procfs is of the PID namespace of this process: it shows one ID of it. */
+static bool has_our_pids(const char *proc)
+{
+	char path[PATH_MAX], label[sizeof("\nNSpid:\t\n") + 3 * sizeof(pid_t)];
+	int ignored;
+
+	snprintf(path, sizeof(path), "%s/self/status", proc);
+	snprintf(label, sizeof(label), "\nNSpid:\t%d\n", (int)getpid());
+	return !read_number(open(path, O_RDONLY | O_CLOEXEC), label, &ignored);
+}
+
+/*
+ * The directory of a process is missing: the process is, or procfs, or procfs is mounted
+ * with hidepid=4 and hides it. kill(2) tells whether the process is there.
+ */
+static int missing_process_error(const char *proc, pid_t pid)
 {
 	struct statfs fs;
 
-	return !statfs(proc, &fs) && fs.f_type == PROC_SUPER_MAGIC ? -ESRCH : -ENOENT;
+	if (statfs(proc, &fs) || fs.f_type != PROC_SUPER_MAGIC)
+		return -ENOENT;
+	return pid && (!kill(pid, 0) || errno == EPERM) && has_our_pids(proc) ? -EPERM : -ESRCH;
 }
 
-/* @name: the process's directory in procfs. */
-static int open_named(const char *name, const struct procmap_options *given,
-		      struct procmap **procmap)
+/* @pid: 0 for this process. */
+static int open_process(pid_t pid, const struct procmap_options *given,
+			struct procmap **procmap)
 {
 	struct procmap_options options;
-	char path[PATH_MAX];
+	char path[PATH_MAX], name[3 * sizeof(pid)] = "self";
 	int dir;
 
 	if (!procmap || take_options(&options, given))
 		return -EINVAL;
+	if (pid)
+		snprintf(name, sizeof(name), "%d", (int)pid);
 	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return errno == ENOENT ? missing_process_error(options.proc) : -errno;
+		return errno == ENOENT ? missing_process_error(options.proc, pid) : -errno;
 	return open_in(dir, options.method, options.flags, procmap);
 }
 
 int procmap_open_pid(pid_t pid, const struct procmap_options *options,
 		     struct procmap **procmap)
 {
-	char name[3 * sizeof(pid)];
-
-	if (pid <= 0)
-		return -EINVAL;
-	snprintf(name, sizeof(name), "%d", (int)pid);
-	return open_named(name, options, procmap);
+	return pid > 0 ? open_process(pid, options, procmap) : -EINVAL;
 }
 
 int procmap_open_self(const struct procmap_options *options, struct procmap **procmap)
 {
-	return open_named("self", options, procmap);
+	return open_process(0, options, procmap);
 }
 
 /* A maps file without the directory of its process. */
@@ -418,7 +442,7 @@ static int exit_or_exec_error(const struct procmap *procmap)
 		case ENOMEM:
 			return -errno;
 		default:
-			return -ESRCH;
+			return is_hidden(dir) ? -ESTALE : -ESRCH;
 		}
 	}
 	is_gone = text_is_there(fd);
