@@ -2,17 +2,23 @@
 /* procfs_query: messages about processes that cannot be inspected. */
 #include "procfs_query.h"
 
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A hint for root in a container, or under a security module. */
 #define ROOT_NEEDS	"root needs CAP_SYS_PTRACE in its user namespace, and no security module that forbids it"
 
+static const char *what_root_needs(void)
+{
+	return geteuid() ? "run as root" : ROOT_NEEDS;
+}
+
 void report_skipped(size_t nr)
 {
 	if (nr)
 		warnx("skipped %zu process%s without permission: %s", nr,
-		      nr == 1 ? "" : "es",
-		      geteuid() ? "run as root" : ROOT_NEEDS);
+		      nr == 1 ? "" : "es", what_root_needs());
 }
 
 /* Return whether the lines that are complete within @size bytes can be parsed. */
@@ -76,6 +82,57 @@ static void report_trouble_of_fd(int fd, int err)
 	}
 }
 
+/* Return whether a process has one user and one group, and no capabilities. */
+static bool has_no_privilege(FILE *status)
+{
+	unsigned int real, effective, saved;
+	bool has_none = true;
+	unsigned long long permitted;
+	char line[256];
+
+	while (fgets(line, sizeof(line), status)) {
+		if (sscanf(line, "%*1[UG]id: %u %u %u", &real, &effective, &saved) == 3)
+			has_none &= real == effective && real == saved;
+		if (sscanf(line, "CapPrm: %llx", &permitted) == 1)
+			has_none &= !permitted;
+	}
+	return has_none;
+}
+
+/*
+ * Return whether its user may inspect a process that the caller may not, as far as the
+ * caller can see. One that takes a signal is the caller's own; the files of one that is not
+ * dumpable are not its user's.
+ */
+static bool is_open_to_its_user(pid_t pid)
+{
+	struct stat dir, maps;
+	bool is_open = true;
+	FILE *status;
+
+	if (own_pid() == getpid() && !kill(pid, 0))
+		return false;
+	if (stat(path_of_process(pid, ""), &dir))
+		return true;
+	if (dir.st_uid == geteuid() ||
+	    (!stat(path_of_process(pid, "maps"), &maps) && maps.st_uid != dir.st_uid))
+		return false;
+	status = fopen(path_of_process(pid, "status"), "re");
+	if (status) {
+		is_open = has_no_privilege(status);
+		fclose(status);
+	}
+	return is_open;
+}
+
+static const char *what_is_needed(pid_t pid)
+{
+	if (!geteuid())
+		return what_root_needs();
+	return is_open_to_its_user(pid) ? "run as its user, or as root" :
+	       "it is not dumpable, or has other privileges: run as root";
+}
+
 /* Exit with one line that names the error and what the user can do. */
 void report_trouble(const struct options *options, int err)
 {
@@ -94,11 +151,11 @@ void report_trouble(const struct options *options, int err)
 	switch (-err) {
 	case EACCES:
 	case EPERM:
-		fail("no permission to inspect process %d: %s", pid,
-		     geteuid() ? "run as its user, or as root" : ROOT_NEEDS);
+		fail("no permission to inspect process %d: %s", pid, what_is_needed(pid));
 	case ESRCH:
 		if (access(path_of_process(pid, "comm"), F_OK))
-			fail("there is no process %d: see ps(1)", pid);
+			fail("there is no process %d%s: see ps(1)", pid,
+			     given(options, OPT_PROC) ? " that you may see there" : "");
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ESTALE:

@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -24,6 +25,12 @@ BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 ONE_A_LINE = "give a file with one address per line"
 
 NO_MAPS = "descriptor {} is not of a maps file: open /proc/PID/maps or /proc/PID"
+
+AS_ITS_USER = "run as its user, or as root"
+
+AS_ROOT = "it is not dumpable, or has other privileges: run as root"
+
+OTHER = NOBODY | {"user": 65533}
 
 NO_COPY = "give a copy of /proc/PID/maps"
 
@@ -257,17 +264,59 @@ class OptionsTest(ToolTest):
                      "--no-such-option", of=None)
 
     @needs_root
-    def test_foreign_process_is_refused(self):
-        denied = f"no permission to inspect process {self.plain}: "
-        self.refused(denied + "run as its user, or as root", "--list", **NOBODY)
+    def test_refusal_says_who_may_inspect_the_process(self):
+        def let_euid_differ():
+            os.setresuid(NOBODY["user"], 0, 0)
+        for mode, target, needed in ((0o755, OTHER, AS_ITS_USER), (0o711, OTHER, AS_ROOT),
+                                     (0o711, NOBODY, AS_ROOT),
+                                     (0o755, {"preexec_fn": let_euid_differ}, AS_ROOT)):
+            pid = self.start_by_mode(mode, **target)
+            self.refused(f"no permission to inspect process {pid}: {needed}", "--list",
+                         of=pid, **NOBODY)
 
         def drop():
             # With another one than sys_ptrace, Linux 6.16 and later permit reading.
             bounding_drop, sys_ptrace, sys_admin, perfmon = 24, 19, 21, 38
             for capability in sys_ptrace, sys_admin, perfmon:
                 assert not ctypes.CDLL(None).prctl(bounding_drop, capability, 0, 0, 0)
-        self.refused(f"{denied}root needs CAP_SYS_PTRACE in its user namespace, and no "
-                     "security module that forbids it", "--list", preexec_fn=drop)
+        self.refused(f"no permission to inspect process {self.plain}: root needs "
+                     "CAP_SYS_PTRACE in its user namespace, and no security module that "
+                     "forbids it", "--list", preexec_fn=drop)
+
+    def start_by_mode(self, mode, **popen):
+        """Start a program. One that its user cannot read is not dumpable."""
+        program = shutil.copy(self.cat, tempfile.mkdtemp(dir=self.tmp))
+        os.chmod(os.path.dirname(program), 0o755)
+        os.chmod(program, mode)
+        return self.start(program, **popen).pid
+
+    def run_unshared(self, namespace, script, *args):
+        """Run the tool from a shell in namespaces of its own."""
+        self.last_run = ["unshare", *namespace.split(), "sh", "-c", script, self.tool, *args]
+        done = subprocess.run(self.last_run, check=False, stdout=PIPE, stderr=PIPE, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    @needs_root
+    @needs("setpriv")
+    @needs("unshare")
+    def test_hidden_process_is_told_from_none(self):
+        foreign, own = self.start_by_mode(0o755, **OTHER), self.start_by_mode(0o711, **NOBODY)
+        denied = "no permission to inspect process"
+        for pid, message in ((foreign, f"{denied} {foreign}: {AS_ITS_USER}"),
+                             (own, f"{denied} {own}: {AS_ROOT}"),
+                             (self.gone, f"there is no process {self.gone}: see ps(1)")):
+            for hidepid in 1, 2, 4:
+                self.assertEqual((2, "", f"procfs_query: {message}\n"), self.run_unshared(
+                    "--mount", f"mount -t proc -o hidepid={hidepid} proc /proc && exec setpriv"
+                    ' --reuid=65534 --regid=65534 --clear-groups "$0" "$@"', f"-p{pid}", "-l"))
+
+    @needs_root
+    @needs("unshare")
+    def test_process_of_another_pid_namespace_is_not_taken_for_hidden(self):
+        self.assertEqual((2, "", f"procfs_query: there is no process {self.gone}: see ps(1)\n"),
+                         self.run_unshared(
+            "--pid --fork", f"echo {self.gone - 1} >/proc/sys/kernel/ns_last_pid; sleep 60 & "
+            f'[ $! = {self.gone} ] && exec "$0" "$@"', f"-p{self.gone}", "-l"))
 
     @needs_root
     def test_foreign_processes_are_skipped_and_counted(self):
