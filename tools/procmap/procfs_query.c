@@ -283,7 +283,7 @@ static int work(struct options *options, const struct tool_option *command)
 	const struct processes *const processes = &options->processes;
 	struct output output;
 	int status = EXIT_FAILURE;
-	size_t i, nr_inspected = 0, nr_denied = 0;
+	size_t i, nr_inspected = 0, nr_denied = 0, nr_empty = 0;
 
 	for (i = 0; i < processes->nr; i++) {
 		int err;
@@ -294,11 +294,16 @@ static int work(struct options *options, const struct tool_option *command)
 			report_trouble(options, err);
 		nr_inspected += err >= 0;
 		nr_denied += err == -EACCES || err == -EPERM;
+		/* Of all processes, some exit meanwhile, and some are kernel threads. */
+		if (err == -ESRCH && given(options, OPT_PID) && !report_if_gone(options))
+			nr_empty++;
 		if (err == EXIT_SUCCESS)
 			status = EXIT_SUCCESS;
 	}
-	if (!nr_inspected)
-		fail("found no process that you may inspect: see ps(1), or run as root");
+	if (!nr_inspected) {
+		report_skipped(nr_denied, nr_empty);
+		fail("found no process that you may inspect: see ps(1)");
+	}
 	if (command->finish) {
 		if (is_of_many(options))
 			options->pid = 0;
@@ -306,7 +311,7 @@ static int work(struct options *options, const struct tool_option *command)
 		status = command->finish(options, output.file);
 		end_output(&output, true);
 	}
-	report_skipped(nr_denied);
+	report_skipped(nr_denied, nr_empty);
 	report_unverified();
 	return status;
 }

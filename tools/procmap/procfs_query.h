@@ -328,7 +328,8 @@ void read_maps_file(struct options *options);
 /* procfs_query_trouble.c */
 
 void report_trouble(const struct options *options, int err);
-void report_skipped(size_t nr);
+bool report_if_gone(const struct options *options);
+void report_skipped(size_t nr_denied, size_t nr_empty);
 
 /* procfs_query_input.c */
 

@@ -14,11 +14,26 @@ static const char *what_root_needs(void)
 	return geteuid() ? "run as root" : ROOT_NEEDS;
 }
 
-void report_skipped(size_t nr)
+static void report_number(size_t nr, const char *lack, const char *reason)
 {
 	if (nr)
-		warnx("skipped %zu process%s without permission: %s", nr,
-		      nr == 1 ? "" : "es", what_root_needs());
+		warnx("skipped %zu process%s without %s: %s", nr, nr == 1 ? "" : "es", lack,
+		      reason);
+}
+
+void report_skipped(size_t nr_denied, size_t nr_empty)
+{
+	report_number(nr_denied, "permission", what_root_needs());
+	report_number(nr_empty, "mappings", "zombies and kernel threads have none");
+}
+
+bool report_if_gone(const struct options *options)
+{
+	if (!access(path_of_process(options->pid, "comm"), F_OK))
+		return false;
+	warnx("there is no process %d%s: see ps(1)", options->pid,
+	      given(options, OPT_PROC) ? " that you may see there" : "");
+	return true;
 }
 
 /* Return whether the lines that are complete within @size bytes can be parsed. */
@@ -153,9 +168,8 @@ void report_trouble(const struct options *options, int err)
 	case EPERM:
 		fail("no permission to inspect process %d: %s", pid, what_is_needed(pid));
 	case ESRCH:
-		if (access(path_of_process(pid, "comm"), F_OK))
-			fail("there is no process %d%s: see ps(1)", pid,
-			     given(options, OPT_PROC) ? " that you may see there" : "");
+		if (report_if_gone(options))
+			exit(EXIT_TROUBLE);
 		fail("process %d has no mappings: it exited, or is a kernel thread",
 		     pid);
 	case ESTALE:

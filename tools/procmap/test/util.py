@@ -330,6 +330,7 @@ class ToolTest(unittest.TestCase):
             cls.zombie = int(file.read())
         with subprocess.Popen(["true"]) as gone:
             cls.gone = gone.pid
+        cls.told_gone = f"procfs_query: there is no process {cls.gone}: see ps(1)\n"
         cls.code = find(cls.plain, "r-xp", "/cat")
         cls.data = find(cls.plain, "rw-p", "/cat")
         cls.addresses = cls.write("addresses", f"400000\n{cls.code.start:x}\n")
