@@ -281,6 +281,8 @@ struct rows {
 	void *tree;
 };
 
+bool begins_with(const char *name, const char *prefix);
+bool is_memory(const char *name);
 void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size);
 void permissions(const struct procmap_mapping *vma, char text[5]);
 bool has_file(const struct procmap_mapping *vma);

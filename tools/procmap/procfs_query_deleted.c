@@ -11,9 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The hexadecimal digits in the name of a System V shared memory segment. */
-#define SYSV_KEY_LEN		8
-
 /* The fewest digits of a random number in a name: Java takes one of 64 bits. */
 #define RANDOM_DIGITS_MIN	16
 
@@ -41,38 +38,6 @@ struct deleted {
 
 /* Files that were judged by their names alone, in all processes. */
 static size_t nr_unverified;
-
-static bool begins_with(const char *name, const char *prefix)
-{
-	return !strncmp(name, prefix, strlen(prefix));
-}
-
-/*
- * The kernel keeps some memory in files which never were in a directory. They look deleted,
- * but a restart does not replace them.
- */
-static bool is_memory(const char *name)
-{
-	static const char *const names[] = {
-		"/[aio]", "/anon_hugepage", "/dev/zero", "/drm mm object",
-		"/i915", "/secretmem",
-	};
-	static const char sysv[] = "/SYSV";
-	size_t i;
-
-	if (begins_with(name, "/memfd:") || begins_with(name, "/dmabuf:"))
-		return true;
-	if (begins_with(name, sysv)) {
-		name += strlen(sysv);
-		return strspn(name, "0123456789abcdef") == SYSV_KEY_LEN &&
-		       !strcmp(name + SYSV_KEY_LEN, DELETED);
-	}
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (begins_with(name, names[i]))
-			return !strcmp(name + strlen(names[i]), DELETED);
-	}
-	return false;
-}
 
 /* A file of O_TMPFILE, which was in no directory, is named by its inode. */
 static bool is_tmpfile(const struct procmap_mapping *vma)

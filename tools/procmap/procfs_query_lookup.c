@@ -4,6 +4,9 @@
 
 #include <search.h>
 
+/* The hexadecimal digits in the name of a System V shared memory segment. */
+#define SYSV_KEY_LEN		8
+
 const char *method_name(enum procmap_method method)
 {
 	switch (method) {
@@ -139,13 +142,53 @@ int by_file(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Find the row of @size bytes that a mapping belongs to, or add one. */
+bool begins_with(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+/*
+ * Return whether this is the name of memory that the kernel keeps in a file which never was
+ * in a directory. It looks deleted, and each piece of memory has an inode of its own.
+ */
+bool is_memory(const char *name)
+{
+	static const char *const names[] = {
+		"/[aio]", "/anon_hugepage", "/dev/zero", "/drm mm object",
+		"/i915", "/secretmem",
+	};
+	static const char sysv[] = "/SYSV";
+	size_t i;
+
+	if (begins_with(name, "/memfd:") || begins_with(name, "/dmabuf:"))
+		return true;
+	if (begins_with(name, sysv)) {
+		name += strlen(sysv);
+		return strspn(name, "0123456789abcdef") == SYSV_KEY_LEN &&
+		       !strcmp(name + SYSV_KEY_LEN, DELETED);
+	}
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (begins_with(name, names[i]))
+			return !strcmp(name + strlen(names[i]), DELETED);
+	}
+	return false;
+}
+
+/*
+ * Find the row of @size bytes that a mapping belongs to, or add one. What never had a path is
+ * known by its name alone.
+ */
 void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size)
 {
 	struct procmap_mapping *const new = need(calloc(1, size));
 	void *found;
 
 	*new = *vma;
+	if (*vma->name != '/' || is_memory(vma->name)) {
+		new->inode = 0;
+		new->dev_major = 0;
+		new->dev_minor = 0;
+	}
 	found = *(void **)need(tsearch(new, &rows->tree, by_file));
 	if (found != new) {
 		free(new);

@@ -44,6 +44,8 @@ def sums_of(*pids):
     for pid in pids:
         for vma in maps(pid):
             key = vma.device, vma.inode, vma.name
+            if vma.name == "/dev/zero (deleted)":
+                key = vma.name
             sums.setdefault(key, Sum(vma)).add(pid, vma)
             total.add(pid, vma)
     return list(sums.values()), total
@@ -72,6 +74,20 @@ class SumTest(ToolTest):
                 saved = "-m", self.write("maps", file.read())
             self.check_sums(self.run_tool(*saved, "--sum", of=None), pid)
             self.run_json(*saved, "--sum", of=None)
+
+    def test_sum_of_memory_without_path_is_by_name(self):
+        of_memory = ("/dev/zero (deleted)", "/SYSV00000000 (deleted)", "/SYSV0000abcd (deleted)",
+                     "/memfd:a (deleted)", "/memfd:b (deleted)", "/anon_hugepage (deleted)",
+                     "[anon_shmem:a]", "[anon_shmem:b]", "anon_inode:[perf_event]")
+        of_files = "/usr/lib/replaced.so", "/usr/lib/replaced.so (deleted)"
+        names = 3 * (of_memory + of_files)
+        text = "".join(f"{i + 1:08x}000-{i + 2:08x}000 rw-s 00000000 00:01 {i + 7} {name}\n"
+                       for i, name in enumerate(names))
+        found = self.run_json("-m", self.write("memory", text), "--sum", of=None)["sums"]
+        self.assertCountEqual(
+            [(sum["name"], sum["mappings"], sum["inode"]) for sum in found],
+            [(name, 3, None) for name in of_memory] +
+            [(name, 1, str(i + 7)) for i, name in enumerate(names) if name in of_files])
 
     @needs("readelf")
     def test_sum_of_several_processes(self):

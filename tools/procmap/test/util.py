@@ -268,8 +268,9 @@ def be_odd(top):
                  b" \xe2\x81\xa6 \xe2\x81\xa9"):
         keep(name, b"x" * 9000)
     keep("shared", b"x" * 9000, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-    kept.append(mmap.mmap(-1, PAGE))
-    kept[-1][0] = 1
+    for _ in range(2):
+        kept.append(mmap.mmap(-1, PAGE))
+        kept[-1][0] = 1
     for name in "elf", "same", "[s]ame", "deleted":
         keep(name, elf)
     os.unlink("deleted")
