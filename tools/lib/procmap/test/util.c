@@ -45,6 +45,15 @@ void replace_page(void)
 	calls.replaced = NULL;
 }
 
+/* Replace the page if an answer had it. Others may come first. */
+static void replace_page_in(uint64_t start, uint64_t end)
+{
+	const uint64_t page = (uintptr_t)calls.replaced;
+
+	if (page >= start && page < end)
+		replace_page();
+}
+
 static int wrapped_query(int fd, struct procmap_query *query)
 {
 	int ret;
@@ -59,9 +68,9 @@ static int wrapped_query(int fd, struct procmap_query *query)
 	}
 	ret = __real_ioctl(fd, PROCMAP_QUERY, query);
 	if (!ret) {
+		replace_page_in(query->vma_start, query->vma_end);
 		if (calls.answered_end)
 			query->vma_end = calls.answered_end;
-		replace_page();
 	}
 	return ret;
 }
@@ -97,8 +106,7 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 	if (nr > 0) {
 		if (calls.answered_end)
 			vmas[0].end = calls.answered_end;
-		if (arg->walk_end > (uintptr_t)calls.replaced)
-			replace_page();
+		replace_page_in(arg->start, arg->walk_end);
 	}
 	return nr;
 }
