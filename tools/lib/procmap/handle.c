@@ -228,38 +228,6 @@ static int missing_process_error(const char *proc, pid_t pid)
 	return pid && (!kill(pid, 0) || errno == EPERM) && has_our_pids(proc) ? -EPERM : -ESRCH;
 }
 
-/* @pid: 0 for this process. */
-static int open_process(pid_t pid, const struct procmap_options *given,
-			struct procmap **procmap)
-{
-	struct procmap_options options;
-	char path[PATH_MAX], name[3 * sizeof(pid)] = "self";
-	int dir;
-
-	if (!procmap || take_options(&options, given))
-		return -EINVAL;
-	if (pid)
-		snprintf(name, sizeof(name), "%d", (int)pid);
-	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return errno == ENOENT ? missing_process_error(options.proc, pid) : -errno;
-	return open_in(dir, options.method, options.flags, procmap);
-}
-
-int procmap_open_pid(pid_t pid, const struct procmap_options *options,
-		     struct procmap **procmap)
-{
-	return pid > 0 ? open_process(pid, options, procmap) : -EINVAL;
-}
-
-int procmap_open_self(const struct procmap_options *options, struct procmap **procmap)
-{
-	return open_process(0, options, procmap);
-}
-
 /* A maps file without the directory of its process. */
 static int open_maps_fd(int fd, const struct procmap_options *options,
 			struct procmap **procmap)
@@ -281,6 +249,72 @@ static int open_maps_fd(int fd, const struct procmap_options *options,
 	}
 	*procmap = new;
 	return 0;
+}
+
+/*
+ * An emulator of programs of another architecture may give a file of its own for the maps of
+ * this process, with the addresses that the program sees, but only by the path. Returns the
+ * descriptor of such a file; or -1 if that path leads to procfs, or nowhere.
+ */
+static int open_emulated_maps(const char *dir)
+{
+	char path[PATH_MAX + sizeof("/maps")];
+	struct statfs fs;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/maps", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (!fstatfs(fd, &fs) && fs.f_type != PROC_SUPER_MAGIC))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* There is nothing but the text: the kernel knows other addresses. */
+static int open_emulated(int maps, struct procmap_options *options, struct procmap **procmap)
+{
+	if (options->method == PROCMAP_ANY_METHOD)
+		options->method = PROCMAP_BY_TEXT;
+	if (options->method == PROCMAP_BY_TEXT)
+		return open_maps_fd(maps, options, procmap);
+	close(maps);
+	return -ENOTTY;
+}
+
+/* @pid: 0 for this process. */
+static int open_process(pid_t pid, const struct procmap_options *given,
+			struct procmap **procmap)
+{
+	struct procmap_options options;
+	char path[PATH_MAX], name[3 * sizeof(pid)] = "self";
+	int dir, maps = -1;
+
+	if (!procmap || take_options(&options, given))
+		return -EINVAL;
+	if (pid)
+		snprintf(name, sizeof(name), "%d", (int)pid);
+	if (snprintf(path, sizeof(path), "%s/%s", options.proc, name) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (!pid || pid == getpid())
+		maps = open_emulated_maps(path);
+	if (maps >= 0)
+		return open_emulated(maps, &options, procmap);
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? missing_process_error(options.proc, pid) : -errno;
+	return open_in(dir, options.method, options.flags, procmap);
+}
+
+int procmap_open_pid(pid_t pid, const struct procmap_options *options,
+		     struct procmap **procmap)
+{
+	return pid > 0 ? open_process(pid, options, procmap) : -EINVAL;
+}
+
+int procmap_open_self(const struct procmap_options *options, struct procmap **procmap)
+{
+	return open_process(0, options, procmap);
 }
 
 int procmap_open_fd(int fd, const struct procmap_options *given, struct procmap **procmap)

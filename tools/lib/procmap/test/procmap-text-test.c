@@ -91,6 +91,39 @@ TEST(refused_ioctl_means_the_text)
 	calls.scan_errno = 0;
 }
 
+/* What an emulator gives by the path has the addresses that its program sees. */
+TEST(emulated_maps_are_the_only_source)
+{
+	static const char text[] = "1000-2000 r-xp 00000000 08:01 7 /a\n";
+	const struct procmap_mapping *found;
+	const int before = count_fds();
+	struct procmap *procmap;
+	char dir[32];
+	int fd, by_pid;
+
+	ASSERT_TRUE(make_test_directory(dir));
+	fd = open(in(dir, "maps"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_EQ(strlen(text), write(fd, text, strlen(text)));
+	close(fd);
+	calls.emulated_maps = in(dir, "maps");
+	for (by_pid = 0; by_pid < 2; by_pid++) {
+		ASSERT_EQ(0, by_pid ? procmap_open_pid(getpid(), NULL, &procmap) :
+				      procmap_open_self(NULL, &procmap));
+		EXPECT_EQ(PROCMAP_BY_TEXT, procmap_get_method(procmap));
+		ASSERT_EQ(0, procmap_find(procmap, 0x1000, PROCMAP_WANT_BUILD_ID, &found));
+		EXPECT_STREQ("/a", found->name);
+		EXPECT_EQ(-ENODEV, found->build_id_size);
+		EXPECT_EQ(-ENOENT, procmap_find(procmap, (uintptr_t)&calls, 0, &found));
+		EXPECT_EQ(-EINVAL, procmap_reopen(procmap));
+		procmap_close(procmap);
+	}
+	EXPECT_EQ(-ENOTTY, procmap_open_self(BY(PROCMAP_BY_QUERY), &procmap));
+	EXPECT_EQ(0, calls.queries + calls.scans);
+	calls.emulated_maps = NULL;
+	EXPECT_EQ(before, count_fds());
+	EXPECT_TRUE(remove_directory(dir));
+}
+
 TEST(refused_scan_means_queries)
 {
 	struct procmap *procmap;

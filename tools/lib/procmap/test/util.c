@@ -141,8 +141,17 @@ static bool may_allocate(void)
 	return true;
 }
 
+static bool leads_to_maps(const char *path)
+{
+	const char *const name = strrchr(path, '/');
+
+	return name && !strcmp(name, "/maps");
+}
+
 int __wrap_openat64(int dir, const char *path, int flags, mode_t mode)
 {
+	if (calls.emulated_maps && leads_to_maps(path))
+		path = calls.emulated_maps;
 	if (!calls.opens) {
 		errno = ENFILE;
 		return -1;

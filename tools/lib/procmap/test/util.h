@@ -32,6 +32,7 @@
  * @allocations: let all fail that come after so many; -1: none.
  * @opens: as @allocations, with ENFILE.
  * @interruptions: let so many calls fail with EINTR.
+ * @emulated_maps: open this file where a path leads to a maps file.
  */
 extern _Thread_local struct calls {
 	unsigned int queries;
@@ -49,6 +50,7 @@ extern _Thread_local struct calls {
 	long allocations;
 	long opens;
 	unsigned int interruptions;
+	const char *emulated_maps;
 } calls;
 
 void replace_page(void);
