@@ -41,7 +41,7 @@ TEST_F(scene, walk_is_by_the_method_of_the_handle)
 	}
 }
 
-TEST_F_TIMEOUT(scene, finds_and_resolves_what_the_text_says, SLOW)
+TEST_F(scene, finds_and_resolves_what_the_text_says)
 {
 	const struct procmap_resolved *all, *few;
 	const struct procmap_mapping *found;
@@ -143,7 +143,7 @@ static int use_all(pid_t pid, enum procmap_method method, const uint64_t *addrs,
 }
 
 /* Without a descriptor, or memory, the error says so, and nothing stays open. */
-TEST_F_TIMEOUT(scene, each_allocation_and_each_open_can_fail, SLOW)
+TEST_F(scene, each_allocation_and_each_open_can_fail)
 {
 	const struct {
 		long *left;
@@ -455,7 +455,7 @@ FIXTURE_TEARDOWN(change)
 	procmap_close(self->procmap);
 }
 
-TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
+TEST_F(change, merged_below_the_cursor_is_cut_off_there)
 {
 	const struct procmap_mapping *found;
 	uint64_t cursor;
@@ -486,7 +486,7 @@ TEST_F_TIMEOUT(change, merged_below_the_cursor_is_cut_off_there, SLOW)
  * is tried only now and then. By query there is one for each mapping, however many addresses
  * it has, and by text none.
  */
-TEST_F_TIMEOUT(change, resolving_takes_few_ioctls, SLOW)
+TEST_F(change, resolving_takes_few_ioctls)
 {
 	static const size_t strides[] = { 1, 30 };
 	const struct procmap_resolved *resolved;

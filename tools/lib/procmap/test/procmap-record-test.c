@@ -413,7 +413,7 @@ static bool drain(struct procmap_table *table, const struct perf_event_attr *att
 	return taken;
 }
 
-TEST_F_TIMEOUT(ring, has_what_the_text_has, SLOW)
+TEST_F(ring, has_what_the_text_has)
 {
 	const pid_t pid = self->child.pid;
 	const struct procmap_table_mapping *found;

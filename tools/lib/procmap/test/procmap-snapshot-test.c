@@ -37,7 +37,7 @@ static bool is_as_lines(const struct procmap_snapshot *snapshot,
 	       !procmap_snapshot_at(snapshot, SIZE_MAX);
 }
 
-TEST_F_TIMEOUT(scene, snapshot_is_as_the_text, SLOW)
+TEST_F(scene, snapshot_is_as_the_text)
 {
 	struct procmap_snapshot *snapshot;
 	unsigned int flags;

@@ -276,7 +276,6 @@ static void free_table(void)
 	table = NULL;
 }
 
-/* For their time limit: some take a minute in an emulated guest, or with valgrind. */
 FIXTURE(table) {
 };
 
@@ -300,7 +299,7 @@ static void world_gone(void *context, void *user)
 	world.gone += context == &world && user == &world;
 }
 
-TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
+TEST_F(table, keeps_pointers_of_the_caller)
 {
 	const struct procmap_table_mapping *found;
 
@@ -355,7 +354,7 @@ TEST_F_TIMEOUT(table, keeps_pointers_of_the_caller, SLOW)
 }
 
 /* The table describes the new process of an ID that was used again. */
-TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
+TEST_F(table, knows_a_process_id_that_is_used_again)
 {
 	const struct procmap_table_mapping *found;
 	char comm[PROCMAP_COMM_SIZE];
@@ -410,7 +409,7 @@ TEST_F_TIMEOUT(table, knows_a_process_id_that_is_used_again, SLOW)
 	EXPECT_EQ(0, procmap_table_get_comm(table, 3, 169, comm));
 }
 
-TEST_F_TIMEOUT(table, shares_what_children_inherit, SLOW)
+TEST_F(table, shares_what_children_inherit)
 {
 	const struct procmap_table_mapping *found;
 	size_t bytes_before, mappings_before;
@@ -505,7 +504,7 @@ static long ask_at_random(unsigned int seed, bool fails)
 	return known;
 }
 
-TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
+TEST_F(table, never_says_another_mapping)
 {
 	static const uint64_t windows[] = { UINT64_MAX, 1000, 300, 20 };
 	long known[4] = {}, more;
@@ -536,7 +535,7 @@ TEST_F_TIMEOUT(table, never_says_another_mapping, SLOW)
 }
 
 /* A miss, or a process that is gone, is read again, but not at once. */
-TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
+TEST_F(table, does_not_read_again_and_again)
 {
 	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
@@ -592,7 +591,7 @@ TEST_F_TIMEOUT(table, does_not_read_again_and_again, SLOW)
 	EXPECT_EQ(9u, stats->readings);
 }
 
-TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
+TEST_F(table, reads_again_when_events_were_lost)
 {
 	const struct perf_event_attr attr = {
 		.sample_type = PERF_SAMPLE_TIME, .sample_id_all = 1,
@@ -626,7 +625,7 @@ TEST_F_TIMEOUT(table, reads_again_when_events_were_lost, SLOW)
 }
 
 /* A reading voids the events before it, and not those after it. */
-TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
+TEST_F(table, believes_what_was_read)
 {
 	const struct procmap_table_mapping *found;
 
@@ -655,7 +654,7 @@ TEST_F_TIMEOUT(table, believes_what_was_read, SLOW)
 }
 
 /* An event of the parent comes late, and the birth is settled before the next question. */
-TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
+TEST_F(table, does_not_keep_a_view_that_is_void)
 {
 	int i;
 
@@ -704,7 +703,7 @@ TEST_F_TIMEOUT(table, does_not_keep_a_view_that_is_void, SLOW)
 	EXPECT_EQ(7, inode_at(3, 2400, 1));
 }
 
-TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
+TEST_F(table, condenses_what_is_certain)
 {
 	char comm[PROCMAP_COMM_SIZE];
 	int i;
@@ -747,7 +746,7 @@ TEST_F_TIMEOUT(table, condenses_what_is_certain, SLOW)
 }
 
 /* A process that is too large alone. */
-TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
+TEST_F(table, finds_what_it_still_has)
 {
 	int i;
 
@@ -798,7 +797,7 @@ TEST_F_TIMEOUT(table, finds_what_it_still_has, SLOW)
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->dropped);
 }
 
-TEST_F_TIMEOUT(table, refuses_nonsense, SLOW)
+TEST_F(table, refuses_nonsense)
 {
 	const struct procmap_table_mapping *found;
 	const struct procmap_mmap good = {
@@ -896,7 +895,7 @@ static int open_given_text(void *text, pid_t pid, struct procmap **procmap)
  * Without a file, only the vDSO has a build ID. Two mappings with one name, device and inode
  * may be of different files. A saved text has neither files nor memory, which is an error.
  */
-TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
+TEST_F(table, tells_an_unknown_build_id_from_none)
 {
 	static const struct {
 		const char *name;
@@ -950,7 +949,7 @@ TEST_F_TIMEOUT(table, tells_an_unknown_build_id_from_none, SLOW)
 }
 
 /* An event, and then a reading of the same mapping: its file is the same if it may be. */
-TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
+TEST_F(table, compares_what_both_events_and_readings_have)
 {
 	const uint64_t addr = (uintptr_t)world_now;
 	const struct procmap_table_mapping *found;
@@ -997,7 +996,7 @@ TEST_F_TIMEOUT(table, compares_what_both_events_and_readings_have, SLOW)
 	free_maps(&maps);
 }
 
-TEST_F_TIMEOUT(table, reads_procfs_that_is_elsewhere, SLOW)
+TEST_F(table, reads_procfs_that_is_elsewhere)
 {
 	char proc[] = "/proc/self/root/proc";
 	const uint64_t addr = (uintptr_t)world_now;

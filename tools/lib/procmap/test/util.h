@@ -12,7 +12,10 @@
 #include <procmap_util.h>
 
 #define PAGE	((size_t)sysconf(_SC_PAGESIZE))
-#define SLOW	300	/* seconds, in an emulated guest with KASAN */
+
+/* Seconds, in an emulated guest with KASAN or under valgrind. The harness has 30. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	300
 
 /* Options with a method. */
 #define BY(by)	(&(const struct procmap_options) {		\
