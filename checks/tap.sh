@@ -7,6 +7,8 @@ CHECKS=$ROOT/checks
 patched=$WORK/patched
 programs=$BUILD/programs
 export TOOL=$programs/procmap/procfs_query
+export VALGRIND_OPTS="-q --error-exitcode=99 --leak-check=full \
+	--errors-for-leak-kinds=definite,indirect,possible"
 section=${section:-$(basename "$0" .sh)}
 log=$BUILD/log/check-$section
 results=0
@@ -109,6 +111,7 @@ BASE_DIR=$1
 TR_CMD=
 tap_prefix() { sed -u "s/^/# /"; }
 [ -z "${NO_TIMEOUT:-}" ] || tap_timeout() { $1; }
+[ -z "${VALGRIND:-}" ] || tap_timeout() { valgrind $1; }
 shift
 for directory in $(printf "%s\n" "$@" | sed "s,/.*,," | uniq); do
 	cd "$BASE_DIR/$directory" || exit 1
