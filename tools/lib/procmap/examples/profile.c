@@ -96,6 +96,9 @@ static size_t page_size, ring_size, nr_rings;
 static struct perf_event_mmap_page **rings;
 static struct procmap_table *table;
 static unsigned int round_nr;
+static uint64_t nr_lost;
+static struct perf_event_header **queue;
+static size_t nr_queued;
 static void *files;
 
 /*
@@ -351,36 +354,73 @@ static size_t read_ring(struct perf_event_mmap_page *ring, char *records)
 	return size;
 }
 
+/* That of a sample has another place. */
+static uint64_t time_of(const struct perf_event_header *record)
+{
+	if (record->type == PERF_RECORD_SAMPLE)
+		return ((const struct sample *)record)->time;
+	return ((const uint64_t *)((const char *)record + record->size))[-1];
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const uint64_t x = time_of(*(void *const *)a), y = time_of(*(void *const *)b);
+
+	return x < y ? -1 : x > y;
+}
+
+static void take_record(const struct perf_event_header *record)
+{
+	procmap_table_record(table, &attr, record);
+	if (record->type == PERF_RECORD_LOST)
+		nr_lost += ((const uint64_t *)(record + 1))[1];
+	if (record->type != PERF_RECORD_SAMPLE)
+		return;
+	sample = (const void *)record;
+	if ((pid_t)sample->pid > 0)
+		print_sample();
+}
+
+static void queue_records(const char *at, const char *end)
+{
+	const size_t nr_max = nr_queued + (end - at) / sizeof(struct perf_event_header);
+	const struct perf_event_header *record;
+
+	queue = need(realloc(queue, (nr_max + 1) * sizeof(*queue)));
+	for (; at < end; at += record->size) {
+		record = (const void *)at;
+		queue[nr_queued++] = memcpy(need(malloc(record->size)), record, record->size);
+	}
+	qsort(queue, nr_queued, sizeof(*queue), by_time);
+}
+
 /*
- * Samples wait for the next round: all CPUs have reported by then what was mapped before.
+ * Records are taken in the order of their times. Those from before a round are in the rings
+ * of all CPUs when it begins; others wait for the next one.
  */
 static void read_rings(void)
 {
-	static char *last, *end_of_last;
-	char *const records = need(malloc(nr_rings * ring_size)), *end = records, *at;
-	const struct perf_event_header *record;
-	uint64_t lost = 0;
+	char *const records = need(malloc(nr_rings * ring_size)), *end = records;
+	struct timespec now;
 	size_t i;
 
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (i = 0; i < nr_rings; i++)
 		end += read_ring(rings[i], end);
-	for (at = records; at < end; at += record->size) {
-		record = (void *)at;
-		procmap_table_record(table, &attr, record);
-		if (record->type == PERF_RECORD_LOST)
-			lost += ((uint64_t *)(record + 1))[1];
+	queue_records(records, end);
+	free(records);
+	for (i = 0; i < nr_queued; i++) {
+		if (time_of(queue[i]) >= (uint64_t)now.tv_sec * SECOND + now.tv_nsec)
+			break;
+		take_record(queue[i]);
+		free(queue[i]);
 	}
-	for (at = last; at < end_of_last; at += sample->header.size) {
-		sample = (void *)at;
-		if (sample->header.type == PERF_RECORD_SAMPLE && (pid_t)sample->pid > 0)
-			print_sample();
-	}
+	nr_queued -= i;
+	memmove(queue, queue + i, nr_queued * sizeof(*queue));
 	round_nr++;
-	free(last);
-	last = records;
-	end_of_last = end;
-	if (lost)
-		warnx("%lu samples or events were lost", lost);
+	if (nr_lost)
+		warnx("%lu samples or events were lost", nr_lost);
+	nr_lost = 0;
 }
 
 static void open_ring(int cpu)
