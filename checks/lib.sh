@@ -200,11 +200,12 @@ examples_work() {
 }
 
 # A load spins in Python, then in code that only a perf map names; a map that is a link is not
-# read. Its status is that of the load.
+# read. A child has what its parent had compiled before it was forked. The status is
+# that of the load.
 profile_works() {
 	local load
 	load=$(cat <<-'END'
-		import ctypes, mmap, os, sys
+		import ctypes, mmap, os, sys, time
 		code = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE, 7)
 		code.write(b"\xb9\0\0\0\x20\xff\xc9\x75\xfc\xc3")
 		address = ctypes.addressof(ctypes.c_char.from_buffer(code))
@@ -212,7 +213,19 @@ profile_works() {
 		if len(sys.argv) > 1: os.symlink(sys.argv[1], path)
 		with open(path, "w") as perf_map: print(f"{address:x} a jitted", file=perf_map)
 		sum(range(1 << 25))
-		ctypes.CFUNCTYPE(None)(address)()
+		jitted = ctypes.CFUNCTYPE(None)(address)
+		jitted()
+		reader, writer = os.pipe()
+		if not os.fork():
+		    with open("/proc/self/comm", "w") as comm: comm.write("forked")
+		    os.read(reader, 1)
+		    jitted()
+		    os._exit(0)
+		time.sleep(0.5)
+		with open(path, "a") as perf_map: print(f"{address:x} a later", file=perf_map)
+		jitted()
+		os.write(writer, b"x")
+		os.wait()
 		os.unlink(path)
 		sys.exit(7)
 	END
@@ -221,6 +234,8 @@ profile_works() {
 	sort "$tmp/stacks" | uniq -c
 	[ "$(grep -c '^python3;.*;Py_RunMain;.*;_PyEval_EvalFrameDefault;' "$tmp/stacks")" -gt 20 ]
 	[ "$(grep -c '^python3;.*jitted 1$' "$tmp/stacks")" -gt 20 ]
+	[ "$(grep -c '^forked;.*jitted 1$' "$tmp/stacks")" -gt 20 ]
+	expect 1 grep '^forked;.*later 1$' "$tmp/stacks"
 	expect 7 "$programs/examples/profile" python3 -c "$load" "$tmp/link" >"$tmp/stacks"
 	[ "$(grep -c '^python3;.*\[unknown\] 1$' "$tmp/stacks")" -gt 20 ]
 	expect 1 grep jitted "$tmp/stacks"

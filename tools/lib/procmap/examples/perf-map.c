@@ -11,9 +11,15 @@
  * A bad line is passed over; so is the last one as long as it has no newline, since its
  * name may go on.
  *
+ * A process that was forked has the functions of its parent until it executes a program, and
+ * those of its own map come first. They are as they were when the fork was reported: what
+ * the parent adds later is not the child's. Of a process that was forked before that could be
+ * seen, nothing tells what its parent had compiled by then: it has its own map alone.
+ *
  * The file has no times: a sample from just before a function was replaced gets the later
- * name. Of a process that has exited, only what was read before is known. A file that an
- * earlier process with this PID has left is taken for that of the process.
+ * name, and a child also has what its parent added until the fork was reported. Of a process
+ * that has exited, only what was read before is known. A file that an earlier process with
+ * this PID has left is taken for that of the process.
  */
 #define _GNU_SOURCE	1
 
@@ -47,8 +53,16 @@ struct symbol {
 
 /* What /proc/TID/status says of a process. */
 struct status {
-	pid_t pid;	/* as the process sees it */
-	uid_t uid;	/* of files that it makes */
+	pid_t pid;		/* as the process sees it */
+	bool is_nested;		/* and is not as we see it */
+	uid_t uid;		/* of files that it makes */
+};
+
+/* The functions of a process, and those that it has from its parent. Children share them. */
+struct functions {
+	size_t refs;
+	void *symbols;
+	struct functions *inherited;
 };
 
 /**
@@ -60,7 +74,8 @@ struct status {
  * @size_read: the size of the lines that have been read
  * @tail: the end of these lines; the file has only grown if they still end so
  * @tail_size: the size of @tail
- * @symbols: the functions
+ * @functions: the functions; they do not change while a child has them, too
+ * @forked_at: when it was forked, if it has functions of its parent
  */
 struct perf_map {
 	pid_t pid, own_pid;
@@ -69,8 +84,11 @@ struct perf_map {
 	off_t size_read;
 	char tail[64];
 	size_t tail_size;
-	void *symbols;
+	struct functions *functions;
+	uint64_t forked_at;
 };
+
+static void *maps;
 
 void *need(void *memory)
 {
@@ -137,29 +155,80 @@ static bool read_status(pid_t tid, struct status *status)
 	while (file && fgets(line, sizeof(line), file)) {
 		found += sscanf(line, "Uid: %*u %*u %*u %u", &status->uid) == 1;
 		/* One for each PID namespace, the innermost last. */
-		if (!strncmp(line, "NStgid:", 7))
+		if (!strncmp(line, "NStgid:", 7)) {
 			found += sscanf(strrchr(line, '\t'), "%d", &status->pid) == 1;
+			status->is_nested = strrchr(line, '\t') != strchr(line, '\t');
+		}
 	}
 	if (file)
 		fclose(file);
 	return found == 2;
 }
 
-struct perf_map *new_perf_map(pid_t pid)
+static struct functions *new_functions(struct functions *inherited)
 {
-	struct perf_map *const map = need(calloc(1, sizeof(*map)));
+	struct functions *const functions = need(calloc(1, sizeof(*functions)));
+
+	functions->refs = 1;
+	functions->inherited = inherited;
+	if (inherited)
+		inherited->refs++;
+	return functions;
+}
+
+static void put_functions(struct functions *functions)
+{
+	struct functions *inherited;
+
+	for (; functions && !--functions->refs; functions = inherited) {
+		inherited = functions->inherited;
+		free_symbols(&functions->symbols);
+		free(functions);
+	}
+}
+
+static void replace_functions(struct perf_map *map, struct functions *inherited)
+{
+	struct functions *const old = map->functions;
+
+	map->functions = new_functions(inherited);
+	put_functions(old);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct perf_map *const x = a, *const y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static struct perf_map *get_map(pid_t pid)
+{
+	struct perf_map *map, **const known = tfind(&(struct perf_map){ .pid = pid }, &maps,
+						    by_pid);
 	struct status status = { .pid = 0 };
 
+	if (known)
+		return *known;
 	read_status(pid, &status);
+	map = need(calloc(1, sizeof(*map)));
 	map->pid = pid;
 	map->own_pid = status.pid;
+	map->functions = new_functions(NULL);
+	need(tsearch(map, &maps, by_pid));
 	return map;
 }
 
-void free_perf_map(struct perf_map *map)
+void end_perf_map(pid_t pid)
 {
-	if (map)
-		free_symbols(&map->symbols);
+	struct perf_map *map, **const known = tfind(&(struct perf_map){ .pid = pid }, &maps,
+						    by_pid);
+
+	if (!known)
+		return;
+	map = *known;
+	tdelete(map, &maps, by_pid);
+	put_functions(map->functions);
 	free(map);
 }
 
@@ -205,7 +274,7 @@ static bool has_grown(const struct perf_map *map, int fd, const struct stat *sta
 
 static void forget_lines(struct perf_map *map)
 {
-	free_symbols(&map->symbols);
+	replace_functions(map, map->functions->inherited);
 	map->size_read = 0;
 	map->tail_size = 0;
 }
@@ -226,7 +295,7 @@ static void read_lines(struct perf_map *map, int fd, size_t size)
 	for (line = text; line < text + size_read; line = end + 1) {
 		end = memchr(line, '\n', last + 1 - line);
 		*end = '\0';
-		parse_line(&map->symbols, line, end - line);
+		parse_line(&map->functions->symbols, line, end - line);
 	}
 	free(text);
 }
@@ -235,7 +304,8 @@ static void read_file(struct perf_map *map, int fd, const struct stat *stat)
 {
 	const bool was_too_large = map->seen.st_size > FILE_SIZE_MAX;
 
-	if (!has_grown(map, fd, stat) || stat->st_size > FILE_SIZE_MAX)
+	if (!has_grown(map, fd, stat) || stat->st_size > FILE_SIZE_MAX ||
+	    map->functions->refs > 1)
 		forget_lines(map);
 	map->seen = *stat;
 	if (stat->st_size <= FILE_SIZE_MAX) {
@@ -254,14 +324,14 @@ static int open_below(int dir, const char *path, uint64_t flags, uint64_t resolv
 }
 
 /* Opening a FIFO or a device with O_PATH has no side effects. */
-static int open_path(int root, pid_t pid)
+static int open_path(int root, pid_t pid, uint64_t resolve)
 {
-	const int tmp = open_below(root, "tmp", O_DIRECTORY, RESOLVE_IN_ROOT);
+	const int tmp = open_below(root, "tmp", O_DIRECTORY, RESOLVE_IN_ROOT | resolve);
 	char name[32];
 	int fd;
 
 	snprintf(name, sizeof(name), "perf-%d.map", pid);
-	fd = open_below(tmp, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
+	fd = open_below(tmp, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_XDEV | resolve);
 	close(tmp);
 	return fd;
 }
@@ -282,10 +352,10 @@ static int reopen(int path_fd)
 }
 
 /* Returns false if there is no such thread, or none that has a root any more. */
-static bool look_at_file(struct perf_map *map, pid_t tid)
+static bool look_at_file(struct perf_map *map, pid_t tid, uint64_t resolve)
 {
 	const int root = open_in_proc(tid, "root", O_PATH);
-	const int path_fd = open_path(root, map->own_pid);
+	const int path_fd = open_path(root, map->own_pid, resolve);
 	struct status status;
 	struct stat stat;
 	int fd = -1;
@@ -301,14 +371,53 @@ static bool look_at_file(struct perf_map *map, pid_t tid)
 	return root >= 0;
 }
 
-const char *find_in_perf_map(struct perf_map *map, pid_t tid, uint64_t addr,
-			     unsigned int round)
+/* @other is a thread that may have the root when the main one has exited before it. */
+static void look(struct perf_map *map, pid_t other, unsigned int round, uint64_t resolve)
 {
-	if (round >= map->next_look) {
-		map->next_look = round + 1;
-		/* That of the main thread is gone if it has exited before the others. */
-		if (!look_at_file(map, map->pid))
-			look_at_file(map, tid);
-	}
-	return find_symbol(&map->symbols, addr);
+	if (round < map->next_look)
+		return;
+	map->next_look = round + 1;
+	if (!look_at_file(map, map->pid, resolve))
+		look_at_file(map, other, resolve);
+}
+
+/* Every process may fork: those without a perf map are not worth asking a file server. */
+void fork_perf_map(pid_t pid, pid_t parent_pid, uint64_t time, unsigned int round)
+{
+	struct perf_map *const parent = get_map(parent_pid), *child;
+	struct functions *inherited;
+	struct status status;
+
+	/* The parent may have exited: the child has its root, and also shows its PID. */
+	if (!parent->own_pid && read_status(pid, &status) && !status.is_nested)
+		parent->own_pid = parent_pid;
+	look(parent, pid, round, RESOLVE_CACHED);
+	end_perf_map(pid);
+	inherited = parent->functions->symbols ? parent->functions :
+						 parent->functions->inherited;
+	if (!inherited)
+		return;
+	child = get_map(pid);
+	child->forked_at = time;
+	replace_functions(child, inherited);
+}
+
+const char *find_in_perf_map(pid_t pid, pid_t tid, uint64_t addr, unsigned int round)
+{
+	struct perf_map *const map = get_map(pid);
+
+	look(map, tid, round, 0);
+	return find_symbol(&map->functions->symbols, addr);
+}
+
+const char *find_inherited(pid_t pid, uint64_t addr, uint64_t *forked_at)
+{
+	const struct perf_map *const map = get_map(pid);
+	struct functions *functions = map->functions->inherited;
+	const char *name = NULL;
+
+	*forked_at = map->forked_at;
+	for (; functions && !name; functions = functions->inherited)
+		name = find_symbol(&functions->symbols, addr);
+	return name;
 }

@@ -22,18 +22,19 @@ const char *find_symbol(void **symbols, uint64_t addr);
 
 void free_symbols(void **symbols);
 
-/* The perf map of a process. */
-struct perf_map;
-
-struct perf_map *new_perf_map(pid_t pid);
-
-void free_perf_map(struct perf_map *map);
-
 /*
- * The name of the function at an address, or NULL. The file is looked at once a round, and
- * read if it has changed. @tid is a thread that was there a moment ago.
+ * The name of the function at an address, or NULL. The perf map of the process is looked at
+ * once a round, and read if it has changed. @tid is a thread that was there a moment ago.
  */
-const char *find_in_perf_map(struct perf_map *map, pid_t tid, uint64_t addr,
-			     unsigned int round);
+const char *find_in_perf_map(pid_t pid, pid_t tid, uint64_t addr, unsigned int round);
+
+/* The same in what it has from its parent, and when that was. */
+const char *find_inherited(pid_t pid, uint64_t addr, uint64_t *forked_at);
+
+/* A process was forked. These two are called in the order of the times. */
+void fork_perf_map(pid_t pid, pid_t parent, uint64_t time, unsigned int round);
+
+/* A process has executed a program, or exited. */
+void end_perf_map(pid_t pid);
 
 #endif /* PERF_MAP_H */

@@ -57,9 +57,15 @@ struct sample {
 	char stack[];
 };
 
+/* The beginning of records other than samples. */
+struct task {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid;
+};
+
 /*
- * A file, or in its place the perf map of a process. A file is known by its build ID; one
- * without is kept with the mapping, since its inode may be that of another file, too.
+ * A file is known by its build ID; one without is kept with the mapping, since its inode may
+ * be that of another file, too.
  */
 struct file {
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
@@ -68,7 +74,6 @@ struct file {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	void *symbols;
-	struct perf_map *perf_map;
 };
 
 static struct perf_event_attr attr = {
@@ -202,7 +207,7 @@ static struct file *new_file(const struct file *from)
 	return memcpy(need(malloc(sizeof(*from))), from, sizeof(*from));
 }
 
-/* A mapping, and the program of a process, have files of their own. */
+/* A mapping of a file without a build ID has its own. */
 static void free_file(void *context, void *own)
 {
 	struct file *const file = own;
@@ -213,7 +218,6 @@ static void free_file(void *context, void *own)
 	dwfl_end(file->dwfl);
 	procmap_close_file(file->opened);
 	free_symbols(&file->symbols);
-	free_perf_map(file->perf_map);
 	free(file);
 }
 
@@ -236,16 +240,18 @@ static struct file *find_file(const struct procmap_table_mapping *found)
 	return file;
 }
 
-static const char *find_jit_symbol(const struct procmap_table_mapping *found, uint64_t addr)
+/* What was inherited is only there as long as the process has mapped nothing else. */
+static const char *find_jit_symbol(uint64_t addr)
 {
-	struct file *file;
+	const struct procmap_table_mapping *inherited;
+	const char *name = find_in_perf_map(sample->pid, sample->tid, addr, round_nr);
+	uint64_t forked_at;
 
-	if (!*found->process_user)
-		*found->process_user = new_file(&(struct file){
-			.perf_map = new_perf_map(sample->pid),
-		});
-	file = *found->process_user;
-	return find_in_perf_map(file->perf_map, sample->tid, addr, round_nr);
+	if (name)
+		return name;
+	name = find_inherited(sample->pid, addr, &forked_at);
+	return name && !procmap_table_find(table, sample->pid, forked_at, addr, &inherited) &&
+	       inherited->until > sample->time ? name : NULL;
 }
 
 /* Name what is at an address, if that is code. Set the program counter of libdw. */
@@ -262,7 +268,7 @@ static const char *find_name(uint64_t addr)
 		return NULL;
 	mapping = found->mapping;
 	if (*mapping->name != '/')
-		return find_jit_symbol(found, addr) ?: "[unknown]";
+		return find_jit_symbol(addr) ?: "[unknown]";
 	file = find_file(found);
 	snprintf(text, sizeof(text), "%s+%#lx", basename(mapping->name),
 		 addr - mapping->start + mapping->offset);
@@ -272,7 +278,7 @@ static const char *find_name(uint64_t addr)
 	}
 	/* Memory may have the name of a file: memfd, /dev/zero, large pages. */
 	if (!file->module && mapping->build_id_size <= 0)
-		return find_jit_symbol(found, addr) ?: text;
+		return find_jit_symbol(addr) ?: text;
 	return text;
 }
 
@@ -371,14 +377,30 @@ static int by_time(const void *a, const void *b)
 
 static void take_record(const struct perf_event_header *record)
 {
+	const struct task *const task = (const void *)record;
+
 	procmap_table_record(table, &attr, record);
 	if (record->type == PERF_RECORD_LOST)
 		nr_lost += ((const uint64_t *)(record + 1))[1];
-	if (record->type != PERF_RECORD_SAMPLE)
+	if ((pid_t)task->pid <= 0)
 		return;
-	sample = (const void *)record;
-	if ((pid_t)sample->pid > 0)
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		if (task->pid != task->ppid && (pid_t)task->ppid > 0)
+			fork_perf_map(task->pid, task->ppid, time_of(record), round_nr);
+		break;
+	case PERF_RECORD_COMM:
+		if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+			end_perf_map(task->pid);
+		break;
+	case PERF_RECORD_EXIT:
+		if (task->pid == task->tid)
+			end_perf_map(task->pid);
+		break;
+	case PERF_RECORD_SAMPLE:
+		sample = (const void *)record;
 		print_sample();
+	}
 }
 
 static void queue_records(const char *at, const char *end)
