@@ -5,14 +5,17 @@
 import os
 import re
 import shutil
-import sys
+import stat
 import tempfile
 import time
 
-from util import LIMIT, METHODS, ToolTest, build_id_of, command, find, lines_of, main, needs, needs_root
+from util import (LIMIT, METHODS, NOBODY, ToolTest, build_id_of, command, find, lines_of, main,
+                  needs, needs_root)
 
+# Any user may run it.
+PYTHON = "/usr/bin/python3"
 
-# A process that runs each line that it gets, and has these functions.
+# A process that runs each line that it gets, and has these functions, and mounts of its own.
 WORKER = """
 import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None)
@@ -22,10 +25,17 @@ def map_file(path):
         maps.append(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE))
 def mount(kind, at, options=b""):
     assert not libc.mount(b"none", at.encode(), kind, ctypes.c_ulong(0), options)
-def mount_dead_server(at):
-    maps.append(os.open("/dev/fuse", os.O_RDWR))
+def mount_dead_server(at, device="/dev/fuse"):
+    maps.append(os.open(device, os.O_RDWR))
     mount(b"fuse", at, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % maps[-1])
-assert not libc.unshare(0x20000)
+if not os.geteuid():
+    assert not libc.unshare(0x20000)
+else:
+    ids = f"0 {os.geteuid()} 1", "deny", f"0 {os.getegid()} 1"
+    assert not libc.unshare(0x10020000)
+    for name, line in zip(("uid_map", "setgroups", "gid_map"), ids):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(line)
 assert not libc.mount(None, b"/", None, ctypes.c_ulong(0x44000), None)
 for line in sys.stdin:
     if line != "ready\\n":
@@ -37,9 +47,9 @@ for line in sys.stdin:
 class DeletedTest(ToolTest):
     """A method test_NAME is the test NAME."""
 
-    def start_worker(self):
+    def start_worker(self, **popen):
         """Files that are made from then on are made after its start."""
-        worker = self.start(sys.executable, "-c", WORKER)
+        worker = self.start(PYTHON, "-c", WORKER, **popen)
         time.sleep(0.1)
         return worker
 
@@ -188,6 +198,16 @@ class DeletedTest(ToolTest):
             self.assertCountEqual([(row["file"], row["verified"]) for row in rows
                                    if row["pid"] == worker.pid],
                                   [(paths[1], False), (upgraded, True)])
+
+    @needs_root
+    def test_deleted_asks_no_dead_server_of_a_user(self):
+        device = f"{self.tmp}/fuse"
+        os.mknod(device, stat.S_IFCHR, os.stat("/dev/fuse").st_rdev)
+        os.chmod(device, 0o666)
+        worker = self.start_worker(**NOBODY)
+        command(worker, f"mount_dead_server('/lib', {device!r})")
+        self.run_tool("--deleted", of=worker.pid, status=1,
+                      message=re.compile("mappings were judged by name"))
 
 
 if __name__ == "__main__":
