@@ -4,10 +4,8 @@
  * that have their names, or their device and inode, now.
  */
 #include <linux/openat2.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/sysmacros.h>
 
 #include "kselftest_harness.h"
@@ -1057,43 +1055,6 @@ TEST_F(files, procfs_that_is_elsewhere)
 	EXPECT_EQ(-ENAMETOOLONG, procmap_open_pid(getpid(), &options, &procmap));
 	EXPECT_EQ(0, umount2("/proc", MNT_DETACH));
 	EXPECT_EQ(0, umount2("elsewhere", MNT_DETACH));
-}
-
-/* A socket that is connected with itself over the loopback device, or -1. */
-static int connected_socket(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(at);
-
-	return bind(fd, (struct sockaddr *)&at, len) ||
-	       getsockname(fd, (struct sockaddr *)&at, &len) ||
-	       connect(fd, (struct sockaddr *)&at, len) ? -1 : fd;
-}
-
-/* Mainline would take the first bytes of what the socket has received. */
-TEST_F(files, that_are_a_socket)
-{
-	char bytes[64] = "\177ELF";
-	const struct procmap_mapping *found;
-	const int fd = connected_socket();
-	uint8_t id[20];
-	void *map;
-
-	ASSERT_LE(0, fd);
-	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
-	ASSERT_TRUE(map != MAP_FAILED);
-	ASSERT_EQ(sizeof(bytes), send(fd, bytes, sizeof(bytes), 0));
-	ASSERT_EQ(sizeof(bytes), recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_WAITALL));
-	ASSERT_EQ(0, procmap_find(self->procmap, (uintptr_t)map, PROCMAP_WANT_BUILD_ID,
-				  &found));
-	EXPECT_EQ(0, strncmp(found->name, "socket:[", 8));
-	EXPECT_EQ(0, found->build_id_size);
-	EXPECT_EQ(-ENODEV, open_file(self->procmap, found));
-	EXPECT_EQ(0, walk_to_build_id(self->procmap, map, id));
-	EXPECT_EQ(sizeof(bytes), recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT));
-	munmap(map, PAGE);
-	close(fd);
 }
 
 /* Ask for build IDs in all ways: of a memfd that has no page, and of a plain file. */
