@@ -2,8 +2,6 @@
 /* procfs_query: messages about processes that cannot be inspected. */
 #include "procfs_query.h"
 
-#include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A hint for root in a container, or under a security module. */
@@ -97,57 +95,6 @@ static void report_trouble_of_fd(int fd, int err)
 	}
 }
 
-/* Return whether a process has one user and one group, and no capabilities. */
-static bool has_no_privilege(FILE *status)
-{
-	unsigned int real, effective, saved;
-	bool has_none = true;
-	unsigned long long permitted;
-	char line[256];
-
-	while (fgets(line, sizeof(line), status)) {
-		if (sscanf(line, "%*1[UG]id: %u %u %u", &real, &effective, &saved) == 3)
-			has_none &= real == effective && real == saved;
-		if (sscanf(line, "CapPrm: %llx", &permitted) == 1)
-			has_none &= !permitted;
-	}
-	return has_none;
-}
-
-/*
- * Return whether its user may inspect a process that the caller may not, as far as the
- * caller can see. One that takes a signal is the caller's own; the files of one that is not
- * dumpable are not its user's.
- */
-static bool is_open_to_its_user(pid_t pid)
-{
-	struct stat dir, maps;
-	bool is_open = true;
-	FILE *status;
-
-	if (own_pid() == getpid() && !kill(pid, 0))
-		return false;
-	if (stat(path_of_process(pid, ""), &dir))
-		return true;
-	if (dir.st_uid == geteuid() ||
-	    (!stat(path_of_process(pid, "maps"), &maps) && maps.st_uid != dir.st_uid))
-		return false;
-	status = fopen(path_of_process(pid, "status"), "re");
-	if (status) {
-		is_open = has_no_privilege(status);
-		fclose(status);
-	}
-	return is_open;
-}
-
-static const char *what_is_needed(pid_t pid)
-{
-	if (!geteuid())
-		return what_root_needs();
-	return is_open_to_its_user(pid) ? "run as its user, or as root" :
-	       "it is not dumpable, or has other privileges: run as root";
-}
-
 /* Exit with one line that names the error and what the user can do. */
 void report_trouble(const struct options *options, int err)
 {
@@ -166,7 +113,7 @@ void report_trouble(const struct options *options, int err)
 	switch (-err) {
 	case EACCES:
 	case EPERM:
-		fail("no permission to inspect process %d: %s", pid, what_is_needed(pid));
+		fail("no permission to inspect process %d: %s", pid, what_root_needs());
 	case ESRCH:
 		if (report_if_gone(options))
 			exit(EXIT_TROUBLE);
