@@ -415,10 +415,9 @@ int procmap_reopen(struct procmap *procmap)
 
 	if (!procmap || procmap->dir < 0)
 		return -EINVAL;
-	dir = fcntl(procmap->process < 0 ? procmap->dir : procmap->process,
-		    F_DUPFD_CLOEXEC, 0);
+	dir = dup_process(procmap);
 	if (dir < 0)
-		return -errno;
+		return dir;
 	err = open_in(dir, procmap->any ? PROCMAP_ANY_METHOD : procmap->method,
 		      procmap->flags, &new);
 	if (err)
