@@ -249,14 +249,6 @@ static int first_wrong(struct procmap *procmap, const struct fate *fates, int nr
 	return -1;
 }
 
-TEST_F(files, that_were_deleted_or_replaced)
-{
-	struct fate fates[NR_FATES];
-
-	ASSERT_TRUE(make_fates(self->dir, fates));
-	EXPECT_EQ(-1, first_wrong(self->procmap, fates, NR_FATES));
-}
-
 /* One of its names is deleted. */
 TEST_F(files, that_have_two_names)
 {
