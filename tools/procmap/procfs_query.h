@@ -62,7 +62,7 @@ enum {
 #define OPT_METHODS		(OPT_QUERY | OPT_SCAN | OPT_TEXT)
 
 /* All options work with these. */
-#define OPT_COMMON		(OPT_JSON | OPT_FILTER | OPT_PROC)
+#define OPT_COMMON		(OPT_JSON | OPT_FILTER | OPT_PROC | OPT_ASK_SERVERS)
 
 /**
  * struct processes - the processes to inspect

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* The fewest digits of a random number in a name: Java takes one of 64 bits. */
-#define RANDOM_DIGITS_MIN	16
+#define RANDOM_DIGITS_MIN	18
 
 /**
  * struct deleted_file - a file that was deleted or replaced
@@ -74,7 +74,7 @@ static double seconds_of(clockid_t clock)
 {
 	struct timespec now;
 
-	return clock_gettime(clock, &now) ? 0 : now.tv_sec + now.tv_nsec * 1e-9;
+	return clock_gettime(clock, &now) ? 0 : now.tv_sec + now.tv_nsec / 1e9;
 }
 
 /*
@@ -88,8 +88,8 @@ static void set_birth(const struct options *options, struct deleted_file *file)
 	char *name, *path;
 	struct statx stat;
 
-	/* A server is not asked. One on a disk is known, also on a mount that is not seen. */
-	if (start < 0 || (vma->flags & PROCMAP_UNVERIFIED && !vma->dev_major))
+	/* A server is not asked. */
+	if (start < 0 || vma->flags & PROCMAP_UNVERIFIED)
 		return;
 	if (asprintf(&name, "map_files/%" PRIx64 "-%" PRIx64, vma->start, vma->end) < 0)
 		need(NULL);
@@ -97,7 +97,7 @@ static void set_birth(const struct options *options, struct deleted_file *file)
 	if (!statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BTIME, &stat) &&
 	    stat.stx_mask & STATX_BTIME) {
 		file->is_birth_known = true;
-		file->born = stat.stx_btime.tv_sec + stat.stx_btime.tv_nsec * 1e-9 - start -
+		file->born = stat.stx_btime.tv_sec + stat.stx_btime.tv_nsec / 1e9 - start -
 			     (seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME));
 	}
 	free(path);
@@ -115,8 +115,11 @@ static bool is_in_system_folder(const char *name)
 	return false;
 }
 
-/* As of File.createTempFile(): a random number in front of the suffix, or at the end. */
-static bool has_random_number(const char *path)
+/*
+ * As of Java's File.createTempFile(): in a folder for temporary files, with a random number in
+ * front of the suffix, or at the end. It may have been made for the process, before its start.
+ */
+static bool is_temporary(const char *path)
 {
 	const char *const name = strrchr(path, '/') + 1;
 	const char *const suffix = strrchr(name, '.');
@@ -127,7 +130,7 @@ static bool has_random_number(const char *path)
 		end--;
 		digits++;
 	}
-	return digits >= RANDOM_DIGITS_MIN;
+	return digits >= RANDOM_DIGITS_MIN && (strstr(path, "/tmp/") || strstr(path, "/temp/"));
 }
 
 /*
@@ -138,8 +141,11 @@ static bool is_made_by_process(const struct deleted_file *file, const char *path
 {
 	const double tick = 1.0 / sysconf(_SC_CLK_TCK);
 
-	return ~file->first.flags & PROCMAP_REPLACED && !is_in_system_folder(path) &&
-	       ((file->is_birth_known && file->born > tick) || has_random_number(path));
+	/* Nobody looked whether there is another file, or there is one. */
+	if (file->first.flags & (PROCMAP_UNVERIFIED | PROCMAP_REPLACED))
+		return false;
+	return !is_in_system_folder(path) &&
+	       ((file->is_birth_known && file->born > tick) || is_temporary(path));
 }
 
 static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
@@ -169,7 +175,7 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 void report_unverified(void)
 {
 	if (nr_unverified)
-		warnx("%zu mapping%s judged by name, since the file is on FUSE or a network, or cannot be looked at: see --ask-servers",
+		warnx("%zu mapping%s judged by name, as no server is asked: see --ask-servers",
 		      nr_unverified, nr_unverified == 1 ? " was" : "s were");
 }
 

@@ -82,7 +82,7 @@ static void report_trouble_of_fd(int fd, int err)
 	case EPERM:
 		fail("descriptor %d: no permission to inspect the process: pass its maps file", fd);
 	case ESRCH:
-		fail("descriptor %d has no mappings, or not any more: open /proc/PID/maps again", fd);
+		fail("descriptor %d has no mappings, or not any more: open it again", fd);
 	case ESTALE:
 		fail("descriptor %d: its process executes programs in a row: stop it first", fd);
 	case EPROTO:

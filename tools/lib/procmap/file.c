@@ -67,7 +67,8 @@ static int open_file(struct procmap *procmap, const struct procmap_mapping *mapp
 	if (procmap) {
 		fd = open_mapped(procmap, mapping);
 		if (fd >= 0 || fd == -ENODEV ||
-		    (fd == -ESTALE && mapping->build_id_size <= 0))
+		    (fd == -ESTALE && mapping->build_id_size <= 0) ||
+		    procmap->flags & PROCMAP_NO_SERVERS)
 			return fd;
 		elsewhere = open_elsewhere(procmap->dir, mapping, options->root);
 		return elsewhere >= 0 ? elsewhere : fd;

@@ -414,7 +414,10 @@ hidden int find_by_query(struct procmap *procmap, uint64_t addr,
 hidden int find_next_by_query(struct procmap *procmap, uint64_t addr,
 			      unsigned int flags, struct procmap_mapping *mapping);
 
-/* Get the build ID from the kernel; see takes_kernel_ids(). Returns 0 or -errno; -ESTALE if the mapping changed. */
+/*
+ * Get the build ID from the kernel; see takes_kernel_ids(). Returns 0 or -errno; -ESTALE if the
+ * mapping changed.
+ */
 hidden int query_build_id(struct procmap *procmap,
 			  struct procmap_mapping *mapping);
 

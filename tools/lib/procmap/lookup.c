@@ -84,7 +84,7 @@ int procmap_find_file(struct procmap *procmap, struct procmap_file *file,
 {
 	const struct identity *identity;
 	struct procmap_mapping *found;
-	int ret;
+	int ret, err;
 
 	if (!procmap || !file || !cursor || !mapping || (flags & ~WALK_FLAGS))
 		return -EINVAL;
@@ -96,7 +96,9 @@ int procmap_find_file(struct procmap *procmap, struct procmap_file *file,
 			return lookup_error(procmap, ret);
 		ret = is_mapping_of(procmap, found, procmap_file_fd(file), identity);
 		if (ret) {
-			add_wanted(procmap, flags, found);
+			err = add_wanted(procmap, flags, found);
+			if (err)
+				return err;
 			*mapping = found;
 		}
 		pass(cursor, found);

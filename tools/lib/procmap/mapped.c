@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -646,16 +647,27 @@ static void read_build_id_of_file(struct procmap *procmap, struct procmap_mappin
 	}
 }
 
+/*
+ * All programs of 64 bits have one vdso, and addresses of 32 bits are not theirs. The memory of
+ * another process is not read for it: a file may be mapped there by now whose server is dead.
+ */
 static void read_build_id_of_vdso(struct procmap *procmap, struct procmap_mapping *mapping)
 {
+	const uint64_t own = getauxval(AT_SYSINFO_EHDR);
+	const bool is_own = own > UINT32_MAX && mapping->start > UINT32_MAX;
 	int fd;
 
-	mapping->build_id_size = -ENODEV;
 	if (procmap->dir < 0)
+		mapping->build_id_size = -ENODEV;
+	else if (!is_own && procmap->flags & PROCMAP_NO_SERVERS)
+		mapping->build_id_size = -EREMOTE;
+	if (mapping->build_id_size)
 		return;
-	fd = openat(procmap->dir, "mem", O_RDONLY | O_CLOEXEC);
+	fd = is_own ? open_own(procmap->dir, "mem", O_RDONLY) :
+		      openat(procmap->dir, "mem", O_RDONLY | O_CLOEXEC);
 	mapping->build_id_size = fd < 0 ? -errno :
-				 read_build_id(fd, mapping->start, mapping->build_id);
+				 read_build_id(fd, is_own ? own : mapping->start,
+					       mapping->build_id);
 	if (fd >= 0)
 		close(fd);
 }
@@ -875,15 +887,15 @@ static int look_at_name(struct procmap *procmap, char *path,
 int look_for_file(struct procmap *procmap, const struct procmap_mapping *mapping)
 {
 	enum mount_kind kind;
-	char *path;
+	char *path, byte;
 	int flags;
 
 	if (!may_have_file(mapping))
 		return 0;
 	if (is_renamed_by_server(mapping))
-		return PROCMAP_DELETED;
+		return PROCMAP_DELETED | PROCMAP_UNVERIFIED;
 	/* The main thread, whose directory it may be, may have exited. */
-	if (procmap->dir < 0 || faccessat(procmap->dir, "root", F_OK, 0))
+	if (procmap->dir < 0 || readlinkat(procmap->dir, "root", &byte, 1) < 0)
 		return judge_by_name(mapping, 0);
 	flags = procmap->flags & PROCMAP_ALL_SERVERS ? 0 : mount_of(procmap, mapping, &kind);
 	if (flags || (!(procmap->flags & PROCMAP_ALL_SERVERS) && kind != MOUNT_LOCAL))

@@ -35,6 +35,7 @@ enum { OF_PROCESS, OURS };
  * @dev_major: the device of its files.
  * @dev_minor: the same.
  * @point: where it is mounted, below the root of the process. Owned.
+ * @layers: the options of an overlay, which name its layers; or NULL. Owned.
  * @is_served: a server answers for it, or that is not known.
  */
 struct mount {
@@ -42,6 +43,7 @@ struct mount {
 	unsigned int dev_major;
 	unsigned int dev_minor;
 	char *point;
+	char *layers;
 	bool is_served;
 };
 
@@ -71,11 +73,10 @@ static bool is_local_type(const char *type, unsigned int dev_major, bool has_our
 static void unescape_octal(char *path)
 {
 	const char *from = path;
-	unsigned int byte;
 
 	while (*from) {
-		if (sscanf(from, "\\%3o", &byte) == 1) {
-			*path++ = byte;
+		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*path++ = (from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0');
 			from += 4;
 		} else {
 			*path++ = *from++;
@@ -103,7 +104,34 @@ static bool parse_mount(char *line, bool has_our_users, struct mount *mount)
 	unescape_octal(point);
 	mount->is_served = !is_local_type(type, mount->dev_major, has_our_users);
 	mount->point = strdup(point);
+	mount->layers = !strcmp(type, "overlay") && rest ? strdup(rest) : NULL;
 	return true;
+}
+
+/* Return whether a layer of an overlay is at or below a path. */
+static bool has_layer_at(const char *layers, const char *path)
+{
+	const size_t len = strlen(path);
+	const char *at = layers;
+
+	while ((at = strstr(at, path))) {
+		if (at > layers && strchr("=:", at[-1]) && strchr("/:,\n", at[len]))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* Who asks an overlay about a file of a layer asks that: it is served if one is. */
+static void mark_overlays(struct mounts *mounts)
+{
+	size_t i, k;
+
+	for (i = 0; i < mounts->nr; i++)
+		for (k = 0; k < mounts->nr && mounts->all[i].layers; k++)
+			if (mounts->all[k].is_served &&
+			    has_layer_at(mounts->all[i].layers, mounts->all[k].point))
+				mounts->all[i].is_served = true;
 }
 
 static bool add_mount(struct mounts *mounts, const struct mount *mount)
@@ -123,8 +151,10 @@ static bool add_mount(struct mounts *mounts, const struct mount *mount)
 
 void free_mounts(struct mounts *mounts)
 {
-	while (mounts->nr)
-		free(mounts->all[--mounts->nr].point);
+	while (mounts->nr) {
+		free(mounts->all[--mounts->nr].layers);
+		free(mounts->all[mounts->nr].point);
+	}
 	free(mounts->all);
 	if (mounts->file)
 		fclose(mounts->file);
@@ -151,11 +181,13 @@ static int read_mounts(struct mounts *mounts, int fd, bool has_our_users)
 		if (!parse_mount(line, has_our_users, &mount))
 			continue;
 		if (!mount.point || !add_mount(mounts, &mount)) {
+			free(mount.layers);
 			free(mount.point);
 			err = -ENOMEM;
 		}
 	}
 	free(line);
+	mark_overlays(mounts);
 	if (err)
 		free_mounts(mounts);
 	return err;
@@ -272,8 +304,7 @@ int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping
 	err = mount_of(procmap, mapping, &kind);
 	if (err)
 		return err;
-	/* FUSE and networks have no device of their own. */
-	if (kind == MOUNT_UNKNOWN && (mapping->dev_major || is_shared_memory(mapping)))
+	if (kind == MOUNT_UNKNOWN && is_shared_memory(mapping))
 		kind = MOUNT_LOCAL;
 	return kind == MOUNT_LOCAL ? 0 : -EREMOTE;
 }
@@ -356,6 +387,8 @@ static int open_component(const struct walk *walk, const char *name)
 
 	fd = open_resolved(dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV);
 	if (is_refused(fd)) {
+		if (find_mount(walk->mounts, is_at, walk->path) == MOUNT_SERVED)
+			return -EREMOTE;
 		fd = openat(dir, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 		return keep_if_local(walk->procmap, fd < 0 ? -errno : fd);
 	}

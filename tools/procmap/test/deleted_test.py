@@ -167,9 +167,11 @@ class DeletedTest(ToolTest):
     @needs_root
     def test_deleted_is_not_what_has_a_random_number_for_a_name(self):
         top = self.make_directory()
-        names = ("jna4214035373404461359.tmp", "libzstd-jni-1.5.5-5731199546680919608.so",
-                 "424214035373404461")
-        files = "lib20260101.so", "jna4214035373404461350.tmp"
+        os.mkdir(f"{top}/tmp")
+        names = ("tmp/jna4214035373404461359.tmp", "tmp/libzstd-jni-1.5.5-5731199546680919608.so",
+                 "tmp/424214035373404461")
+        files = ("tmp/lib20260101123456789.so", "tmp/jna4214035373404461350.tmp",
+                 "lib4214035373404461359.so")
         for name in names + files:
             shutil.copy(self.cat, f"{top}/{name}")
         worker = self.start_worker()
@@ -198,6 +200,18 @@ class DeletedTest(ToolTest):
             self.assertCountEqual([(row["file"], row["verified"]) for row in rows
                                    if row["pid"] == worker.pid],
                                   [(paths[1], False), (upgraded, True)])
+        # Nobody looked whether there is an upgraded one.
+        late = self.map_copy(worker, f"{top}/late")
+        os.rename(late, f"{top}/.nfs00000000018e179a00000009")
+        self.assertIn(f"{top}/.nfs00000000018e179a00000009",
+                      self.deleted_files(of=worker.pid)[worker.pid])
+
+    def test_deleted_asks_servers_if_it_may(self):
+        path = shutil.copy(self.cat, f"{self.tmp}/asked")
+        pid = self.start(path).pid
+        os.unlink(path)
+        found = self.deleted_files("--ask-servers", of=pid)
+        self.assertEqual(found, {pid: [path]})
 
     @needs_root
     def test_deleted_asks_no_dead_server_of_a_user(self):

@@ -251,8 +251,7 @@ class OptionsTest(ToolTest):
     def test_fd_without_mappings_is_told(self):
         for path, message in (
                 (f"/proc/{self.plain}/status", NO_MAPS),
-                ("/proc", "descriptor {} has no mappings, or not any more: open "
-                 "/proc/PID/maps again")):
+                ("/proc", "descriptor {} has no mappings, or not any more: open it again")):
             with self.opened(path) as fd:
                 for method in METHODS:
                     self.refused(message.format(fd), method, "--fd", str(fd), "--list",

@@ -365,6 +365,7 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 // ctx ends, that is the error. With an error, list comes back as it was.
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
 	defer runtime.KeepAlive(p)
+	flags &= permissions | WantBuildID
 	find := (*Process).find
 	p.restart()
 	if p.method == Scan {

@@ -31,25 +31,25 @@ CASE("deleted", "cp one f", "./f", "rm f", "one", "deleted", "one")
 CASE("upgraded", "cp one f", "./f", "cp two g; mv g f", "one", "replaced", "one")
 CASE("written in place", "cp one f", "./f", "cat two >f", "two", "there", "two")
 CASE("renamed by NFS", "cp one f", "./f",
-     "mv f .nfs00000000018e179a00000009", "one", "deleted", "one")
+	"mv f .nfs00000000018e179a00000009", "one", "deleted", "one")
 CASE("renamed by FUSE", "cp one f", "./f",
-     "mv f .fuse_hidden0000002c00000001", "one", "deleted", "one")
+	"mv f .fuse_hidden0000002c00000001", "one", "deleted", "one")
 CASE("memfd", ":", "one", ":", "one", "deleted", "one")
 CASE("hole of a memfd", "truncate -s 1M hole", "hole", ":", "none", "deleted", "none")
 CASE("hidden by another", "cp one f", "./f", "mount --bind two f", "one", "replaced", "one")
 CASE("on btrfs", "subvolumes", "m/a/f", ":", "one", "there", "one")
 CASE("hidden by another subvolume", "subvolumes", "m/a/f",
-     "mount --bind m/b/f m/a/f", "one", "replaced", "one")
+	"mount --bind m/b/f m/a/f", "one", "replaced", "one")
 CASE("on an overlay", "writable", "m/f", ":", "one", "there", "one")
 CASE("deleted on an overlay", "writable", "m/f", "rm m/f", "one", "deleted", "one")
 CASE("written on an overlay", "writable", "m/f",
-     "cat two >m/f", "unknown", "there", "unknown")
+	"cat two >m/f", "unknown", "there", "unknown")
 CASE("merged over", "layers one plain g", "l/f", "overlay e:l l", "one", "there", "one")
 CASE("merged over, without a build ID", "layers plain two g", "l/f",
-     "overlay e:l l", "none", "there", "none")
+	"overlay e:l l", "none", "there", "none")
 CASE("merged over by another", "layers one two f", "l/f",
-     "overlay e:l l", "one", "replaced", "one")
+	"overlay e:l l", "one", "replaced", "one")
 CASE("merged over by another of its size", "tr a b <plain >other; layers plain other f", "l/f",
-     "overlay e:l l", "none", "replaced", "none")
+	"overlay e:l l", "none", "replaced", "none")
 CASE("unmerged", "layers one plain g; mkdir m; mount --bind l m; overlay e:l m", "m/f",
-     "umount -l m", "one", "unverified", "one")
+	"umount -l m", "one", "unverified", "one")

@@ -446,7 +446,6 @@ static const struct way {
  */
 static int open_same_bytes(const char *path, const struct way *way)
 {
-	const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	ElfW(Phdr) phdrs[4] = {
 		{ .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = PAGE, .p_memsz = PAGE },
 		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W,
@@ -457,7 +456,9 @@ static int open_same_bytes(const char *path, const struct way *way)
 		  .p_offset = 2 * PAGE + 0x100, .p_vaddr = 12 * PAGE + 0x100,
 		  .p_filesz = 6 * PAGE - 0x200, .p_memsz = 7 * PAGE - 0x100 },
 	};
+	int fd;
 
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	phdrs[2] = phdrs[1];
 	phdrs[2].p_vaddr = 8 * PAGE;
 	return write_loads(fd, way->begin * PAGE, ET_DYN, phdrs) ? fd : -1;
