@@ -58,7 +58,7 @@ static const struct tool_option other_options[] = {
 		    .doc = "Mapping of a file" },
 	  .bit = OPT_FILTER, .flags = PROCMAP_FILE_BACKED },
 	{ .argp = { .name = "query", .key = 'Q', .group = GROUP_METHOD,
-		    .doc = "Use PROCMAP_QUERY or fail, with -B for build IDs, too: see the manual" },
+		    .doc = "Use PROCMAP_QUERY or fail, for build IDs, too: see the manual" },
 	  .bit = OPT_QUERY, .takes = ~(OPT_SCAN | OPT_TEXT),
 	  .method = PROCMAP_BY_QUERY },
 	{ .argp = { .name = "scan", .key = 'S', .group = GROUP_METHOD,

@@ -172,7 +172,7 @@ int finish_name(const struct options *options, FILE *out)
 {
 	(void)out;
 	if (answers.nr_unsure)
-		warnx("%zu mapping%s with the device and inode of %s may be of another file: run as root",
+		warnx("%zu mapping%s with the inode of %s may be of another file: run as root",
 		      answers.nr_unsure, answers.nr_unsure == 1 ? "" : "s", options->name);
 	if (answers.nr_not_followed)
 		warnx("%s could not be followed in %zu process%s, only compared by name: %s",

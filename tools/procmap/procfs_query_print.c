@@ -323,7 +323,7 @@ const struct tool_option show_options[] = {
 	  .takes = OPT_SHOW | OPT_INTERVAL,
 	  .work = show },
 	{ .argp = { .name = "name", .key = 'n', .arg = "NAME", .group = GROUP_WORK,
-		    .doc = "List the mappings with this name, of this file, or that match a pattern" },
+		    .doc = "List the mappings of this name, file or pattern" },
 	  .bit = OPT_NAME, .takes = OPT_SHOW,
 	  .parse = set_name, .work = show, .finish = finish_name },
 	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,

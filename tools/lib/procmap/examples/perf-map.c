@@ -156,7 +156,8 @@ static bool read_status(pid_t tid, struct status *status)
 		found += sscanf(line, "Uid: %*u %*u %*u %u", &status->uid) == 1;
 		/* One for each PID namespace, the innermost last. */
 		if (!strncmp(line, "NStgid:", 7)) {
-			found += sscanf(strrchr(line, '\t'), "%d", &status->pid) == 1;
+			status->pid = atoi(strrchr(line, '\t'));
+			found++;
 			status->is_nested = strrchr(line, '\t') != strchr(line, '\t');
 		}
 	}

@@ -583,7 +583,7 @@ func TestCases(t *testing.T) {
 	_, source, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(source), "../test")
 	table := string(must(os.ReadFile(filepath.Join(dir, "cases.h"))))
-	for _, row := range regexp.MustCompile(`(?ms)^CASE\((".*?")\)$`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?ms)^CASE_OF\((".*?")\)$`).FindAllStringSubmatch(table, -1) {
 		column := regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(row[1], -1)
 		holder := exec.Command("python3", filepath.Join(dir, "hold_case.py"), column[0][1])
 		stdin, stdout := must(holder.StdinPipe()), must(holder.StdoutPipe())

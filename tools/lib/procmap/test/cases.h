@@ -4,7 +4,7 @@
  * hold_case.py those of Python and Go, read this table. Each line of SETUP is one of a shell
  * script, which the commands of a case come after. They run as root in an empty directory, on
  * a file system of its own, with the ELF files one and two, which have different build IDs,
- * and the file plain, which has none. A CASE has, as strings:
+ * and the file plain, which has none. A CASE_OF has, as strings:
  *
  *	its name
  *	a command that makes the file
@@ -24,32 +24,32 @@ SETUP("subvolume() { btrfs -q subvolume create m/$1; cp $2 m/$1/f; }")
 SETUP("subvolumes() { truncate -s 128M i; mkfs.btrfs -q i; mkdir m; mount -o loop i m;")
 SETUP("subvolume a one; subvolume b two; }")
 
-CASE("untouched", "cp one f", "./f", ":", "one", "there", "one")
-CASE("renamed", "cp one f", "./f", "mv f g", "one", "there", "one")
-CASE("without a build ID", "cp plain f", "./f", ":", "none", "there", "none")
-CASE("deleted", "cp one f", "./f", "rm f", "one", "deleted", "one")
-CASE("upgraded", "cp one f", "./f", "cp two g; mv g f", "one", "replaced", "one")
-CASE("written in place", "cp one f", "./f", "cat two >f", "two", "there", "two")
-CASE("renamed by NFS", "cp one f", "./f",
+CASE_OF("untouched", "cp one f", "./f", ":", "one", "there", "one")
+CASE_OF("renamed", "cp one f", "./f", "mv f g", "one", "there", "one")
+CASE_OF("without a build ID", "cp plain f", "./f", ":", "none", "there", "none")
+CASE_OF("deleted", "cp one f", "./f", "rm f", "one", "deleted", "one")
+CASE_OF("upgraded", "cp one f", "./f", "cp two g; mv g f", "one", "replaced", "one")
+CASE_OF("written in place", "cp one f", "./f", "cat two >f", "two", "there", "two")
+CASE_OF("renamed by NFS", "cp one f", "./f",
 	"mv f .nfs00000000018e179a00000009", "one", "deleted", "one")
-CASE("renamed by FUSE", "cp one f", "./f",
+CASE_OF("renamed by FUSE", "cp one f", "./f",
 	"mv f .fuse_hidden0000002c00000001", "one", "deleted", "one")
-CASE("memfd", ":", "one", ":", "one", "deleted", "one")
-CASE("hole of a memfd", "truncate -s 1M hole", "hole", ":", "none", "deleted", "none")
-CASE("hidden by another", "cp one f", "./f", "mount --bind two f", "one", "replaced", "one")
-CASE("on btrfs", "subvolumes", "m/a/f", ":", "one", "there", "one")
-CASE("hidden by another subvolume", "subvolumes", "m/a/f",
+CASE_OF("memfd", ":", "one", ":", "one", "deleted", "one")
+CASE_OF("hole of a memfd", "truncate -s 1M hole", "hole", ":", "none", "deleted", "none")
+CASE_OF("hidden by another", "cp one f", "./f", "mount --bind two f", "one", "replaced", "one")
+CASE_OF("on btrfs", "subvolumes", "m/a/f", ":", "one", "there", "one")
+CASE_OF("hidden by another subvolume", "subvolumes", "m/a/f",
 	"mount --bind m/b/f m/a/f", "one", "replaced", "one")
-CASE("on an overlay", "writable", "m/f", ":", "one", "there", "one")
-CASE("deleted on an overlay", "writable", "m/f", "rm m/f", "one", "deleted", "one")
-CASE("written on an overlay", "writable", "m/f",
+CASE_OF("on an overlay", "writable", "m/f", ":", "one", "there", "one")
+CASE_OF("deleted on an overlay", "writable", "m/f", "rm m/f", "one", "deleted", "one")
+CASE_OF("written on an overlay", "writable", "m/f",
 	"cat two >m/f", "unknown", "there", "unknown")
-CASE("merged over", "layers one plain g", "l/f", "overlay e:l l", "one", "there", "one")
-CASE("merged over, without a build ID", "layers plain two g", "l/f",
+CASE_OF("merged over", "layers one plain g", "l/f", "overlay e:l l", "one", "there", "one")
+CASE_OF("merged over, without a build ID", "layers plain two g", "l/f",
 	"overlay e:l l", "none", "there", "none")
-CASE("merged over by another", "layers one two f", "l/f",
+CASE_OF("merged over by another", "layers one two f", "l/f",
 	"overlay e:l l", "one", "replaced", "one")
-CASE("merged over by another of its size", "tr a b <plain >other; layers plain other f", "l/f",
+CASE_OF("merged over by another of its size", "tr a b <plain >other; layers plain other f", "l/f",
 	"overlay e:l l", "none", "replaced", "none")
-CASE("unmerged", "layers one plain g; mkdir m; mount --bind l m; overlay e:l m", "m/f",
+CASE_OF("unmerged", "layers one plain g; mkdir m; mount --bind l m; overlay e:l m", "m/f",
 	"umount -l m", "one", "unverified", "one")

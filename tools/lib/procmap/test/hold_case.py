@@ -64,7 +64,7 @@ def map_file(path):
 
 def make(name):
     """Make the case; return the address of the mapping, or None."""
-    (_, before, path, since, *_), = (row for row in read_table("CASE") if row[0] == name)
+    (_, before, path, since, *_), = (row for row in read_table("CASE_OF") if row[0] == name)
     if LIBC.unshare(NEW_MOUNTS) or LIBC.mount(None, b"/", None, ctypes.c_ulong(PRIVATE), None):
         return None
     if LIBC.mount(b"none", b"/tmp", b"tmpfs", ctypes.c_ulong(0), None):

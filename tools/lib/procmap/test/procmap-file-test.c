@@ -825,18 +825,18 @@ struct file_case {
 
 static const struct file_case cases[] = {
 #define SETUP(line)
-#define CASE(...)	{ __VA_ARGS__ },
+#define CASE_OF(...)	{ __VA_ARGS__ },
 #include "cases.h"
 #undef SETUP
-#undef CASE
+#undef CASE_OF
 };
 
 static const char setup[] =
 #define SETUP(line)	line "\n"
-#define CASE(...)
+#define CASE_OF(...)
 #include "cases.h"
 #undef SETUP
-#undef CASE
+#undef CASE_OF
 ;
 
 static bool run_command(const char *command)

@@ -154,7 +154,7 @@ class Cases(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "only root can mount a file system")
     def test_each(self):
-        for row in hold_case.read_table("CASE"):
+        for row in hold_case.read_table("CASE_OF"):
             with subprocess.Popen([sys.executable, hold_case.__file__, row[0]], text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
                 address = holder.stdout.readline()
