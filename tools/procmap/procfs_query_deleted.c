@@ -175,7 +175,7 @@ static void add_file(void *context, uint64_t addr, const struct procmap_mapping 
 void report_unverified(void)
 {
 	if (nr_unverified)
-		warnx("%zu mapping%s judged by name, as no server is asked: see --ask-servers",
+		warnx("%zu mapping%s judged by name: see --ask-servers",
 		      nr_unverified, nr_unverified == 1 ? " was" : "s were");
 }
 

@@ -526,6 +526,12 @@ hidden void free_mounts(struct mounts *mounts);
 
 /* mapped.c */
 
+#define MAP_FILES_SIZE	(sizeof("map_files/-") + 2 * 16)
+
+/* The path of the link to the file of a mapping in the directory of its process. */
+hidden const char *map_files_path(const struct procmap_mapping *mapping,
+				  char path[MAP_FILES_SIZE]);
+
 /*
  * Open a file in the directory of this process. A procfs of a PID namespace that does not
  * have it has no such directory.

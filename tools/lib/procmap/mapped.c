@@ -30,8 +30,6 @@
 /* Pages of a mapping that are compared with those of a file. */
 #define COMPARED_PAGES	16
 
-#define MAP_FILES_SIZE	(sizeof("map_files/-") + 2 * 16)
-
 /* Entries of pagemap: Documentation/admin-guide/mm/pagemap.rst. */
 #define PAGE_PRESENT	(UINT64_C(1) << 63)
 #define PAGE_OF_FILE	(UINT64_C(1) << 61)
@@ -152,7 +150,7 @@ static bool has_id_of(int fd, const struct procmap_mapping *mapping)
 	       !memcmp(id, mapping->build_id, mapping->build_id_size);
 }
 
-static const char *map_files_path(const struct procmap_mapping *mapping,
+const char *map_files_path(const struct procmap_mapping *mapping,
 				  char path[MAP_FILES_SIZE])
 {
 	snprintf(path, MAP_FILES_SIZE, "map_files/%llx-%llx",
@@ -799,6 +797,7 @@ static int compare_by_numbers(struct procmap *procmap, int path_fd,
 {
 	struct procmap_mapping without_id = *mapping;
 	int fd, by_name;
+	bool is_other;
 
 	if (is_on_overlay(path_fd))
 		return judge_by_name(mapping, 0);
@@ -807,8 +806,11 @@ static int compare_by_numbers(struct procmap *procmap, int path_fd,
 	fd = open_checked(procmap, procmap->dir, fcntl(path_fd, F_DUPFD_CLOEXEC, 0),
 			  &without_id, BY_NUMBERS);
 	if (fd >= 0) {
+		/* On btrfs, a file of another subvolume may have these numbers. */
+		is_other = takes_kernel_ids(procmap) && !query_build_id(procmap, &without_id) &&
+			   without_id.build_id_size > 0 && !has_id_of(fd, &without_id);
 		close(fd);
-		return 0;
+		return is_other ? PROCMAP_DELETED | PROCMAP_REPLACED : 0;
 	}
 	by_name = judge_by_name(mapping, fd);
 	return (fd == -ESTALE || fd == -ENODEV) &&
@@ -835,7 +837,8 @@ static int compare_at_path(struct procmap *procmap, int path_fd,
 		flags = judge_by_name(mapping, -errno);
 	else if (file.st_dev == found.st_dev && file.st_ino == found.st_ino)
 		flags = 0;
-	else if (is_on_overlay(path_fd) || is_on_overlay(mapped))
+	else if (file.st_dev != found.st_dev &&
+		 (is_on_overlay(path_fd) || is_on_overlay(mapped)))
 		flags = compare_with_overlay(procmap, mapped, path_fd, mapping);
 	else
 		flags = PROCMAP_DELETED | PROCMAP_REPLACED;

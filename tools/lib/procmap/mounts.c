@@ -273,42 +273,6 @@ static int find_in_both(struct procmap *procmap,
 	return err;
 }
 
-int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
-	     enum mount_kind *kind)
-{
-	return find_in_both(procmap, has_device, mapping, kind);
-}
-
-/* Return whether the mapping is of the kernel's own mount of tmpfs. */
-static bool is_shared_memory(const struct procmap_mapping *mapping)
-{
-	const int fd = memfd_create("", MFD_CLOEXEC);
-	struct stat stat;
-	bool is_same;
-
-	is_same = fd >= 0 && !fstat(fd, &stat) &&
-		  major(stat.st_dev) == mapping->dev_major &&
-		  minor(stat.st_dev) == mapping->dev_minor;
-	if (fd >= 0)
-		close(fd);
-	return is_same;
-}
-
-int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping)
-{
-	enum mount_kind kind;
-	int err;
-
-	if (!(procmap->flags & PROCMAP_NO_SERVERS))
-		return 0;
-	err = mount_of(procmap, mapping, &kind);
-	if (err)
-		return err;
-	if (kind == MOUNT_UNKNOWN && is_shared_memory(mapping))
-		kind = MOUNT_LOCAL;
-	return kind == MOUNT_LOCAL ? 0 : -EREMOTE;
-}
-
 /**
  * struct walk - a walk along a path
  * @procmap: the handle.
@@ -356,6 +320,55 @@ static int keep_if_local(struct procmap *procmap, int fd)
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+/* Up to Linux 6.6, maps has the device of an overlay's layer: look at the mount instead. */
+int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
+	     enum mount_kind *kind)
+{
+	char path[MAP_FILES_SIZE];
+	int fd, err;
+
+	err = find_in_both(procmap, has_device, mapping, kind);
+	if (err || *kind != MOUNT_UNKNOWN)
+		return err;
+	fd = openat(procmap->dir, map_files_path(mapping, path), O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (!check_mount(procmap, fd))
+		*kind = MOUNT_LOCAL;
+	close(fd);
+	return 0;
+}
+
+/* Return whether the mapping is of the kernel's own mount of tmpfs. */
+static bool is_shared_memory(const struct procmap_mapping *mapping)
+{
+	const int fd = memfd_create("", MFD_CLOEXEC);
+	struct stat stat;
+	bool is_same;
+
+	is_same = fd >= 0 && !fstat(fd, &stat) &&
+		  major(stat.st_dev) == mapping->dev_major &&
+		  minor(stat.st_dev) == mapping->dev_minor;
+	if (fd >= 0)
+		close(fd);
+	return is_same;
+}
+
+int may_read_file(struct procmap *procmap, const struct procmap_mapping *mapping)
+{
+	enum mount_kind kind;
+	int err;
+
+	if (!(procmap->flags & PROCMAP_NO_SERVERS))
+		return 0;
+	err = mount_of(procmap, mapping, &kind);
+	if (err)
+		return err;
+	if (kind == MOUNT_UNKNOWN && is_shared_memory(mapping))
+		kind = MOUNT_LOCAL;
+	return kind == MOUNT_LOCAL ? 0 : -EREMOTE;
 }
 
 static int open_resolved(int dir, const char *path, int flags, uint64_t resolve)

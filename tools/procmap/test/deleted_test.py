@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from util import (LIMIT, METHODS, NOBODY, ToolTest, build_id_of, command, find, lines_of, main,
-                  needs, needs_root)
+                  needs, needs_root, not_in_chroot)
 
 # Any user may run it.
 PYTHON = "/usr/bin/python3"
@@ -124,6 +124,7 @@ class DeletedTest(ToolTest):
         self.assertEqual(out.count(heading), 1)
 
     @needs_root
+    @not_in_chroot
     def test_deleted_is_not_what_the_process_made_itself(self):
         worker = self.start_worker()
         top = self.make_directory()
@@ -131,6 +132,7 @@ class DeletedTest(ToolTest):
         self.assertEqual(self.deleted_files(of=worker.pid, status=1), {})
 
     @needs_root
+    @not_in_chroot
     def test_deleted_is_what_was_made_before_the_process(self):
         top = self.make_directory()
         path = shutil.copy(self.cat, f"{top}/before")
@@ -144,6 +146,7 @@ class DeletedTest(ToolTest):
         self.assertLess(row["born_after_start"], 0)
 
     @needs_root
+    @not_in_chroot
     def test_deleted_is_a_plugin_that_was_upgraded_twice(self):
         worker = self.start_worker()
         top = self.make_directory()
@@ -157,6 +160,7 @@ class DeletedTest(ToolTest):
         self.assertLess(0, row["born_after_start"])
 
     @needs_root
+    @not_in_chroot
     def test_deleted_is_all_of_a_system_folder(self):
         worker = self.start_worker()
         command(worker, "mount(b'tmpfs', '/opt')")
@@ -165,6 +169,7 @@ class DeletedTest(ToolTest):
         self.assertEqual(self.deleted_files(of=worker.pid)[worker.pid], ["/opt/late"])
 
     @needs_root
+    @not_in_chroot
     def test_deleted_is_not_what_has_a_random_number_for_a_name(self):
         top = self.make_directory()
         os.mkdir(f"{top}/tmp")
@@ -183,6 +188,7 @@ class DeletedTest(ToolTest):
                               [f"{top}/{name}" for name in files])
 
     @needs_root
+    @not_in_chroot
     def test_deleted_asks_no_dead_server(self):
         top = self.make_directory()
         os.mkdir(f"{top}/served")
@@ -214,6 +220,7 @@ class DeletedTest(ToolTest):
         self.assertEqual(found, {pid: [path]})
 
     @needs_root
+    @not_in_chroot
     def test_deleted_asks_no_dead_server_of_a_user(self):
         device = f"{self.tmp}/fuse"
         os.mknod(device, stat.S_IFCHR, os.stat("/dev/fuse").st_rdev)

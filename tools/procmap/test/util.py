@@ -50,7 +50,7 @@ NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
 # With --all; a security module may hide processes even from root.
 SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
 # With --deleted; up to Linux 6.6, maps has devices of an overlay's layers, which no mount has.
-JUDGED = re.compile(SKIPPED.pattern[:-1] + r"(procfs_query: \d+ mappings? .* judged by name, .*\n)?$")
+JUDGED = re.compile(SKIPPED.pattern[:-1] + r"(procfs_query: \d+ mappings? .* judged by name: .*\n)?$")
 
 
 def has_ioctl(command):

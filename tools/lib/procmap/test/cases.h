@@ -11,7 +11,7 @@
  *	the file to map; without a slash, what a memfd that is mapped has in it
  *	a command that runs when it is mapped
  *	the build ID of the mapping: that of the file of this name, "none" or "unknown"
- *	"there", "deleted", "replaced" or "unverified"
+ *	"there", "deleted" or "replaced"
  *	the build ID of what opening the mapped file leads to
  *
  * A kernel that gives build IDs itself knows an unknown one: it is that of one.
@@ -51,5 +51,3 @@ CASE_OF("merged over by another", "layers one two f", "l/f",
 	"overlay e:l l", "one", "replaced", "one")
 CASE_OF("merged over by another of its size", "tr a b <plain >other; layers plain other f", "l/f",
 	"overlay e:l l", "none", "replaced", "none")
-CASE_OF("unmerged", "layers one plain g; mkdir m; mount --bind l m; overlay e:l m", "m/f",
-	"umount -l m", "one", "unverified", "one")
