@@ -151,7 +151,7 @@ static bool has_id_of(int fd, const struct procmap_mapping *mapping)
 }
 
 const char *map_files_path(const struct procmap_mapping *mapping,
-				  char path[MAP_FILES_SIZE])
+			   char path[MAP_FILES_SIZE])
 {
 	snprintf(path, MAP_FILES_SIZE, "map_files/%llx-%llx",
 		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
