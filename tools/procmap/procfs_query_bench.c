@@ -64,7 +64,7 @@ static int time_run(const struct options *options, struct timing *timing,
 }
 
 /*
- * One run between two calls of getpid(), which mark it for the tracer. A run
+ * One run between two calls of getppid(), which mark it for the tracer. A run
  * before it lets the heap grow to its size.
  */
 static void run_to_be_counted(const struct options *options,
@@ -76,9 +76,9 @@ static void run_to_be_counted(const struct options *options,
 		_exit(EXIT_TROUBLE);
 	run(options, method, &nr_found);
 	raise(SIGSTOP);
-	syscall(SYS_getpid);
+	syscall(SYS_getppid);
 	run(options, method, &nr_found);
-	syscall(SYS_getpid);
+	syscall(SYS_getppid);
 	_exit(0);
 }
 
@@ -100,7 +100,7 @@ static unsigned long count_syscalls(const struct options *options,
 			ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info),
 			       &info);
 			if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
-				if (info.entry.nr == SYS_getpid)
+				if (info.entry.nr == SYS_getppid)
 					counting = !counting;
 				else
 					stops += counting;
