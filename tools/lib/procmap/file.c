@@ -192,7 +192,7 @@ static int need_process(struct procmap_file *file)
 		return 0;
 	dir = fcntl(file->dir, F_DUPFD_CLOEXEC, 0);
 	err = dir < 0 ? -errno : open_in(dir, PROCMAP_ANY_METHOD, 0, &file->procmap);
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : 0;
+	return is_limit_of_caller(err) ? err : 0;
 }
 
 /*

@@ -508,6 +508,12 @@ enum mount_kind {
 	MOUNT_SERVED,	/* a server answers for its files: FUSE, or a network */
 };
 
+/* Return whether a file was not looked at for a limit of the caller's. */
+static inline bool is_limit_of_caller(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 /* Set the kind of the mount that has the device of the mapping. Returns 0 or -errno. */
 hidden int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
 		    enum mount_kind *kind);

@@ -476,17 +476,24 @@ static bool unescape(char *path)
 	return any;
 }
 
+/* As open_own(), without a file, of which there may be too many. */
+static bool stat_own(int dir, const char *name, struct stat *stat)
+{
+	char path[sizeof("/proc/self/") + MAP_FILES_SIZE];
+
+	snprintf(path, sizeof(path), "../self/%s", name);
+	if (!fstatat(dir, path, stat, 0))
+		return true;
+	snprintf(path, sizeof(path), "/proc/self/%s", name);
+	return errno == ENOENT && !fstatat(AT_FDCWD, path, stat, 0);
+}
+
 bool has_our_namespace(int dir, const char *name)
 {
-	const int own = open_own(dir, name, O_PATH);
 	struct stat theirs, ours;
-	bool is_same;
 
-	is_same = own >= 0 && !fstatat(dir, name, &theirs, 0) && !fstat(own, &ours) &&
-		  theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
-	if (own >= 0)
-		close(own);
-	return is_same;
+	return !fstatat(dir, name, &theirs, 0) && stat_own(dir, name, &ours) &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
 /*
@@ -717,7 +724,7 @@ static bool is_renamed_by_server(const struct procmap_mapping *mapping)
  */
 static int judge_by_name(const struct procmap_mapping *mapping, int err)
 {
-	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+	if (is_limit_of_caller(err))
 		return err;
 	return PROCMAP_UNVERIFIED | (mapping->name_len != name_len_of_file(mapping) ?
 				     PROCMAP_DELETED : 0);

@@ -266,7 +266,7 @@ static int find_in_both(struct procmap *procmap,
 	if (*kind != MOUNT_UNKNOWN)
 		return 0;
 	/* Those of a process that has ended cannot be read. */
-	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+	if (is_limit_of_caller(err))
 		return err;
 	err = read_our_mounts(procmap);
 	*kind = find_mount(&procmap->mounts[OURS], is_it, what);
@@ -333,12 +333,12 @@ int mount_of(struct procmap *procmap, const struct procmap_mapping *mapping,
 	if (err || *kind != MOUNT_UNKNOWN)
 		return err;
 	fd = openat(procmap->dir, map_files_path(mapping, path), O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	if (!check_mount(procmap, fd))
+	err = fd < 0 ? -errno : check_mount(procmap, fd);
+	if (fd >= 0)
+		close(fd);
+	if (!err)
 		*kind = MOUNT_LOCAL;
-	close(fd);
-	return 0;
+	return is_limit_of_caller(err) ? err : 0;
 }
 
 /* Return whether the mapping is of the kernel's own mount of tmpfs. */
