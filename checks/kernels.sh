@@ -2,7 +2,6 @@
 # kernels: the kernels that the guests boot. Sections that need one earlier wait for it.
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
-at_idle_priority
 
 kernel_is_built debug
 kernel_is_built patched

@@ -81,11 +81,12 @@ logged() {
 }
 
 # Run make in the kernel tree $1 with the objects in $2. Objects do not depend on
-# where the checkout is, so that ccache finds them again.
+# where the checkout is, so that ccache finds them again. It goes by the files that the
+# compiler names: to preprocess each source beforehand takes a fifth of the time.
 kernel_make() {
 	local source=$1 out=$2
 	shift 2
-	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} \
+	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} \
 	CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*' \
 	KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=procmap KBUILD_BUILD_HOST=guest \
 	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache ${CROSS_COMPILE:-}gcc" \
