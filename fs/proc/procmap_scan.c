@@ -34,6 +34,7 @@ static_assert(sizeof(struct procmap_vma) == 72);
  * @arg: the arguments, copied in and checked; its outputs are kept up to date.
  * @walk: the walk.
  * @nr_copied: records copied out.
+ * @nr_likely: number of records that are likely to fit into a chunk.
  * @nr: number of records of the chunk.
  * @data_used: bytes used of @data.
  * @records: the records, to be copied to the caller's array.
@@ -46,6 +47,7 @@ struct scan {
 	struct procmap_scan_arg arg;
 	struct procmap_walk walk;
 	u32 nr_copied;
+	u32 nr_likely;
 	u32 nr;
 	u32 data_used;
 	struct procmap_vma records[RECORDS_PER_CHUNK];
@@ -212,21 +214,38 @@ static bool scan_complete(struct scan *scan, u32 i)
 
 /*
  * Complete the records of the chunk, and drop the references on files. Return the number
- * of records that fit into the chunk and into the caller's data.
+ * of records that fit into the chunk and into the caller's data. Unless it is 0, the data
+ * is that of these records, with the special names of the other ones.
  */
 static u32 scan_complete_all(struct scan *scan)
 {
 	const u32 room = scan->arg.data_size - scan->arg.data_used;
-	u32 i, nr = 0;
+	u32 i, nr = 0, used = 0;
 
 	for (i = 0; i < scan->nr; i++) {
-		if (nr == i && scan_complete(scan, i) && scan->data_used <= room)
+		if (nr == i && scan_complete(scan, i) && scan->data_used <= room) {
+			used = scan->data_used;
 			nr++;
+		}
 		if (scan->files[i] && (i + 1 == scan->nr ||
 				       scan->files[i + 1] != scan->files[i]))
 			fput(scan->files[i]);
 	}
+	if (nr)
+		scan->data_used = used;
 	return nr;
+}
+
+/* Keep the first @nr records of the chunk, which fit, and go on behind them. */
+static void scan_keep(struct scan *scan, u32 nr)
+{
+	if (nr < scan->nr)
+		scan->walk.pos = scan->records[nr - 1].end;
+	scan->nr = nr;
+	scan->nr_likely = RECORDS_PER_CHUNK;
+	if (scan->data_used)
+		scan->nr_likely = clamp_t(u32, DATA_SIZE * nr / scan->data_used, 1,
+					  RECORDS_PER_CHUNK);
 }
 
 static int scan_copy_out(const struct scan *scan)
@@ -252,13 +271,13 @@ static int scan_copy_out(const struct scan *scan)
 }
 
 /*
- * Scan one chunk. If not all of its records fit, collect it again with those that do, or
- * with the first one alone. If that does not fit, return -ENOSPC.
+ * Scan one chunk. If not even its first record fits, collect that one alone, without the
+ * special names of others. If that does not fit, return -ENOSPC.
  */
 static int scan_chunk(struct scan *scan)
 {
 	const u64 pos = scan->walk.pos;
-	u32 max = min(RECORDS_PER_CHUNK, scan->arg.vec_len - scan->nr_copied);
+	u32 max = min(scan->nr_likely, scan->arg.vec_len - scan->nr_copied);
 	u32 nr;
 	int err;
 
@@ -272,15 +291,17 @@ static int scan_chunk(struct scan *scan)
 		if (err)
 			return err;
 		nr = scan_complete_all(scan);
-		if (nr == scan->nr)
+		if (nr || !scan->nr)
 			break;
 		scan->walk.pos = pos;
 		if (scan->nr == 1) {
 			scan->arg.data_needed = scan->data_used;
 			return -ENOSPC;
 		}
-		max = max(nr, 1U);
+		max = 1;
 	}
+	if (nr)
+		scan_keep(scan, nr);
 	err = scan_copy_out(scan);
 	if (err)
 		return err;
@@ -314,6 +335,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 			  arg.filter & PROCMAP_PERMISSIONS,
 			  arg.filter & PROCMAP_VMA_FILE_BACKED);
 	scan->nr_copied = 0;
+	scan->nr_likely = RECORDS_PER_CHUNK;
 
 	ret = 0;
 	while (!ret && scan->walk.pos < scan->walk.end &&
