@@ -40,46 +40,13 @@ struct query_answer {
 	u8 build_id[BUILD_ID_SIZE_MAX];
 };
 
-/* Copy in a query of any size. Not inlined, as nearly all have the kernel's size. */
-static noinline int query_copy_any_size_in(struct procmap_query *query,
-					   const struct procmap_query __user *uquery)
-{
-	return procmap_copy_arg(query, sizeof(*query),
-				offsetofend(struct procmap_query, query_addr), uquery);
-}
-
-/* Copy in a query. If it has the kernel's size, copy only its inputs. */
-static int query_copy_inputs(struct procmap_query *query,
-			     const struct procmap_query __user *uquery)
-{
-	/* Some 32-bit architectures have no unsafe_get_user() of a u64. */
-	if (!IS_ENABLED(CONFIG_64BIT) ||
-	    !user_read_access_begin(uquery, sizeof(*query)))
-		return query_copy_any_size_in(query, uquery);
-
-	unsafe_get_user(query->size, &uquery->size, fault);
-	if (unlikely(query->size != sizeof(*query))) {
-		user_read_access_end();
-		return query_copy_any_size_in(query, uquery);
-	}
-	unsafe_get_user(query->query_flags, &uquery->query_flags, fault);
-	unsafe_get_user(query->query_addr, &uquery->query_addr, fault);
-	unsafe_get_user(query->vma_name_size, &uquery->vma_name_size, fault);
-	unsafe_get_user(query->build_id_size, &uquery->build_id_size, fault);
-	unsafe_get_user(query->vma_name_addr, &uquery->vma_name_addr, fault);
-	unsafe_get_user(query->build_id_addr, &uquery->build_id_addr, fault);
-	user_read_access_end();
-	return 0;
-fault:
-	user_read_access_end();
-	return -EFAULT;
-}
-
 /* Copy in and check a query, in the order that the ABI documents. */
 static int query_copy_in(struct procmap_query *query,
 			 const struct procmap_query __user *uquery)
 {
-	const int err = query_copy_inputs(query, uquery);
+	const int err = procmap_copy_arg(query, sizeof(*query),
+					 offsetofend(struct procmap_query, query_addr),
+					 uquery);
 
 	if (err)
 		return err;
@@ -98,24 +65,9 @@ static int query_copy_out(const struct procmap_query *query,
 {
 	if (unlikely(query->size < sizeof(*query)))
 		return copy_to_user(uquery, query, query->size) ? -EFAULT : 0;
-
-	if (!user_write_access_begin(uquery, sizeof(*query)))
-		return -EFAULT;
-	unsafe_put_user(query->vma_start, &uquery->vma_start, fault);
-	unsafe_put_user(query->vma_end, &uquery->vma_end, fault);
-	unsafe_put_user(query->vma_flags, &uquery->vma_flags, fault);
-	unsafe_put_user(query->vma_page_size, &uquery->vma_page_size, fault);
-	unsafe_put_user(query->vma_offset, &uquery->vma_offset, fault);
-	unsafe_put_user(query->inode, &uquery->inode, fault);
-	unsafe_put_user(query->dev_major, &uquery->dev_major, fault);
-	unsafe_put_user(query->dev_minor, &uquery->dev_minor, fault);
-	unsafe_put_user(query->vma_name_size, &uquery->vma_name_size, fault);
-	unsafe_put_user(query->build_id_size, &uquery->build_id_size, fault);
-	user_write_access_end();
-	return 0;
-fault:
-	user_write_access_end();
-	return -EFAULT;
+	return copy_to_user(&uquery->vma_start, &query->vma_start,
+			    offsetofend(struct procmap_query, build_id_size) -
+			    offsetof(struct procmap_query, vma_start)) ? -EFAULT : 0;
 }
 
 /* Copy the wanted fields of the VMA that a query found. @answer may be NULL. */
