@@ -17,7 +17,7 @@ $(error there is no base '$(BASE)' in series/; set BASE= to one of: \
 	$(patsubst series/%/base,%,$(wildcard series/linux-*/base)))
 endif
 
-.PHONY: help setup setup-run setup-live setup-deb run live deb test check check-all soak bench bench-contention uprobes series refresh shell clean
+.PHONY: help setup setup-run setup-live setup-deb run live deb test check check-commit check-all soak bench bench-contention uprobes series refresh shell clean
 
 help:
 	@echo 'make run         boot a stock Debian kernel, load the live module, and resolve the'
@@ -26,7 +26,8 @@ help:
 	@echo 'make deb         build the Debian packages of the module, the library and the tool'
 	@echo 'make test T=…    run one test program, such as proc/procmap-query-abi, where it belongs;'
 	@echo '                 KERNEL=debug: with the debug aids of the kernel'
-	@echo 'make check       run the tests and static checks'
+	@echo 'make check       run the tests on kernels of Debian, and static checks'
+	@echo 'make check-commit  the same, and those on kernels that are built here'
 	@echo 'make check-all   run all of them, with those that take long'
 	@echo 'make soak        call the ioctls at random, 1,000,000 times each'
 	@echo 'make bench       count the instructions of the ioctls, of mainline and of the text'
@@ -62,6 +63,9 @@ test: setup
 
 check: setup
 	@checks/run
+
+check-commit: setup
+	@checks/run --commit
 
 check-all: setup
 	@checks/run --all
