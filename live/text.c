@@ -11,7 +11,6 @@
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/string.h>
 
 #include "../fs/proc/procmap_text.h"
 #include "live.h"
@@ -30,7 +29,6 @@
 struct live_text {
 	struct seq_operations op;
 	struct procmap_text text;
-	struct vm_area_struct clipped;
 };
 
 /* The kernel's operations. */
@@ -75,46 +73,21 @@ static struct live_text *live_text_of(const struct seq_file *seq)
 	return container_of(seq->op, struct live_text, op);
 }
 
-/*
- * The kernel's show method shows all of a VMA. If the VMA starts before its line, return a
- * copy that starts with the line. @vma is locked, or NULL, or an error.
- */
-static struct vm_area_struct *live_text_clip(struct live_text *own,
-					     struct vm_area_struct *vma)
-{
-	struct vm_area_struct *clipped = &own->clipped;
-	unsigned long start;
-
-	if (IS_ERR_OR_NULL(vma))
-		return vma;
-	start = procmap_text_line_start(&own->text, vma);
-	if (likely(start == vma->vm_start))
-		return vma;
-	/* Page faults change members that no line shows. */
-	data_race(memcpy(clipped, vma, sizeof(*clipped)));
-	clipped->vm_start = start;
-	clipped->vm_pgoff += (start - vma->vm_start) >> PAGE_SHIFT;
-	return clipped;
-}
-
 static void *live_text_start(struct seq_file *seq, loff_t *pos)
 {
-	struct live_text *own = live_text_of(seq);
 	const struct proc_maps_private *priv = seq->private;
 
 	if (*pos == -1UL)
 		return NULL;
 	if (live_text_is_reaped(priv->inode))
 		return ERR_PTR(-ESRCH);
-	return live_text_clip(own, procmap_text_start(&own->text, priv->mm,
-			      live_text_has_gate(priv->mm) ? live_text_gate : NULL, pos));
+	return procmap_text_start(&live_text_of(seq)->text, priv->mm,
+				  live_text_has_gate(priv->mm) ? live_text_gate : NULL, pos);
 }
 
 static void *live_text_next(struct seq_file *seq, void *vma, loff_t *pos)
 {
-	struct live_text *own = live_text_of(seq);
-
-	return live_text_clip(own, procmap_text_next(&own->text, pos));
+	return procmap_text_next(&live_text_of(seq)->text, pos);
 }
 
 static void live_text_stop(struct seq_file *seq, void *vma)

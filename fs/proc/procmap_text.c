@@ -2,9 +2,8 @@
 /*
  * The text of /proc/<pid>/maps: find and lock the VMA of each line.
  *
- * The position between two lines is the end of the last one, so it never goes back. If
- * the next VMA has grown or been merged meanwhile and starts before the position, its
- * line begins at the position: no address is in two lines.
+ * The position between two lines is the end of the last one, so it never goes back. A VMA
+ * that has grown or been merged meanwhile, and starts before the position, is shown whole.
  */
 #include <linux/sched/signal.h>
 
@@ -30,11 +29,9 @@ static struct vm_area_struct *text_find(struct procmap_text *text, loff_t *pos)
 		vma = procmap_walk_next(walk);
 		if (vma) {
 			procmap_vma_assert_locked(vma);
-			text->start = *pos;
 			return vma;
 		}
 		if (walk->pos >= walk->end) {
-			text->start = 0;
 			*pos = GATE_POS;
 			return text->gate;
 		}

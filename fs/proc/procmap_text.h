@@ -14,7 +14,6 @@
  * struct procmap_text - progress of a reader of the text
  * @walk: the walk over the VMAs.
  * @gate: the gate VMA, which has the last line, or NULL.
- * @start: the end of the last line; see procmap_text_line_start().
  * @is_locked: procmap_walk_lock() has taken the locks of @walk.
  *
  * It is zero when the file is opened. The caller's lock on the file protects it.
@@ -22,7 +21,6 @@
 struct procmap_text {
 	struct procmap_walk walk;
 	struct vm_area_struct *gate;
-	unsigned long start;
 	bool is_locked;
 };
 
@@ -53,14 +51,6 @@ struct vm_area_struct *procmap_text_start(struct procmap_text *text,
  * Return: as procmap_text_start() does.
  */
 struct vm_area_struct *procmap_text_next(struct procmap_text *text, loff_t *pos);
-
-/* Get the address at which the current line begins. */
-static inline unsigned long
-procmap_text_line_start(const struct procmap_text *text,
-			const struct vm_area_struct *vma)
-{
-	return max(vma->vm_start, text->start);
-}
 
 /**
  * procmap_text_stop - unlock the VMA of the current line, if there is one

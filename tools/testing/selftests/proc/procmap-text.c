@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test the text of /proc/<pid>/maps where it is made without mmap_lock: it is the same to the
- * byte as the first lines of smaps, however it is read; and while mappings change, no address
- * is in two lines, and none is missing that stays.
+ * byte as the first lines of smaps, however it is read; and behind a mapping that has been
+ * read, each line is one of smaps, whatever has changed.
  */
 #include <ctype.h>
 #include <sys/shm.h>
@@ -222,7 +222,7 @@ static bool make_change(const struct change *change)
 	}
 }
 
-/* Lines of the area from the end of the last line on: a mapping that covers it is cut. */
+/* Lines of the area that end behind the last line. */
 static struct maps lines_behind(const struct maps *maps, uint64_t last_end)
 {
 	struct maps part = *maps;
@@ -233,15 +233,10 @@ static struct maps lines_behind(const struct maps *maps, uint64_t last_end)
 	}
 	while (part.nr && part.lines[part.nr - 1].start >= addr_of(AREA_PAGES))
 		part.nr--;
-	if (part.nr && part.lines->start < last_end) {
-		if (is_file(part.lines))
-			part.lines->offset += last_end - part.lines->start;
-		part.lines->start = last_end;
-	}
 	return part;
 }
 
-TEST(line_behind_a_change_begins_where_the_last_one_ended)
+TEST(mapping_behind_the_last_line_is_shown_whole_after_a_change)
 {
 	static const struct change changes[] = {
 		{ "merge", PROTECT, 2, 4, 0 },

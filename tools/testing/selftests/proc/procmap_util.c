@@ -201,17 +201,16 @@ FILE *open_text_behind_area(const char *path)
 	return NULL;
 }
 
-/* Then a mapping that merges with that of the last line is shown from its end on. */
+/* Then a mapping that is made right behind the last line is shown. */
 bool text_has_positions(const char *path)
 {
 	char line[PATH_MAX + 128] = "";
 	FILE *file;
 
-	if (!map_area(0, 2, PROT_READ, MAP_PRIVATE, -1) ||
-	    mprotect(page_at(1), page_size(), PROT_NONE))
+	if (!map_area(0, 1, PROT_READ, MAP_PRIVATE, -1))
 		return false;
 	file = open_text_behind_area(path);
-	if (!file || mprotect(page_at(1), page_size(), PROT_READ) ||
+	if (!file || !map_area(1, 1, PROT_NONE, MAP_PRIVATE, -1) ||
 	    !fgets(line, sizeof(line), file))
 		return false;
 	fclose(file);
