@@ -15,12 +15,9 @@
 #include "../fs/proc/procmap_text.h"
 #include "live.h"
 
-/*
- * True if anon_vma_name() takes the lock of the VMA for mmap_lock. lockdep does not know that
- * of a copy of the VMA.
- */
+/* True if anon_vma_name() takes the lock of the VMA for mmap_lock. */
 #ifdef VM_REFCNT_LIMIT
-#define LIVE_TEXT_NAMES		(!IS_ENABLED(CONFIG_LOCKDEP))
+#define LIVE_TEXT_NAMES		true
 #else
 #define LIVE_TEXT_NAMES		false
 #endif
