@@ -54,14 +54,19 @@ static bool live_text_has_gate(const struct mm_struct *mm)
 
 /*
  * Return true if the task has been waited for. The kernel's start method looks for the
- * task first, and then finds no address space here.
+ * task first, and then finds no address space here. The kernel's private data may have
+ * members behind those that this module knows: there is room for them, zeroed.
  */
 static bool live_text_is_reaped(struct inode *inode)
 {
-	struct proc_maps_private priv = { .inode = inode };
+	union {
+		struct proc_maps_private known;
+		char all[512];
+	} priv = { .all = { 0 } };
 	struct seq_file seq = { .private = &priv };
 	loff_t pos = 0;
 
+	priv.known.inode = inode;
 	return IS_ERR(live_text_base->start(&seq, &pos));
 }
 
