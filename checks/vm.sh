@@ -31,7 +31,7 @@ vm_fails_on_a_splat() {
 }
 
 vm_fails_on_a_leak() {
-	expect 125 vm -a kmemleak=on -m 1G -k debug -M "$WORK/kernel/debug/samples/kmemleak/kmemleak-test.ko" \
+	expect 125 vm -a kmemleak=on -m 1G -k patched -M "$WORK/kernel/patched/samples/kmemleak/kmemleak-test.ko" \
 		-- true 2>"$tmp/err"
 	grep 'kmemleak: unreferenced' "$tmp/err"
 }
@@ -59,7 +59,7 @@ vm_dies_of() {
 }
 
 newest=$(debian_release newest)
-kernel_is_built debug
+kernel_is_built patched
 check "vm passes output and status, and no more" vm_passes_output_and_status_only
 check "vm ends at its limit" vm_ends_at_its_limit
 check "vm fails on a splat" vm_fails_on_a_splat
