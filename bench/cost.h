@@ -15,6 +15,9 @@ uint64_t now(clockid_t clock);
 /* For qsort(3): the order of two uint64_t. */
 int by_number(const void *a, const void *b);
 
+/* So many runs of each work are marked for plugin.c. */
+#define NR_MARKED	3
+
 /*
  * The cost of a run, once it is warm: the median over some batches of runs, or that
  * of one run which costs as much as those.

@@ -5,8 +5,7 @@
  * threads in turn, on the slots of a process. The uprobes count their hits, and record
  * nothing.
  *
- * In a guest of "scripts/vm -i", a nanosecond is an instruction. NR_MARKED hits of each
- * are between marks for plugin.c.
+ * In a guest of "scripts/vm -i", a nanosecond is an instruction.
  *
  * With an argument, measure how long it takes to close that many uprobes.
  */
@@ -18,7 +17,6 @@
 #include "../test/x86/uprobes.h"
 #include "../../bench/cost.h"
 
-#define NR_MARKED	1000
 #define NR_THREADS	64
 #define NR_CALLS	500		/* of each thread */
 
@@ -64,15 +62,6 @@ static void call(void *unused)
 	((void (*)(void))text)();
 }
 
-static void mark(void)
-{
-#ifdef __aarch64__
-	asm volatile (".inst 0xd5032fff");
-#else
-	asm volatile (".byte 0x66, 0x66, 0x66, 0x66, 0x87, 0xdb");
-#endif
-}
-
 static int map_function(const struct function *function)
 {
 	const int fd = make_code(function->code, function->size, 0);
@@ -96,15 +85,11 @@ static void measure_cost(const struct function *function)
 {
 	const int fd = map_function(function);
 	double without, with;
-	int uprobe, i;
+	int uprobe;
 
 	without = cost_of_run(call, NULL);
 	uprobe = probe_function(function, fd);
 	with = cost_of_run(call, NULL);
-	mark();
-	for (i = 0; i < NR_MARKED; i++)
-		call(NULL);
-	mark();
 	close(uprobe);
 	munmap(text, TEXT_SIZE);
 	close(fd);
@@ -144,9 +129,7 @@ static void measure_threads(const struct function *function)
 	double with;
 
 	probe_function(function, fd);
-	mark();
 	with = cost_of_threads();
-	mark();
 	printf("mov64 %.0f\n", with - without);
 }
 
