@@ -71,7 +71,7 @@ kernel_is_built bpf
 check "the BPF selftests are built" make_selftests
 bpf_finders PROCMAP_QUERY
 check "VMAs are found by the ioctl" vmas_are_found_by PROCMAP_QUERY
-if ! base_git diff --quiet base series -- tools/testing/selftests/bpf; then
+if ! base_git diff --quiet base patched -- tools/testing/selftests/bpf; then
 	check "the library without the ioctl is built" gcc -D_GNU_SOURCE -shared -fPIC \
 		-o "$programs/no-ioctl.so" "$CHECKS/programs/no-ioctl.c"
 	bpf_finders text "$programs/no-ioctl.so"

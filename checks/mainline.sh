@@ -60,7 +60,7 @@ run_maple() {
 	local copy=$tmp/maple
 	rm -rf "$copy"
 	mkdir "$copy"
-	base_git archive series lib include arch/x86/include tools/{arch,build,include,lib,scripts} \
+	base_git archive patched lib include arch/x86/include tools/{arch,build,include,lib,scripts} \
 		tools/testing/{radix-tree,shared} | tar -x -C "$copy"
 	base_git show "$1:lib/maple_tree.c" >"$copy/lib/maple_tree.c"
 	[ $# -eq 1 ] || sed -i "/^\t*$2(/d" "$copy/tools/testing/radix-tree/maple.c"
@@ -85,7 +85,7 @@ maple_fails_without_fix() {
 }
 
 maple_passes() {
-	run_maple series >"$tmp/output" 2>&1
+	run_maple patched >"$tmp/output" 2>&1
 	grep -xE 'maple_tree: ([0-9]+) of \1 tests passed' "$tmp/output"
 }
 
@@ -127,7 +127,7 @@ passes() {
 }
 
 check "the series is made" "$ROOT/scripts/series" tree patched
-check "git am takes it" git_am base series "$BASE"
+check "git am takes it" git_am base patched "$BASE"
 check "checkpatch --strict" checkpatch_is_clean
 for patch in "$BUILD/series/"{"$BASE","perf-$(base_value VERSION)"}/*[1-9]*-*.patch; do
 	check "alone: $(basename "$patch" .patch)" alone "$patch"

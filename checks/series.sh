@@ -17,7 +17,7 @@ tools_compile() {
 
 # Print the objects of the kernel that the series changes (M) or adds (A).
 objects_of() {
-	base_git diff --name-only --diff-filter="$1" base series -- 'fs/*.c' 'mm/*.c' |
+	base_git diff --name-only --diff-filter="$1" base patched -- 'fs/*.c' 'mm/*.c' |
 		sed 's/c$/o/'
 }
 
@@ -35,7 +35,7 @@ commits_compile() {
 		rm -rf "$tmp/proc"
 		mkdir "$tmp/proc"
 		make -s -C "$tools/testing/selftests/proc" OUTPUT="$tmp/proc" all
-		base_git diff --quiet base series -- $bpf || gcc -Wall -Werror -O2 \
+		base_git diff --quiet base patched -- $bpf || gcc -Wall -Werror -O2 \
 			-I "$tools"/include/uapi -I "$tools/lib" -I "$tools/include" -c \
 			-o "$tmp/trace_helpers.o" "$each/$bpf/trace_helpers.c"
 	done
@@ -45,27 +45,32 @@ no_warnings_in_the_engine() {
 	local objects
 	mapfile -t objects < <(objects_of AM)
 	[ ${#objects[@]} -gt 2 ]
-	no_new_warnings "$(base_git rev-list --reverse base..series -- fs mm include)" \
+	no_new_warnings "$(base_git rev-list --reverse base..patched -- fs mm include)" \
 		"${objects[@]}"
 }
 
 version=$(base_value VERSION)
-mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..series)
-check "git am takes the series" git_am base series "$BASE"
-[ "$(base_value BACKPORT)" = y ] || for further in tools perf; do
-	check "git am takes the patches of $further" git_am series "$further" "$further-$version"
-done
+mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..patched)
+if [ "$(base_value BACKPORT)" = y ]; then
+	check "git am takes PROCMAP_SCAN" git_am base patched "scan-$version"
+else
+	check "git am takes PROCMAP_QUERY" git_am base query "$BASE"
+	check "git am takes PROCMAP_SCAN" git_am query patched "scan-$version"
+	for further in tools perf; do
+		check "git am takes the patches of $further" git_am patched "$further" "$further-$version"
+	done
+	check "the library and the tool compile" tools_compile
+fi
 for topic in $(topics); do
 	check "git am takes the patches of $topic" git_am base "$topic" "$topic-$version"
 done
-[ "$(base_value BACKPORT)" = y ] || check "the library and the tool compile" tools_compile
 if [ "${1:-}" = tip ]; then
-	check "its last commit compiles" commits_compile series
+	check "its last commit compiles" commits_compile patched
 else
 	check "each commit compiles" commits_compile "${commits[@]}"
 	check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
 	mapfile -t objects < <(objects_of M)
-	[ "$(base_value BACKPORT)" = y ] || check "it compiles in 32 bits" compile_in_32_bits series \
+	[ "$(base_value BACKPORT)" = y ] || check "it compiles in 32 bits" compile_in_32_bits patched \
 		"$patched/tools/testing/selftests/proc/config" fs/proc/ "${objects[@]}"
 fi
 done_testing

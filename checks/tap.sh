@@ -234,7 +234,7 @@ guest_of_line() {
 	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE=''
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
 	if [ "$kernel" = query ] && [ "$(base_value BACKPORT)" = y ]; then
-		skip_check "$guest" "the query of $BASE is mainline's without the RFC"
+		skip_check "$guest" "the query of $BASE is mainline's"
 		return
 	fi
 	case $kernel in
@@ -364,7 +364,7 @@ configure_each() {
 checkout_each() {
 	git -C "$each" log -1 --format=%s "$1"
 	git -C "$each" checkout -q -f --detach "$1"
-	make_each olddefconfig
+	make_each KCONFIG_ALLCONFIG="$tmp/fragments" allnoconfig
 }
 
 # The objects $3… of the branch $1, with the options in the file $2, compile without a warning
@@ -410,7 +410,7 @@ no_new_warnings() {
 # them, and not about the series.
 tree_is_the_series() {
 	"$ROOT/scripts/series" tree "$1"
-	[ "$(git -C "$WORK/$1" rev-parse HEAD)" = "$(base_git rev-parse "${1/#patched/series}")" ] ||
+	[ "$(git -C "$WORK/$1" rev-parse HEAD)" = "$(base_git rev-parse "$1")" ] ||
 		{ echo "$WORK/$1 has commits of its own"; return 1; }
 	git -C "$WORK/$1" status --porcelain -uno | tee "$tmp/changes"
 	[ ! -s "$tmp/changes" ]

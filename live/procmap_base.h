@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The names that differ between kernels, of the lock of a VMA, its file's inode and path.
+ * The names that differ between kernels, of the locks of a VMA, its file's inode and path.
  */
 #ifndef _PROC_PROCMAP_BASE_H
 #define _PROC_PROCMAP_BASE_H
@@ -11,6 +11,13 @@
 #include <linux/mmap_lock.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+
+#if LIVE_VMA_LOCK
+#include "../fs/proc/procmap_vma_lock.h"
+
+/* It moves when a writer begins and ends, and is odd in between. */
+#define procmap_lock_seq(mm)		smp_load_acquire(&(mm)->mm_lock_seq.sequence)
+#endif
 
 /*
  * procmap_vma_trylock(): lock a VMA of @mm that was found under RCU, unless a writer has.
@@ -77,6 +84,11 @@ static inline bool procmap_vma_trylock(struct mm_struct *mm, struct vm_area_stru
 
 #define procmap_vma_assert_locked(vma) \
 	lockdep_assert_held(&(vma)->vm_mm->mmap_lock)
+
+struct procmap_locks { };	/* mmap_lock is all */
+
+#define procmap_locks_held(locks)	false
+#define procmap_lock_seq(mm)		1	/* nothing counts */
 
 #endif
 

@@ -51,9 +51,3 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk)
 	}
 	return NULL;
 }
-
-/* Nothing counts the changes. */
-u64 procmap_generation(const struct mm_struct *mm)
-{
-	return 0;
-}

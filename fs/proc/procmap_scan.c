@@ -310,6 +310,21 @@ static int scan_chunk(struct scan *scan)
 	return 0;
 }
 
+/*
+ * Get a number that changes whenever the address space does; 0 if there is none, if the
+ * address space has no users left, or while a writer is at work. It comes back after 2^31
+ * writers.
+ */
+static u64 scan_generation(const struct mm_struct *mm)
+{
+	unsigned int seq;
+
+	if (!mm || !atomic_read(&mm->mm_users))
+		return 0;
+	seq = procmap_lock_seq(mm);
+	return seq & 1 ? 0 : seq;
+}
+
 long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 {
 	struct procmap_scan_arg arg __uninitialized;
@@ -323,7 +338,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	arg.data_used = 0;
 	arg.data_needed = 0;
 	arg.flags = 0;
-	arg.generation = procmap_generation(mm);
+	arg.generation = scan_generation(mm);
 	if (arg.generation && arg.generation == arg.known_generation)
 		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;
 
@@ -343,7 +358,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 		ret = scan_chunk(scan);
 	scan->arg.walk_end = min(scan->walk.pos, scan->walk.end);
 	/* mmput() in procmap_walk_unlock() orders this after the reads of the VMAs. */
-	if (arg.generation && arg.generation != procmap_generation(mm))
+	if (arg.generation && arg.generation != scan_generation(mm))
 		scan->arg.flags |= PROCMAP_SCAN_CHANGED;
 	/* -EFAULT is returned even if records have been copied out before. */
 	if (ret != -EFAULT && scan->nr_copied)

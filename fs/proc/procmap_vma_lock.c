@@ -6,7 +6,7 @@
 #include <linux/iopoll.h>
 #include <linux/sched/mm.h>
 
-#include "procmap_vma_lock.h"
+#include "procmap_walk.h"
 
 /* Attempts to find VMAs without mmap_lock while writers are met. */
 #define TRIES_MAX		4
@@ -35,15 +35,16 @@ static int walk_take_lock(struct procmap_walk *walk)
 {
 	unsigned int seq;
 
-	if (walk->tries && (walk->tries >= TRIES_MAX ||
-			    read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
-						     WRITER_TIMEOUT_US, false, walk->mm))) {
+	if (walk->locks.tries &&
+	    (walk->locks.tries >= TRIES_MAX ||
+	     read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
+				      WRITER_TIMEOUT_US, false, walk->mm))) {
 		walk->left = 1;
-		walk->tries = 0;
-		walk->tree_lock = TREE_MMAP_LOCK;
+		walk->locks.tries = 0;
+		walk->locks.tree = TREE_MMAP_LOCK;
 		return mmap_read_lock_killable(walk->mm);
 	}
-	walk->tree_lock = TREE_RCU;
+	walk->locks.tree = TREE_RCU;
 	rcu_read_lock();
 	return 0;
 }
@@ -63,17 +64,16 @@ int procmap_walk_lock(struct procmap_walk *walk)
 void procmap_walk_unlock(struct procmap_walk *walk)
 {
 	/* Before RCU: nothing else keeps a VMA that was detached when it was locked. */
-	if (walk->locked)
-		vma_end_read(walk->locked);
-	walk->locked = NULL;
-	procmap_walk_unlock_tree(walk);
+	if (walk->locks.vma)
+		vma_end_read(walk->locks.vma);
+	walk->locks.vma = NULL;
+	procmap_unlock_tree(&walk->locks, walk->mm);
 	mmput(walk->mm);
 }
 
 /*
- * Find the VMA at @pos, or the first one above it that starts below @end. Not by
- * vma_next(): munmap(2) of everything leaves an empty tree, and under RCU, mas_find()
- * dereferences the node that is not there.
+ * Find the VMA at @pos, or the first one above it that starts below @end. While no VMA is
+ * locked, each step begins at the root of the tree, by mas_walk().
  */
 static struct vm_area_struct *walk_down(struct procmap_walk *walk)
 {
@@ -98,9 +98,9 @@ static struct vm_area_struct *walk_find_without_writer(struct procmap_walk *walk
 
 	if (vma && !procmap_vma_lock(vma))
 		return ERR_PTR(-EAGAIN);
-	walk->locked = vma;
+	walk->locks.vma = vma;
 	/* The caller may format a path, and needs the VMA only. */
-	procmap_walk_unlock_tree(walk);
+	procmap_unlock_tree(&walk->locks, walk->mm);
 	return vma;
 }
 
@@ -108,9 +108,9 @@ static struct vm_area_struct *walk_find_without_writer(struct procmap_walk *walk
  * Find and lock the next VMA. Return NULL if there is none, or -EAGAIN to look again, as
  * long as there is @left.
  *
- * While a VMA is locked, the tree is not empty, and vma_next() may be used. If a writer
- * was at work since the iterator was placed, it would pass over a VMA that has grown
- * since. If none was, a VMA that does not pass need not be locked.
+ * While a VMA is locked, vma_next() goes on from there, unless a writer was at work since
+ * the iterator was placed: it would pass over a VMA that has grown since. If none was, a
+ * VMA that does not pass need not be locked.
  *
  * A VMA that covers @pos does so while it is locked. A gap at @pos may be a state
  * between two steps of a writer, such as mremap(2) onto another mapping: it counts only
@@ -121,15 +121,15 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	struct vm_area_struct *vma;
 	unsigned int seq;
 
-	if (walk->tree_lock == TREE_MMAP_LOCK)
+	if (walk->locks.tree == TREE_MMAP_LOCK)
 		return walk_find_without_writer(walk);
 
 	seq = walk_read_seq(walk->mm);
-	vma = walk->locked && seq == walk->seq && !(seq & 1) ?
+	vma = walk->locks.vma && seq == walk->locks.seq && !(seq & 1) ?
 	      vma_next(&walk->vmi) : walk_down(walk);
-	walk->seq = seq;
+	walk->locks.seq = seq;
 	/* A writer may change it meanwhile, and then it is not used. */
-	if (vma && walk->locked && !data_race(procmap_walk_passes(walk, vma)) &&
+	if (vma && walk->locks.vma && !data_race(procmap_walk_passes(walk, vma)) &&
 	    walk_is_unchanged(walk->mm, seq)) {
 		walk->pos = walk->vmi.mas.last + 1;
 		return ERR_PTR(-EAGAIN);
@@ -137,19 +137,19 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	if (vma) {
 		if (!procmap_vma_trylock(walk->mm, vma))
 			goto contended;
-		if (walk->locked)
-			vma_end_read(walk->locked);
-		walk->locked = vma;
+		if (walk->locks.vma)
+			vma_end_read(walk->locks.vma);
+		walk->locks.vma = vma;
 		if (procmap_vma_is_detached(vma) || vma->vm_end <= walk->pos)
 			goto contended;
 	}
 	if ((vma && vma->vm_start <= walk->pos) ||
 	    walk_is_unchanged(walk->mm, seq)) {
-		walk->tries = 0;
+		walk->locks.tries = 0;
 		return vma;
 	}
 contended:
-	walk->tries++;
+	walk->locks.tries++;
 	walk->left = 1;	/* drop the locks first */
 	return ERR_PTR(-EAGAIN);
 }
@@ -167,15 +167,4 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk)
 		}
 	}
 	return NULL;
-}
-
-/* mm_lock_seq comes back after 2^31 writers. */
-u64 procmap_generation(const struct mm_struct *mm)
-{
-	unsigned int seq;
-
-	if (!mm || !atomic_read(&mm->mm_users))
-		return 0;
-	seq = walk_read_seq(mm);
-	return seq & 1 ? 0 : seq;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A walk over VMAs that are locked one by one.
+ * What a walk remembers that locks VMAs one by one.
  */
 #ifndef _PROC_PROCMAP_VMA_LOCK_H
 #define _PROC_PROCMAP_VMA_LOCK_H
@@ -8,19 +8,39 @@
 #include <linux/mmap_lock.h>
 #include <linux/rcupdate.h>
 
-#include "procmap_walk.h"
+/**
+ * struct procmap_locks - the locks of a walk
+ * @vma: the VMA whose own lock is held, or NULL.
+ * @seq: mm_lock_seq when the tree was looked at last.
+ * @tries: consecutive attempts that met a writer. Dropping the locks does not
+ *	reset it.
+ * @tree: what is held while the tree is walked. It is dropped once a VMA is locked
+ *	that was found under mmap_lock.
+ */
+struct procmap_locks {
+	struct vm_area_struct *vma;
+	unsigned int seq;
+	unsigned int tries;
+	enum { TREE_UNLOCKED, TREE_RCU, TREE_MMAP_LOCK } tree;
+};
+
+static inline bool procmap_locks_held(const struct procmap_locks *locks)
+{
+	return locks->vma || locks->tree;
+}
 
 /*
  * Drop RCU or mmap_lock, but not the lock of the VMA that procmap_walk_next() has returned.
  * The caller may sleep then, and calls procmap_walk_unlock() next.
  */
-static __always_inline void procmap_walk_unlock_tree(struct procmap_walk *walk)
+static __always_inline void procmap_unlock_tree(struct procmap_locks *locks,
+						struct mm_struct *mm)
 {
-	if (walk->tree_lock == TREE_RCU)
+	if (locks->tree == TREE_RCU)
 		rcu_read_unlock();
-	else if (walk->tree_lock == TREE_MMAP_LOCK)
-		mmap_read_unlock(walk->mm);
-	walk->tree_lock = TREE_UNLOCKED;
+	else if (locks->tree == TREE_MMAP_LOCK)
+		mmap_read_unlock(mm);
+	locks->tree = TREE_UNLOCKED;
 }
 
 #endif /* _PROC_PROCMAP_VMA_LOCK_H */

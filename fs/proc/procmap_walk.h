@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A walk over the VMAs of an address space. A kernel has one of the files that implement
- * it: procmap_mmap_lock.c locks them all by mmap_lock, procmap_vma_lock.c one by one.
+ * A walk over the VMAs of an address space.
  */
 #ifndef _PROC_PROCMAP_WALK_H
 #define _PROC_PROCMAP_WALK_H
 
-#include <linux/bug.h>
 #include <linux/lockdep.h>
 #include <linux/mm.h>
+#include <linux/mmdebug.h>
 #include <linux/types.h>
 
 #include "procmap_vma.h"
 
 /* VMAs that are looked at before the locks are dropped. */
 #define VMAS_PER_HOLD		64U
-
-enum procmap_tree_lock { TREE_UNLOCKED, TREE_RCU, TREE_MMAP_LOCK };
 
 /**
  * struct procmap_walk - a walk over the VMAs of an address space
@@ -29,13 +26,7 @@ enum procmap_tree_lock { TREE_UNLOCKED, TREE_RCU, TREE_MMAP_LOCK };
  * @file_backed: only VMAs with a file pass.
  * @left: VMAs that may be looked at until the locks are dropped.
  * @vmi: the position in the tree while the locks are held, unless @end is @pos + 1.
- * @locked: the VMA whose own lock is held, or NULL. This and what follows are only used
- *	where VMAs are locked one by one.
- * @seq: mm_lock_seq when the tree was looked at last.
- * @tries: consecutive attempts that met a writer. Dropping the locks does not
- *	reset it.
- * @tree_lock: what is held while the tree is walked. It is dropped once a VMA is locked
- *	that was found under mmap_lock.
+ * @locks: what this kernel's way to lock VMAs has to remember.
  */
 struct procmap_walk {
 	struct mm_struct *mm;
@@ -45,10 +36,7 @@ struct procmap_walk {
 	bool file_backed;
 	unsigned int left;
 	struct vma_iterator vmi;
-	struct vm_area_struct *locked;
-	unsigned int seq;
-	unsigned int tries;
-	enum procmap_tree_lock tree_lock;
+	struct procmap_locks locks;
 };
 
 /*
@@ -65,9 +53,7 @@ static inline void procmap_walk_init(struct procmap_walk *walk,
 	walk->end = end;
 	walk->permissions = permissions;
 	walk->file_backed = file_backed;
-	walk->locked = NULL;
-	walk->tries = 0;
-	walk->tree_lock = TREE_UNLOCKED;
+	walk->locks = (struct procmap_locks){ };
 }
 
 static inline bool procmap_walk_passes(const struct procmap_walk *walk,
@@ -99,7 +85,7 @@ static inline bool procmap_walk_advance(struct procmap_walk *walk,
 static inline void procmap_assert_unlocked(const struct procmap_walk *walk)
 {
 	lockdep_assert_not_held(&walk->mm->mmap_lock);
-	WARN_ON_ONCE(walk->locked || walk->tree_lock);
+	VM_WARN_ON_ONCE(procmap_locks_held(&walk->locks));
 }
 
 /**
@@ -136,15 +122,5 @@ struct vm_area_struct *procmap_walk_next(struct procmap_walk *walk);
  * the base's own readers of maps.
  */
 void procmap_walk_unlock(struct procmap_walk *walk);
-
-/**
- * procmap_generation - get a number that changes whenever an address space does
- * @mm: the address space, or NULL for a kernel thread. The caller keeps it
- *	allocated.
- *
- * Return: the number; 0 if there is none, if the address space has no users left, or
- * while a writer is at work.
- */
-u64 procmap_generation(const struct mm_struct *mm);
 
 #endif /* _PROC_PROCMAP_WALK_H */

@@ -2,7 +2,7 @@
 /*
  * PROCMAP_SCAN: copy the mappings of a process in a range of addresses, by ioctl(2) on an
  * opened /proc/<pid>/maps or /proc/<pid>/task/<tid>/maps. It is modelled on PAGEMAP_SCAN of
- * Linux 6.7, and not in mainline. Documentation/filesystems/procmap_scan.rst has its rules.
+ * Linux 6.7. Documentation/filesystems/procmap_scan.rst has its rules.
  */
 #ifndef _UAPI_LINUX_PROCMAP_SCAN_H
 #define _UAPI_LINUX_PROCMAP_SCAN_H
@@ -10,7 +10,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Copy the mappings in a range to an array. Not in mainline. */
+/* Copy the mappings in a range to an array. */
 #define PROCMAP_SCAN	_IOWR('f', 0xe0, struct procmap_scan_arg)
 
 /**
