@@ -55,9 +55,8 @@ bool takes_kernel_ids(struct procmap *procmap)
 }
 
 /*
- * Mainline's query reads the build ID of whatever is mapped: it takes the bytes of a socket,
- * waits for a server of FUSE, and in some kernels oopses for shared memory. A kernel
- * without the scan may be mainline: find_build_id() asks when the name is known, if at all.
+ * Mainline's query reads the build ID of whatever is mapped, for as long as that takes, and in
+ * some kernels oopses for shared memory. A kernel without the scan may be mainline: find_build_id() asks when the name is known, if at all.
  */
 static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
 {
