@@ -61,6 +61,7 @@ else
 	done
 	check "the library and the tool compile" tools_compile
 fi
+check "the mails name what the base has, and bring what is called" "$CHECKS/names"
 for topic in $(topics); do
 	check "git am takes the patches of $topic" git_am base "$topic" "$topic-$version"
 done

@@ -122,6 +122,7 @@ shell_scripts() {
 check "shellcheck" shell_scripts
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
+check "the mails name what the base has, and bring what is called" "$CHECKS/names"
 check "user space compiles without a warning" user_space_is_warning_free
 check "mainline's header is there" get_newer_header
 check "the header stands anywhere" header_stands_anywhere
