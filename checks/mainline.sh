@@ -143,8 +143,10 @@ check "its query reads sockets, and waits for a FUSE server" \
 for bits in 64 32; do
 	check "its uprobes change $bits-bit instructions" fails_on_debians "x86/uprobes_insns_$bits"
 done
-take_guest perf-mainline vm -i -t 1500 -k "stock:$FLAVOUR" -a 'mitigations=off vsyscall=xonly' -- \
-	"$CHECKS/programs/perf-test" "$WORK/perf-build"/{perf,no-ioctl.so}
+release=$(debian_release newest)
+check "live module for $release" "$ROOT/scripts/live" "$release"
+take_guest perf-mainline vm -i -t 2100 -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
+	"$CHECKS/programs/perf-test" "$WORK/perf-build"/{perf,no-ioctl.so} "$(module_of "$release")"
 kernel_is_built patched
 for test in proc/proc-{maps-unmap,query-build-id} x86/uprobes_insns_{64,32}; do
 	check "$test passes with the series" passes "$test"
