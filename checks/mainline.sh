@@ -1,7 +1,7 @@
 #!/bin/bash
 # mainline: the fixes for Debian's newest kernel. Each selftest fails on Debian's own image,
 # with CPUs that run at the same time, and passes on the patched kernel with the debug aids.
-export BASE=mainline THREADS=multi KDIR= SECURITY=1
+export BASE=mainline THREADS=multi KDIR='' SECURITY=1
 # shellcheck source=checks/tap.sh
 . "$(dirname "$0")/tap.sh"
 
