@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The names that differ between kernels, of the locks of a VMA, its file's inode and path.
+ * The names that differ between kernels.
  */
 #ifndef _PROC_PROCMAP_BASE_H
 #define _PROC_PROCMAP_BASE_H
@@ -11,6 +11,13 @@
 #include <linux/mmap_lock.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+
+/* The file system reads buffered through filemap_read(), which waits for pages alone. */
+#ifdef FOP_BUFFER_RASYNC
+#define procmap_has_buf_rasync(file)	((file)->f_op->fop_flags & FOP_BUFFER_RASYNC)
+#else	/* before 6.10 */
+#define procmap_has_buf_rasync(file)	((file)->f_mode & FMODE_BUF_RASYNC)
+#endif
 
 #if LIVE_VMA_LOCK
 #include "../fs/proc/procmap_vma_lock.h"

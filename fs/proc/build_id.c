@@ -15,6 +15,7 @@
 #include <linux/uio.h>
 
 #include "build_id.h"
+#include "procmap_base.h"
 
 /*
  * Limits for one file: pages that are looked at, each of which may be read from a
@@ -97,8 +98,9 @@ static bool build_id_may_read(struct build_id_reader *reader)
 /*
  * A writer may hold the inode's lock during a page fault that a user's server never
  * answers, and no signal ends a wait for that lock. XFS takes it for reading, and so does
- * ext4 on DAX. Read as page faults do, without it. On DAX, give up if it is taken; ext2
- * waits there.
+ * ext4 on DAX. Where a buffered read is filemap_read() and no lock more, read as page faults
+ * do, without it. Elsewhere the file system may have to look for changes first, as NFS does.
+ * On DAX, give up if the lock is taken; ext2 waits there.
  */
 static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
 {
@@ -106,7 +108,7 @@ static ssize_t build_id_read_iter(struct kiocb *kiocb, struct iov_iter *iter)
 
 	if (IS_DAX(file_inode(file)))
 		kiocb->ki_flags |= IOCB_NOWAIT;
-	else if (file->f_mode & FMODE_NOWAIT && file->f_mapping->a_ops->read_folio)
+	else if (procmap_has_buf_rasync(file) && file->f_mapping->a_ops->read_folio)
 		return filemap_read(kiocb, iter, 0);
 	return file->f_op->read_iter(kiocb, iter);
 }

@@ -19,9 +19,9 @@ struct file;
  * Resident pages are looked at in the page cache; no method of the file system is
  * called, and nothing is allocated. Other pages are read, but for those of sysfs and procfs,
  * and of FUSE, of an untrusted mounter and of stacked file systems: a user's server may never
- * answer, and no signal ends the wait for it. With FMODE_NOWAIT, the read does not take the
- * inode's lock, which a writer may hold; without, it takes the locks that read(2) takes. No
- * LSM and no fanotify listener is asked.
+ * answer, and no signal ends the wait for it. On ext4, XFS, btrfs and, since 6.12, f2fs, the
+ * read does not take the inode's lock, which a writer may hold; elsewhere it takes the locks
+ * that read(2) takes. No LSM and no fanotify listener is asked.
  *
  * Return: the length of the build ID, 1 to BUILD_ID_SIZE_MAX bytes; 0 if @file
  * is not an ELF executable or shared object of this machine's byte order, has no
