@@ -17,7 +17,7 @@ tools_compile() {
 
 # Print the objects of the kernel that the series changes (M) or adds (A).
 objects_of() {
-	base_git diff --name-only --diff-filter="$1" base patched -- 'fs/*.c' 'mm/*.c' |
+	base_git diff --name-only --diff-filter="$1" base patched -- 'fs/*.c' 'lib/*.c' 'mm/*.c' |
 		sed 's/c$/o/'
 }
 
@@ -45,7 +45,7 @@ no_warnings_in_the_engine() {
 	local objects
 	mapfile -t objects < <(objects_of AM)
 	[ ${#objects[@]} -gt 2 ]
-	no_new_warnings "$(base_git rev-list --reverse base..patched -- fs mm include)" \
+	no_new_warnings "$(base_git rev-list --reverse base..patched -- fs lib mm include)" \
 		"${objects[@]}"
 }
 
