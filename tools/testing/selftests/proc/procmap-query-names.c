@@ -134,6 +134,62 @@ TEST(name_of_anonymous_memory_is_shown_and_fits_its_buffer_to_the_byte)
 	}
 }
 
+/* Walk on from @addr to the mapping that has this name. Returns its start, or 0. */
+static uint64_t find_name(int fd, uint64_t addr, const char *name)
+{
+	struct procmap_query query = { .vma_end = addr };
+	char seen[PATH_MAX];
+
+	do {
+		*seen = '\0';
+		query = QUERY(.query_addr = query.vma_end, .query_flags = QUERY_NEXT,
+			      .vma_name_addr = (uintptr_t)seen, .vma_name_size = sizeof(seen));
+		if (procmap_query(fd, &query))
+			return 0;
+	} while (strcmp(name, seen));
+	return query.vma_start;
+}
+
+/* Each page of the area is a mapping of its own, by its name. */
+#define NR_NAMED	3000
+
+static void expect_named_area(struct __test_metadata *const _metadata, pid_t pid)
+{
+	const int fd = open_maps(pid);
+	uint64_t addr = 0;
+	char name[32];
+	unsigned int i;
+
+	for (i = 0; i < NR_NAMED; i++) {
+		sprintf(name, "[anon:page %u]", i);
+		addr = find_name(fd, addr, name);
+		ASSERT_EQ(addr_of(i), addr);
+	}
+	close(fd);
+}
+
+/* The child keeps them when the parent has none any more. */
+TEST(name_of_anonymous_memory_is_found_in_parent_and_child)
+{
+	struct child child;
+	char name[32];
+	unsigned int i;
+
+	ASSERT_TRUE(map_area(0, NR_NAMED, PROT_READ, MAP_PRIVATE, -1));
+	if (set_name(page_at(0), "") == -EINVAL)
+		SKIP(return, "memory has no names, CONFIG_ANON_VMA_NAME");
+	for (i = 0; i < NR_NAMED; i++) {
+		sprintf(name, "page %u", i);
+		ASSERT_EQ(0, set_name(page_at(i), name));
+	}
+	ASSERT_TRUE(start_child(&child, keep_still, NULL));
+	expect_named_area(_metadata, 0);
+	expect_named_area(_metadata, child.pid);
+	ASSERT_EQ(0, munmap(page_at(0), NR_NAMED * page_size()));
+	expect_named_area(_metadata, child.pid);
+	stop_child(&child);
+}
+
 /* But for shared memory, since Linux 6.2. */
 TEST(name_of_anonymous_memory_is_not_for_a_file)
 {
