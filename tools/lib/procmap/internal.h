@@ -442,7 +442,7 @@ hidden int scan_generation(struct procmap *procmap, uint64_t *generation);
 /* Free the buffers. */
 hidden void scan_free(struct scan *scan);
 
-/* find.c */
+/* method.c */
 
 hidden bool is_method(enum procmap_method method);
 
@@ -607,7 +607,7 @@ hidden int look_for_file(struct procmap *procmap, const struct procmap_mapping *
 hidden int need_identity(struct procmap_file *file, int dir,
 			 const struct identity **identity);
 
-/* lookup.c */
+/* find.c */
 
 /* find_from(), with the requested attributes of the file, and lookup_error(). */
 hidden int look_up_from(struct procmap *procmap, uint64_t addr, unsigned int flags,
