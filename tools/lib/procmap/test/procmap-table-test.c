@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables, against a world of processes that knows what was mapped when.
+ * Tables, against a model of processes that knows what was mapped when.
  */
 #include <linux/perf_event.h>
 
@@ -8,26 +8,26 @@
 #include "procmap_table.h"
 #include "util.h"
 
-#define WORLD_PIDS	5
-#define WORLD_PAGES	12
-#define WORLD_EVENTS	400
-#define WORLD_BASE	0x10000u
+#define MODEL_PIDS	5
+#define MODEL_PAGES	12
+#define MODEL_EVENTS	400
+#define MODEL_BASE	0x10000u
 
-enum world_kind { W_MMAP, W_FORK, W_EXEC, W_EXIT };
+enum model_kind { M_MMAP, M_FORK, M_EXEC, M_EXIT };
 
 /**
- * struct world_event - what happens in the world at a time
+ * struct model_event - what happens in the model at a time
  * @time: when.
  * @kind: what.
  * @pid: the index of the process.
- * @from: of W_FORK, the index of the parent.
+ * @from: of M_FORK, the index of the parent.
  * @first: the first page.
  * @nr: number of pages.
  * @id: what is mapped.
  */
-struct world_event {
+struct model_event {
 	uint64_t time;
-	enum world_kind kind;
+	enum model_kind kind;
 	int pid;
 	int from;
 	int first;
@@ -36,13 +36,13 @@ struct world_event {
 };
 
 /* The state of a page of a process: @id is 0 for nothing. */
-struct world_page {
+struct model_page {
 	int id;
 	bool is_secret;
 };
 
 /**
- * struct world - processes and their history
+ * struct model - processes and their history
  * @nr: number of events.
  * @events: the events in the order of their time.
  * @now: the time of the present.
@@ -50,97 +50,97 @@ struct world_page {
  * @text: of a process that is read.
  * @gone: how many user pointers went.
  */
-struct world {
+struct model {
 	int nr;
-	struct world_event events[WORLD_EVENTS];
+	struct model_event events[MODEL_EVENTS];
 	uint64_t now;
-	struct world_page pages[WORLD_PIDS][WORLD_PAGES];
-	char text[WORLD_PAGES * 128];
+	struct model_page pages[MODEL_PIDS][MODEL_PAGES];
+	char text[MODEL_PAGES * 128];
 	int gone;
 };
 
 /* A test is a process of its own. */
-static struct world world;
+static struct model model;
 static struct procmap_table_options options;
 static struct procmap_table *table;
 
-static unsigned int world_random(unsigned int *seed, unsigned int below)
+static unsigned int model_random(unsigned int *seed, unsigned int below)
 {
 	*seed = *seed * 1103515245 + 12345;
 	return (*seed >> 16) % below;
 }
 
-static void world_apply(struct world_page pages[WORLD_PIDS][WORLD_PAGES],
-			const struct world_event *event)
+static void model_apply(struct model_page pages[MODEL_PIDS][MODEL_PAGES],
+			const struct model_event *event)
 {
-	struct world_page *const own = pages[event->pid];
+	struct model_page *const own = pages[event->pid];
 	int i;
 
 	switch (event->kind) {
-	case W_FORK:
+	case M_FORK:
 		memcpy(own, pages[event->from], sizeof(*pages));
 		break;
-	case W_EXEC:
+	case M_EXEC:
 		memset(own, 0, sizeof(*pages));
 		break;
-	case W_EXIT:
+	case M_EXIT:
 		break;
-	case W_MMAP:
+	case M_MMAP:
 		for (i = 0; i < event->nr; i++)
 			own[event->first + i].id = event->id;
 	}
 }
 
 /* Return what is mapped at a page at a time, or 0. */
-static int world_at(int pid, int page, uint64_t time)
+static int model_at(int pid, int page, uint64_t time)
 {
-	struct world_page pages[WORLD_PIDS][WORLD_PAGES] = {};
+	struct model_page pages[MODEL_PIDS][MODEL_PAGES] = {};
 	int i;
 
-	for (i = 0; i < world.nr && world.events[i].time <= time; i++)
-		world_apply(pages, &world.events[i]);
+	for (i = 0; i < model.nr && model.events[i].time <= time; i++)
+		model_apply(pages, &model.events[i]);
 	return pages[pid][page].id;
 }
 
-static void world_make(unsigned int seed, int nr)
+static void model_make(unsigned int seed, int nr)
 {
 	int i;
 
-	world = (struct world) { .nr = nr };
+	model = (struct model) { .nr = nr };
 	for (i = 0; i < nr; i++) {
-		struct world_event *const event = &world.events[i];
-		const unsigned int dice = world_random(&seed, 20);
+		struct model_event *const event = &model.events[i];
+		const unsigned int dice = model_random(&seed, 20);
 
 		event->time = 100 + 10 * i;
-		event->kind = dice < 12 ? W_MMAP : dice < 14 ? W_FORK :
-			      dice < 15 ? W_EXEC : dice < 16 ? W_EXIT : W_MMAP;
-		event->pid = world_random(&seed, WORLD_PIDS);
-		event->from = (event->pid + 1 + world_random(&seed, WORLD_PIDS - 1)) %
-			      WORLD_PIDS;
-		event->first = world_random(&seed, WORLD_PAGES);
-		event->nr = 1 + world_random(&seed, WORLD_PAGES - event->first);
+		event->kind = dice < 12 ? M_MMAP : dice < 14 ? M_FORK :
+			      dice < 15 ? M_EXEC : dice < 16 ? M_EXIT : M_MMAP;
+		event->pid = model_random(&seed, MODEL_PIDS);
+		event->from = (event->pid + 1 + model_random(&seed, MODEL_PIDS - 1)) %
+			      MODEL_PIDS;
+		event->first = model_random(&seed, MODEL_PAGES);
+		event->nr = 1 + model_random(&seed, MODEL_PAGES - event->first);
 		event->id = i + 1;
 	}
 }
 
-static uint64_t world_addr(int page)
+static uint64_t model_addr(int page)
 {
-	return WORLD_BASE + (uint64_t)page * 0x1000;
+	return MODEL_BASE + (uint64_t)page * 0x1000;
 }
 
-static uint64_t world_offset(int id, int page)
+static uint64_t model_offset(int id, int page)
 {
 	return (uint64_t)id * 0x100000 + (uint64_t)page * 0x1000;
 }
 
 /* Report an event to a table. */
-static int world_report(const struct world_event *event)
+static int model_report(const struct model_event *event)
 {
 	const struct procmap_mmap mapped = {
 		.size = sizeof(mapped),
-		.addr = world_addr(event->first),
+		.addr = model_addr(event->first),
 		.len = (uint64_t)event->nr * 0x1000,
-		.pgoff = world_offset(event->id, event->first),
+		.pgoff = model_offset(event->id, event->first),
 		.ino = event->id,
 		.maj = 8,
 		.min = 1,
@@ -150,12 +150,12 @@ static int world_report(const struct world_event *event)
 	const pid_t pid = event->pid + 1;
 
 	switch (event->kind) {
-	case W_MMAP:
+	case M_MMAP:
 		return procmap_table_mmap(table, pid, event->time, &mapped);
-	case W_FORK:
+	case M_FORK:
 		return procmap_table_fork(table, pid, pid, event->from + 1,
 					  event->time);
-	case W_EXEC:
+	case M_EXEC:
 		return procmap_table_exec(table, pid, event->time);
 	default:
 		return procmap_table_exit(table, pid, pid, event->time);
@@ -166,10 +166,10 @@ static int world_report(const struct world_event *event)
  * Returns what the table has at a page, or 0; or -1 if that makes no sense, or if not all that
  * it claims is so, unless it has @missed events.
  */
-static int world_ask(int pid, int page, uint64_t time, bool missed)
+static int model_ask(int pid, int page, uint64_t time, bool missed)
 {
 	const struct procmap_table_mapping *found;
-	const uint64_t addr = world_addr(page) + 0x123;
+	const uint64_t addr = model_addr(page) + 0x123;
 	uint64_t at;
 	int err, id;
 
@@ -179,26 +179,26 @@ static int world_ask(int pid, int page, uint64_t time, bool missed)
 	id = found->mapping->inode;
 	if (addr < found->mapping->start || addr >= found->mapping->end ||
 	    found->mapping->offset + addr - found->mapping->start !=
-	    world_offset(id, page) + 0x123 ||
+	    model_offset(id, page) + 0x123 ||
 	    found->from > time ||
 	    strcmp(found->mapping->name, "/some/library"))
 		return -1;
 	if (missed)
 		return id;
 	for (at = found->mapping->start; at < found->mapping->end; at += 0x1000)
-		if (world_at(pid, (at - WORLD_BASE) / 0x1000, time) != id)
+		if (model_at(pid, (at - MODEL_BASE) / 0x1000, time) != id)
 			return -1;
-	return world_at(pid, page, found->from) == id ? id : -1;
+	return model_at(pid, page, found->from) == id ? id : -1;
 }
 
 /* Report in an order in which no event is more than @late behind another one. */
-static void world_shuffle(unsigned int *seed, uint64_t late, int *order)
+static void model_shuffle(unsigned int *seed, uint64_t late, int *order)
 {
-	uint64_t due[WORLD_EVENTS];
+	uint64_t due[MODEL_EVENTS];
 	int i, j, k;
 
-	for (i = 0; i < world.nr; i++) {
-		due[i] = world.events[i].time + (late ? world_random(seed, late) : 0);
+	for (i = 0; i < model.nr; i++) {
+		due[i] = model.events[i].time + (late ? model_random(seed, late) : 0);
 		for (j = 0; j < i && due[order[j]] <= due[i]; j++)
 			;
 		for (k = i; k > j; k--)
@@ -207,57 +207,57 @@ static void world_shuffle(unsigned int *seed, uint64_t late, int *order)
 	}
 }
 
-static uint64_t world_now(void *context)
+static uint64_t model_now(void *context)
 {
-	return context == &world ? world.now : 0;
+	return context == &model ? model.now : 0;
 }
 
-/* The text of maps of a process of the world, at its present. */
-static int world_open(void *context, pid_t pid, struct procmap **procmap)
+/* The text of maps of a process of the model, at its present. */
+static int model_open(void *context, pid_t pid, struct procmap **procmap)
 {
-	struct world_page *const pages = world.pages[pid - 1];
+	struct model_page *const pages = model.pages[pid - 1];
 	size_t len = 0;
 	int page, end;
 
-	if (context != &world)
+	if (context != &model)
 		return -EINVAL;
-	for (page = 0; page < WORLD_PAGES; page = end) {
-		for (end = page + 1; end < WORLD_PAGES &&
+	for (page = 0; page < MODEL_PAGES; page = end) {
+		for (end = page + 1; end < MODEL_PAGES &&
 		     pages[end].id == pages[page].id; end++)
 			;
 		if (pages[page].id)
-			len += sprintf(world.text + len,
+			len += sprintf(model.text + len,
 				       "%x-%x r-%cp %08x 08:01 %d /some/library\n",
-				       (unsigned int)world_addr(page),
-				       (unsigned int)world_addr(end),
+				       (unsigned int)model_addr(page),
+				       (unsigned int)model_addr(end),
 				       pages[page].is_secret ? '-' : 'x',
-				       (unsigned int)world_offset(pages[page].id, page),
+				       (unsigned int)model_offset(pages[page].id, page),
 				       pages[page].id);
 	}
-	return len ? procmap_open_text(world.text, len, NULL, procmap) : -ESRCH;
+	return len ? procmap_open_text(model.text, len, NULL, procmap) : -ESRCH;
 }
 
-/* The processes of the world are read, too. */
-static void read_world(void)
+/* The processes of the model are read, too. */
+static void read_model(void)
 {
 	options.flags = 0;
-	options.now = world_now;
-	options.open = world_open;
+	options.now = model_now;
+	options.open = model_open;
 }
 
 /* Report that something executable was mapped at a page. */
 static int report_mapped(uint64_t time, int pid, int page, int id)
 {
-	const struct world_event event = {
+	const struct model_event event = {
 		.time = time,
-		.kind = W_MMAP,
+		.kind = M_MMAP,
 		.pid = pid,
 		.first = page,
 		.nr = 1,
 		.id = id,
 	};
 
-	return world_report(&event);
+	return model_report(&event);
 }
 
 /* Return the inode of what is mapped at a page, or an error. */
@@ -266,7 +266,7 @@ static int inode_at(pid_t pid, uint64_t time, int page)
 	const struct procmap_table_mapping *found;
 	int err;
 
-	err = procmap_table_find(table, pid, time, world_addr(page), &found);
+	err = procmap_table_find(table, pid, time, model_addr(page), &found);
 	return err ? err : (int)found->mapping->inode;
 }
 
@@ -285,7 +285,7 @@ FIXTURE_SETUP(table)
 		.size = sizeof(options),
 		.flags = PROCMAP_TABLE_EVENTS_ONLY,
 		.window = UINT64_MAX,
-		.context = &world,
+		.context = &model,
 	};
 }
 
@@ -294,63 +294,63 @@ FIXTURE_TEARDOWN(table)
 	free_table();
 }
 
-static void world_gone(void *context, void *user)
+static void model_gone(void *context, void *user)
 {
-	world.gone += context == &world && user == &world;
+	model.gone += context == &model && user == &model;
 }
 
 TEST_F(table, keeps_pointers_of_the_caller)
 {
 	const struct procmap_table_mapping *found;
 
-	options.gone = world_gone;
+	options.gone = model_gone;
 	options.window = 10;
 	options.keep_exited = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	ASSERT_EQ(0, report_mapped(100, 0, 1, 7));
 	ASSERT_EQ(0, report_mapped(100, 0, 2, 8));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 101, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 101, model_addr(1), &found));
 	EXPECT_EQ(NULL, *found->user);
 	EXPECT_EQ(NULL, *found->process_user);
-	*found->user = &world;
-	*found->process_user = &world;
+	*found->user = &model;
+	*found->process_user = &model;
 
 	/* The child shares what is mapped, but not what the process is. */
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 110));
-	ASSERT_EQ(0, procmap_table_find(table, 2, 111, world_addr(1), &found));
-	EXPECT_EQ(&world, *found->user);
+	ASSERT_EQ(0, procmap_table_find(table, 2, 111, model_addr(1), &found));
+	EXPECT_EQ(&model, *found->user);
 	EXPECT_EQ(NULL, *found->process_user);
-	ASSERT_EQ(0, procmap_table_find(table, 2, 111, world_addr(2), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 2, 111, model_addr(2), &found));
 	EXPECT_EQ(NULL, *found->user);
 
 	/* Another program is another one, and the old one is still known. */
 	ASSERT_EQ(0, procmap_table_exec(table, 1, 120));
 	ASSERT_EQ(0, report_mapped(120, 0, 1, 9));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 121, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 121, model_addr(1), &found));
 	EXPECT_EQ(NULL, *found->process_user);
 	EXPECT_EQ(NULL, *found->user);
-	ASSERT_EQ(0, procmap_table_find(table, 1, 119, world_addr(1), &found));
-	EXPECT_EQ(&world, *found->process_user);
+	ASSERT_EQ(0, procmap_table_find(table, 1, 119, model_addr(1), &found));
+	EXPECT_EQ(&model, *found->process_user);
 	EXPECT_EQ(120u, found->until);
-	EXPECT_EQ(0, world.gone);
+	EXPECT_EQ(0, model.gone);
 
 	/* Both exit, and time goes on. */
 	ASSERT_EQ(0, procmap_table_exit(table, 1, 1, 130));
 	ASSERT_EQ(0, procmap_table_exit(table, 2, 2, 130));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 140, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 140, model_addr(1), &found));
 	for (int i = 0; i < 70000 && procmap_table_get_stats(table)->processes > 1; i++)
 		ASSERT_EQ(0, procmap_table_comm(table, 3, 3, 500, "x"));
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->processes);
 	EXPECT_EQ(0u, procmap_table_get_stats(table)->mappings);
-	EXPECT_EQ(2, world.gone);
+	EXPECT_EQ(2, model.gone);
 
 	/* So do those of what is there until the end. */
 	ASSERT_EQ(0, report_mapped(500, 3, 1, 7));
-	ASSERT_EQ(0, procmap_table_find(table, 4, 501, world_addr(1), &found));
-	*found->user = &world;
-	*found->process_user = &world;
+	ASSERT_EQ(0, procmap_table_find(table, 4, 501, model_addr(1), &found));
+	*found->user = &model;
+	*found->process_user = &model;
 	free_table();
-	EXPECT_EQ(4, world.gone);
+	EXPECT_EQ(4, model.gone);
 }
 
 /* The table describes the new process of an ID that was used again. */
@@ -367,10 +367,10 @@ TEST_F(table, knows_a_process_id_that_is_used_again)
 	EXPECT_EQ(-ENOENT, inode_at(1, 121, 1));
 	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 1, 121, comm));
 	/* A sample may be later than the exit. */
-	ASSERT_EQ(0, procmap_table_find(table, 1, 115, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 115, model_addr(1), &found));
 	EXPECT_EQ(7u, found->mapping->inode);
 	EXPECT_EQ(110u, found->until);
-	ASSERT_EQ(0, procmap_table_find(table, 1, 105, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 105, model_addr(1), &found));
 	EXPECT_EQ(110u, found->until);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 1, 115, comm));
 	EXPECT_STREQ("a long name of ", comm);
@@ -384,25 +384,25 @@ TEST_F(table, knows_a_process_id_that_is_used_again)
 	ASSERT_EQ(0, procmap_table_comm(table, 3, 4, 132, "thread"));
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 4, 3, 132));
 	ASSERT_EQ(0, procmap_table_exit(table, 3, 4, 133));
-	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, model_addr(1), &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
 	/* The main thread exits, and another one maps something. */
 	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, 150));
-	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, model_addr(1), &found));
 	EXPECT_EQ(150u, found->until);
-	ASSERT_EQ(0, procmap_table_find(table, 3, 151, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 151, model_addr(1), &found));
 	EXPECT_EQ(150u, found->until);
 	ASSERT_EQ(0, report_mapped(160, 2, 7, 77));
-	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, model_addr(1), &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
-	ASSERT_EQ(0, procmap_table_find(table, 3, 161, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 161, model_addr(1), &found));
 	EXPECT_EQ(UINT64_MAX, found->until);
 	EXPECT_EQ(115u, found->from);
 	ASSERT_EQ(0, procmap_table_get_comm(table, 3, 140, comm));
 	EXPECT_STREQ("new", comm);
 	/* Events synthesized for the beginning of time do no harm. */
 	ASSERT_EQ(0, procmap_table_fork(table, 3, 3, 2, 0));
-	ASSERT_EQ(0, procmap_table_find(table, 3, 140, world_addr(1), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 3, 140, model_addr(1), &found));
 	/* What begins without a parent has no name of before. */
 	ASSERT_EQ(0, procmap_table_exec(table, 3, 170));
 	EXPECT_EQ(-ENOENT, procmap_table_get_comm(table, 3, 171, comm));
@@ -418,7 +418,7 @@ TEST_F(table, shares_what_children_inherit)
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < 10000; i++)
 		ASSERT_EQ(0, report_mapped(100 + i, 0, i, i + 1));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 20000, world_addr(5), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 20000, model_addr(5), &found));
 	bytes_before = procmap_table_get_stats(table)->bytes;
 	mappings_before = procmap_table_get_stats(table)->mappings;
 	for (i = 0; i < 1000; i++) {
@@ -437,18 +437,18 @@ TEST_F(table, shares_what_children_inherit)
 }
 
 /* The earliest time of an event that is still to come, of those in @order from @i on. */
-static uint64_t world_first(const int *order, int i)
+static uint64_t model_first(const int *order, int i)
 {
-	uint64_t first = world.events[world.nr - 1].time + 20;
+	uint64_t first = model.events[model.nr - 1].time + 20;
 
-	for (; i < world.nr; i++)
-		if (first > world.events[order[i]].time)
-			first = world.events[order[i]].time;
+	for (; i < model.nr; i++)
+		if (first > model.events[order[i]].time)
+			first = model.events[order[i]].time;
 	return first;
 }
 
 /*
- * Report the events of a world, and ask for pages at random. With what is forgotten, or finds
+ * Report the events of a model, and ask for pages at random. With what is forgotten, or finds
  * no memory, the table says less, and nothing else: of a time of which all events have come,
  * it knows what was mapped, or nothing. Returns how many answers are a mapping, or -1 if one
  * is another mapping, a limit is not kept, or an event has another error than that there is
@@ -458,44 +458,44 @@ static long ask_at_random(unsigned int seed, bool fails)
 {
 	const struct procmap_table_stats *stats;
 	unsigned int random = seed * 77;
-	int order[WORLD_EVENTS], i, j, id, err;
+	int order[MODEL_EVENTS], i, j, id, err;
 	const bool forgets = options.keep_exited != UINT64_MAX || options.max_processes ||
 			     options.max_mappings || options.max_bytes;
 	uint64_t latest = 0;
 	long known = 0;
 
-	world_make(seed, WORLD_EVENTS);
+	model_make(seed, MODEL_EVENTS);
 	/* No event comes later than the window. */
-	world_shuffle(&random, options.window < 300 ? options.window : seed % 4 * 100, order);
+	model_shuffle(&random, options.window < 300 ? options.window : seed % 4 * 100, order);
 	if (procmap_table_new(&options, &table))
 		return -1;
 	stats = procmap_table_get_stats(table);
-	for (i = 0; i < world.nr && known >= 0; i++) {
-		const struct world_event *const event = &world.events[order[i]];
-		const uint64_t before = world_first(order, i + 1);
+	for (i = 0; i < model.nr && known >= 0; i++) {
+		const struct model_event *const event = &model.events[order[i]];
+		const uint64_t before = model_first(order, i + 1);
 
 		if (latest < event->time)
 			latest = event->time;
 		/* All allocations of some events but the first. */
 		calls.allocations = fails && (seed + i) % 37 == 0 ? i % 4 : -1;
-		err = world_report(event);
+		err = model_report(event);
 		for (j = 0; j < 4 && known >= 0; j++) {
-			const int pid = world_random(&random, WORLD_PIDS);
-			const int page = world_random(&random, WORLD_PAGES);
-			const uint64_t age = world_random(&random, j % 2 ? 40 : 800);
+			const int pid = model_random(&random, MODEL_PIDS);
+			const int page = model_random(&random, MODEL_PAGES);
+			const uint64_t age = model_random(&random, j % 2 ? 40 : 800);
 			const uint64_t time = before > age + 1 ? before - 1 - age : 1;
 
-			id = world_ask(pid, page, time, fails);
+			id = model_ask(pid, page, time, fails);
 			if ((id || (!fails && !forgets &&
 				    (time > latest || latest - time <= options.window))) &&
-			    id != world_at(pid, page, time))
+			    id != model_at(pid, page, time))
 				known = -1;
 			else
 				known += !!id;
 		}
 		calls.allocations = -1;
 		if ((err && (!fails || err != -ENOMEM)) ||
-		    stats->processes > (options.max_processes ?: WORLD_PIDS) ||
+		    stats->processes > (options.max_processes ?: MODEL_PIDS) ||
 		    stats->mappings > (options.max_mappings ?: UINT_MAX) ||
 		    stats->bytes > (options.max_bytes ?: UINT_MAX))
 			known = -1;
@@ -541,52 +541,52 @@ TEST_F(table, does_not_read_again_and_again)
 	const struct procmap_table_stats *stats;
 	int i;
 
-	world.now = 1000;
-	read_world();
+	model.now = 1000;
+	read_model();
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_get_stats(table);
-	world.pages[0][3] = (struct world_page) { .id = 4 };
+	model.pages[0][3] = (struct model_page) { .id = 4 };
 	/* The executable ones first. */
-	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 900, model_addr(3), &found));
 	EXPECT_EQ(0u, found->from);
 	EXPECT_EQ(1u, stats->readings);
-	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ENOENT, inode_at(1, world.now, 5));
+	for (i = 0; i < 50; i++, model.now++)
+		EXPECT_EQ(-ENOENT, inode_at(1, model.now, 5));
 	EXPECT_EQ(2u, stats->readings);
-	EXPECT_EQ(-ENOENT, inode_at(1, world.now, 5));
+	EXPECT_EQ(-ENOENT, inode_at(1, model.now, 5));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(0u, stats->failed);
 	/* The addresses asked for are known without it, and the answer is the same. */
-	ASSERT_EQ(0, procmap_table_find(table, 1, 900, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 900, model_addr(3), &found));
 	EXPECT_EQ(0u, found->from);
-	ASSERT_EQ(0, procmap_table_find(table, 1, world.now, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, model.now, model_addr(3), &found));
 	EXPECT_EQ(3u, stats->readings);
 	EXPECT_EQ(2u, stats->hits);
 
-	for (i = 0; i < 50; i++, world.now++)
-		EXPECT_EQ(-ESRCH, inode_at(2, world.now, 5));
+	for (i = 0; i < 50; i++, model.now++)
+		EXPECT_EQ(-ESRCH, inode_at(2, model.now, 5));
 	EXPECT_EQ(4u, stats->readings);
 	EXPECT_EQ(1u, stats->failed);
-	world.pages[1][5] = (struct world_page) { .id = 6 };
-	ASSERT_EQ(0, procmap_table_find(table, 2, world.now, world_addr(5), &found));
+	model.pages[1][5] = (struct model_page) { .id = 6 };
+	ASSERT_EQ(0, procmap_table_find(table, 2, model.now, model_addr(5), &found));
 	EXPECT_EQ(5u, stats->readings);
 
 	/* One that has exited is not read, nor another program than that of the time. */
-	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, world.now));
-	EXPECT_EQ(-ENOENT, inode_at(3, world.now, 5));
-	ASSERT_EQ(0, procmap_table_exec(table, 4, world.now));
-	EXPECT_EQ(-ENOENT, inode_at(4, world.now - 1, 5));
+	ASSERT_EQ(0, procmap_table_exit(table, 3, 3, model.now));
+	EXPECT_EQ(-ENOENT, inode_at(3, model.now, 5));
+	ASSERT_EQ(0, procmap_table_exec(table, 4, model.now));
+	EXPECT_EQ(-ENOENT, inode_at(4, model.now - 1, 5));
 	EXPECT_EQ(5u, stats->readings);
 
 	/* A new program is read at once, whether the last one was read or was gone. */
-	EXPECT_EQ(-ENOENT, inode_at(2, world.now, 6));
-	EXPECT_EQ(-ESRCH, inode_at(5, world.now, 6));
-	world.pages[1][5].id = 7;
-	world.pages[4][5] = world.pages[1][5];
+	EXPECT_EQ(-ENOENT, inode_at(2, model.now, 6));
+	EXPECT_EQ(-ESRCH, inode_at(5, model.now, 6));
+	model.pages[1][5].id = 7;
+	model.pages[4][5] = model.pages[1][5];
 	for (i = 2; i < 6; i += 3) {
-		ASSERT_EQ(0, procmap_table_exec(table, i, world.now));
-		EXPECT_EQ(7, inode_at(i, world.now, 5));
+		ASSERT_EQ(0, procmap_table_exec(table, i, model.now));
+		EXPECT_EQ(7, inode_at(i, model.now, 5));
 	}
 	EXPECT_EQ(9u, stats->readings);
 }
@@ -603,23 +603,23 @@ TEST_F(table, reads_again_when_events_were_lost)
 	const struct procmap_table_mapping *found;
 	const struct procmap_table_stats *stats;
 
-	world.now = 1000;
-	read_world();
+	model.now = 1000;
+	read_model();
 	options.reread = 50;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	stats = procmap_table_get_stats(table);
-	world.pages[0][3] = (struct world_page) { .id = 4 };
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, world_addr(3), &found));
-	world.pages[0][3].id = 5;
-	world.now = 1010;
+	model.pages[0][3] = (struct model_page) { .id = 4 };
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1000, model_addr(3), &found));
+	model.pages[0][3].id = 5;
+	model.now = 1010;
 	EXPECT_EQ(4, inode_at(1, 1010, 3));
 	ASSERT_EQ(0, procmap_table_record(table, &attr, &lost.header));
 	EXPECT_EQ(5, inode_at(1, 1010, 3));
 	EXPECT_EQ(2u, stats->readings);
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1011, model_addr(3), &found));
 	EXPECT_EQ(2u, stats->readings);
 	/* Before that, it was the old one. */
-	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, world_addr(3), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 1005, model_addr(3), &found));
 	EXPECT_EQ(4u, found->mapping->inode);
 	EXPECT_EQ(1010u, found->until);
 }
@@ -629,26 +629,26 @@ TEST_F(table, believes_what_was_read)
 {
 	const struct procmap_table_mapping *found;
 
-	world.now = 200;
-	read_world();
+	model.now = 200;
+	read_model();
 	options.window = 10;
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	ASSERT_EQ(0, report_mapped(100, 0, 3, 7));
-	world.pages[0][5] = (struct world_page) { .id = 8 };
-	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(5), &found));
-	ASSERT_EQ(0, procmap_table_find(table, 1, 150, world_addr(3), &found));
+	model.pages[0][5] = (struct model_page) { .id = 8 };
+	ASSERT_EQ(0, procmap_table_find(table, 1, 150, model_addr(5), &found));
+	ASSERT_EQ(0, procmap_table_find(table, 1, 150, model_addr(3), &found));
 	EXPECT_EQ(200u, found->until);
 	EXPECT_EQ(1u, procmap_table_get_stats(table)->readings);
 	ASSERT_EQ(0, report_mapped(100, 4, 3, 7));
-	world.pages[4][5] = world.pages[0][5];
-	ASSERT_EQ(0, procmap_table_find(table, 5, 150, world_addr(5), &found));
+	model.pages[4][5] = model.pages[0][5];
+	ASSERT_EQ(0, procmap_table_find(table, 5, 150, model_addr(5), &found));
 	EXPECT_EQ(-ENOENT, inode_at(5, 200, 3));
 	EXPECT_EQ(3u, procmap_table_get_stats(table)->readings);
 
 	/* A child of that time, which nobody has read, and what was found only later. */
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 300));
-	world.pages[0][3] = (struct world_page) { .id = 9 };
-	world.now = 400;
+	model.pages[0][3] = (struct model_page) { .id = 9 };
+	model.now = 400;
 	EXPECT_EQ(-ENOENT, inode_at(1, 400, 6));
 	EXPECT_EQ(9, inode_at(2, 350, 3));
 }
@@ -658,7 +658,7 @@ TEST_F(table, does_not_keep_a_view_that_is_void)
 {
 	int i;
 
-	world.now = 200;
+	model.now = 200;
 	/* The parent has exited, and is forgotten. Each child keeps what was there. */
 	options.window = 1000;
 	options.keep_exited = 1000;
@@ -708,10 +708,10 @@ TEST_F(table, condenses_what_is_certain)
 	char comm[PROCMAP_COMM_SIZE];
 	int i;
 
-	world.now = 1000;
-	read_world();
+	model.now = 1000;
+	read_model();
 	options.reread = UINT64_MAX;
-	world.pages[0][1] = (struct world_page) { .id = 7 };
+	model.pages[0][1] = (struct model_page) { .id = 7 };
 
 	/* A clock that is behind that of the events does no harm. */
 	options.window = 100;
@@ -750,11 +750,11 @@ TEST_F(table, finds_what_it_still_has)
 {
 	int i;
 
-	world.now = 1000;
-	read_world();
+	model.now = 1000;
+	read_model();
 	options.max_mappings = 6;
 	for (i = 0; i < 7; i++)
-		world.pages[0][i] = (struct world_page) {
+		model.pages[0][i] = (struct model_page) {
 			.id = i + 1, .is_secret = i > 1,
 		};
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
@@ -771,7 +771,7 @@ TEST_F(table, finds_what_it_still_has)
 	options.max_mappings = 0;
 	options.max_processes = 2;
 	options.reread = UINT64_MAX;
-	world.pages[1][1] = (struct world_page) { .id = 2 };
+	model.pages[1][1] = (struct model_page) { .id = 2 };
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	EXPECT_EQ(-ENOENT, inode_at(1, 1000, 8));
 	ASSERT_EQ(0, procmap_table_fork(table, 2, 2, 1, 1000));
@@ -936,13 +936,13 @@ TEST_F(table, tells_an_unknown_build_id_from_none)
 	ASSERT_EQ(0, procmap_table_new(&options, &table));
 	for (i = 0; i < ARRAY_SIZE(mappings); i++) {
 		const struct procmap_mmap event = {
-			.size = sizeof(event), .addr = world_addr(i), .len = PAGE,
+			.size = sizeof(event), .addr = model_addr(i), .len = PAGE,
 			.filename = mappings[i].name, .ino = mappings[i].inode,
 			.build_id_size = mappings[i].reported, .build_id = "abc",
 		};
 
 		ASSERT_EQ(0, procmap_table_mmap(table, 1, 1, &event));
-		ASSERT_EQ(0, procmap_table_find(table, 1, 1, world_addr(i), &found));
+		ASSERT_EQ(0, procmap_table_find(table, 1, 1, model_addr(i), &found));
 		EXPECT_EQ(mappings[i].expected, found->mapping->build_id_size)
 			TH_LOG("%s", mappings[i].name);
 	}
@@ -951,16 +951,16 @@ TEST_F(table, tells_an_unknown_build_id_from_none)
 /* An event, and then a reading of the same mapping: its file is the same if it may be. */
 TEST_F(table, compares_what_both_events_and_readings_have)
 {
-	const uint64_t addr = (uintptr_t)world_now;
+	const uint64_t addr = (uintptr_t)model_now;
 	const struct procmap_table_mapping *found;
 	struct procmap_mmap event;
 	uint8_t id[20] = {};
 	struct maps maps;
 	int i;
 
-	world.now = 20;
+	model.now = 20;
 	options.flags = PROCMAP_TABLE_BUILD_IDS;
-	options.now = world_now;
+	options.now = model_now;
 	ASSERT_TRUE(read_text(getpid(), &maps));
 	for (i = 0; i < 5; i++) {
 		const struct maps_line *const line = line_at(&maps, addr);
@@ -999,7 +999,7 @@ TEST_F(table, compares_what_both_events_and_readings_have)
 TEST_F(table, reads_procfs_that_is_elsewhere)
 {
 	char proc[] = "/proc/self/root/proc";
-	const uint64_t addr = (uintptr_t)world_now;
+	const uint64_t addr = (uintptr_t)model_now;
 	const struct procmap_table_mapping *found;
 
 	options.flags = 0;
