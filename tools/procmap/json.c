@@ -13,18 +13,18 @@ static bool is_continuation(unsigned char c)
 }
 
 /* The length of the multibyte UTF-8 character at @s, or 0 if it is not valid. */
-static size_t utf8_len(const unsigned char *s, size_t left)
+static size_t utf8_len(const unsigned char *s)
 {
-	if (left >= 2 && s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
+	if (s[0] >= 0xc2 && s[0] <= 0xdf && is_continuation(s[1]))
 		return 2;
-	if (left < 3 || !is_continuation(s[1]) || !is_continuation(s[2]))
+	if (!is_continuation(s[1]) || !is_continuation(s[2]))
 		return 0;
 	/* Neither overlong nor a surrogate. */
 	if ((s[0] & 0xf0) == 0xe0)
 		return (s[0] == 0xe0 && s[1] < 0xa0) ||
 		       (s[0] == 0xed && s[1] >= 0xa0) ? 0 : 3;
 	/* Neither overlong nor above U+10FFFF. */
-	if (left < 4 || !is_continuation(s[3]) || s[0] < 0xf0 || s[0] > 0xf4 ||
+	if (!is_continuation(s[3]) || s[0] < 0xf0 || s[0] > 0xf4 ||
 	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
 		return 0;
 	return 4;
@@ -104,17 +104,22 @@ void json_address(struct json *json, const char *key, uint64_t addr)
 	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
 }
 
-/* Returns false if bytes were lost, as they were not valid UTF-8. */
-static bool json_bytes(struct json *json, const char *key, const char *bytes,
-		       size_t len)
+/*
+ * Write a string, or null. Returns false if bytes were lost, as they were not valid UTF-8.
+ */
+bool json_string(struct json *json, const char *key, const char *string)
 {
-	const unsigned char *s = (const unsigned char *)bytes;
+	const unsigned char *s = (const unsigned char *)string;
 	bool valid = true;
 
+	if (!string) {
+		json_null(json, key);
+		return true;
+	}
 	json_key(json, key);
 	fputc('"', json->out);
-	while (len) {
-		size_t n = *s < 0x80 ? 1 : utf8_len(s, len);
+	while (*s) {
+		size_t n = *s < 0x80 ? 1 : utf8_len(s);
 		const uint32_t c = n ? utf8_decode(s, n) : *s;
 
 		if (c > 0xffff && is_control(c)) {
@@ -132,15 +137,9 @@ static bool json_bytes(struct json *json, const char *key, const char *bytes,
 			n = 1;
 		}
 		s += n;
-		len -= n;
 	}
 	fputc('"', json->out);
 	return valid;
-}
-
-void json_string(struct json *json, const char *key, const char *string)
-{
-	json_bytes(json, key, string, strlen(string));
 }
 
 void json_hex(struct json *json, const char *key, const void *bytes, size_t len)
@@ -153,10 +152,17 @@ void json_hex(struct json *json, const char *key, const void *bytes, size_t len)
 
 /* If bytes were lost in the string, print all of them with the other key. */
 void json_exact(struct json *json, const char *key, const char *hex_key,
-		const char *bytes, size_t len)
+		const char *string)
 {
-	if (!json_bytes(json, key, bytes, len))
-		json_hex(json, hex_key, bytes, len);
+	if (!json_string(json, key, string))
+		json_hex(json, hex_key, string, strlen(string));
+}
+
+/* Begin an object that is in no other. */
+struct json json_begin(FILE *out, bool one_line)
+{
+	fputc('{', out);
+	return (struct json) { .out = out, .first = true, .one_line = one_line };
 }
 
 /* End an object that is in no other. */

@@ -242,6 +242,7 @@ struct json {
 	bool one_line;
 };
 
+struct json json_begin(FILE *out, bool one_line);
 void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
 void json_end(struct json *json);
@@ -250,10 +251,10 @@ void json_bool(struct json *json, const char *key, bool value);
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
 void json_address(struct json *json, const char *key, uint64_t addr);
-void json_string(struct json *json, const char *key, const char *string);
+bool json_string(struct json *json, const char *key, const char *string);
 void json_hex(struct json *json, const char *key, const void *bytes, size_t len);
 void json_exact(struct json *json, const char *key, const char *hex_key,
-		const char *bytes, size_t len);
+		const char *string);
 
 /* procfs_query_lookup.c */
 
@@ -378,6 +379,9 @@ struct line_format {
 };
 
 struct line_format line_format(const struct options *options);
+size_t print_program(FILE *out, const char *program, size_t column);
+void print_headings(FILE *out, const struct options *options, const char *columns,
+		    const char *last);
 void print_process(FILE *out, const struct options *options);
 void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 		const struct line_format *format);
@@ -385,8 +389,7 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma);
 
 /* procfs_query_json.c */
 
-struct json json_to(FILE *out, const struct options *options);
-void json_begin(struct json *json, const struct options *options);
+struct json json_begin_with(FILE *out, const struct options *options);
 void json_inode(struct json *json, const struct procmap_mapping *vma);
 void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);

@@ -131,10 +131,9 @@ static void json_timings(FILE *out, const struct options *options,
 			 const struct timing *timings, size_t nr)
 {
 	const unsigned long runs = options->runs;
-	struct json json = json_to(out, options);
+	struct json json = json_begin_with(out, options);
 	size_t i;
 
-	json_begin(&json, options);
 	json_open(&json, "bench", '{');
 	json_number(&json, "runs", runs);
 	for (i = 0; i < nr; i++) {

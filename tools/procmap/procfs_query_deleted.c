@@ -183,12 +183,11 @@ static void json_row(FILE *out, const struct options *options, const char *progr
 		     const struct deleted_file *row)
 {
 	const struct procmap_mapping *const file = &row->first;
-	struct json json = { .out = out, .first = true };
+	struct json json = json_begin(out, true);
 
-	fputc('{', out);
 	json_number(&json, "pid", options->pid);
 	json_program(&json, program);
-	json_exact(&json, "file", "file_hex", file->name, strlen(file->name));
+	json_exact(&json, "file", "file_hex", file->name);
 	json_inode(&json, file);
 	if (given(options, OPT_BUILD_ID))
 		json_build_id(&json, file);
@@ -201,47 +200,32 @@ static void json_row(FILE *out, const struct options *options, const char *progr
 	json_end(&json);
 }
 
-static void print_headings(FILE *out, const struct options *options)
-{
-	static bool has_headings;
-	char line[120];
-
-	if (!has_headings) {
-		snprintf(line, sizeof(line), "    pid program  %-*sfile",
-			 given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0,
-			 given(options, OPT_BUILD_ID) ? "build ID" : "");
-		print_coloured(out, BOLD, line);
-		fputc('\n', out);
-	}
-	has_headings = true;
-}
-
 static void print_row(FILE *out, const struct options *options, const char *program,
 		      const struct deleted_file *row)
 {
 	const struct procmap_mapping *const file = &row->first;
 	const size_t width = given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0;
-	char *const escaped = escape(program ? program : "?");
 	size_t column = fprintf(out, "%7d ", options->pid);
 
 	/* Leave room for the path. */
-	column += print_name(out, escaped, column + width + NAME_WIDTH_MIN + 2);
+	column += print_program(out, program, column + width + NAME_WIDTH_MIN + 2);
 	column += fprintf(out, "  ") + width;
 	if (width)
 		print_build_id_column(out, file);
 	print_name(out, file->name, column);
 	fputc('\n', out);
-	free(escaped);
 }
 
 static void print_files(const struct options *options, FILE *out,
 			const struct rows *deleted)
 {
 	char *const program = program_of(options->pid);
+	static bool has_headings;
 	size_t i;
 
-	if (!given(options, OPT_JSON))
-		print_headings(out, options);
+	if (!given(options, OPT_JSON) && !has_headings)
+		print_headings(out, options, "    pid program", "file");
+	has_headings = true;
 	for (i = 0; i < deleted->nr; i++) {
 		if (given(options, OPT_JSON))
 			json_row(out, options, program, deleted->all[i]);

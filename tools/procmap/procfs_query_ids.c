@@ -147,10 +147,9 @@ static struct id *group(size_t first, size_t *nr)
 
 static void json_id(const struct id *id, FILE *out)
 {
-	struct json json = { .out = out, .first = true, .one_line = true };
+	struct json json = json_begin(out, true);
 	size_t i;
 
-	fputc('{', out);
 	json_build_id(&json, id->files[0]);
 	json_number(&json, "processes", id->nr_pids);
 	json_open(&json, "pids", '[');
@@ -166,16 +165,6 @@ static void json_id(const struct id *id, FILE *out)
 	}
 	json_close(&json, ']');
 	json_end(&json);
-}
-
-static void print_headings(FILE *out)
-{
-	char line[80];
-
-	snprintf(line, sizeof(line), "%-*s processes  paths  PIDs",
-		 BUILD_ID_WIDTH, "build ID");
-	print_coloured(out, BOLD, line);
-	fputc('\n', out);
 }
 
 /*
@@ -227,10 +216,10 @@ static void print_id(const struct id *id, FILE *out)
 static void print_others(const struct options *options, size_t unreadable,
 			 size_t without, FILE *out)
 {
-	struct json json = { .out = out, .first = true };
+	struct json json;
 
 	if (given(options, OPT_JSON)) {
-		fputc('{', out);
+		json = json_begin(out, true);
 		json_number(&json, "without_build_id", without);
 		json_number(&json, "unreadable", unreadable);
 		json_end(&json);
@@ -261,7 +250,8 @@ static int print_ids(const struct options *options, FILE *out)
 	}
 	groups = group(i, &nr);
 	if (nr && !given(options, OPT_JSON))
-		print_headings(out);
+		print_headings(out, options,
+			       "build ID                                 processes", "paths  PIDs");
 	for (i = 0; i < nr; i++) {
 		if (given(options, OPT_JSON))
 			json_id(&groups[i], out);

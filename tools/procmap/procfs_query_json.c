@@ -2,20 +2,9 @@
 /* procfs_query: write JSON. procfs_query.schema.json describes all of it. */
 #include "procfs_query.h"
 
-struct json json_to(FILE *out, const struct options *options)
-{
-	return (struct json) {
-		.out = out,
-		.one_line = is_of_many(options) || given(options, OPT_INTERVAL),
-	};
-}
-
 void json_name(struct json *json, const struct procmap_mapping *vma)
 {
-	if (vma->name_len)
-		json_exact(json, "name", "name_hex", vma->name, vma->name_len);
-	else
-		json_null(json, "name");
+	json_exact(json, "name", "name_hex", vma->name_len ? vma->name : NULL);
 }
 
 void json_build_id(struct json *json, const struct procmap_mapping *vma)
@@ -126,31 +115,26 @@ void json_answer(struct json *json, const struct options *options,
 /* @program is NULL if it is unknown. */
 void json_program(struct json *json, const char *program)
 {
-	if (program)
-		json_exact(json, "program", "program_hex", program,
-			   strlen(program));
-	else
-		json_null(json, "program");
+	json_exact(json, "program", "program_hex", program);
 }
 
 /* Begin an object; it has the process, except for totals of several. */
-void json_begin(struct json *json, const struct options *options)
+struct json json_begin_with(FILE *out, const struct options *options)
 {
+	struct json json = json_begin(out, is_of_many(options) ||
+					   given(options, OPT_INTERVAL));
 	char *program;
 
-	fputc('{', json->out);
-	json->first = true;
 	if (options->maps_file)
-		json_exact(json, "maps_file", "maps_file_hex",
-			   options->maps_file, strlen(options->maps_file));
+		json_exact(&json, "maps_file", "maps_file_hex", options->maps_file);
 	if (given(options, OPT_FD))
-		json_number(json, "fd", options->fd);
-	if (!options->pid)
-		return;
-	json_number(json, "pid", options->pid);
-	if (is_of_many(options)) {
+		json_number(&json, "fd", options->fd);
+	if (options->pid)
+		json_number(&json, "pid", options->pid);
+	if (options->pid && is_of_many(options)) {
 		program = program_of(options->pid);
-		json_program(json, program);
+		json_program(&json, program);
 		free(program);
 	}
+	return json;
 }

@@ -43,23 +43,42 @@ struct line_format line_format(const struct options *options)
 	};
 }
 
+/* Print "?" for NULL. Returns the columns on a terminal. */
+size_t print_program(FILE *out, const char *program, size_t column)
+{
+	char *const escaped = escape(program ? program : "?");
+	const size_t width = print_name(out, escaped, column);
+
+	free(escaped);
+	return width;
+}
+
 /* Each of several processes has a heading. */
 void print_process(FILE *out, const struct options *options)
 {
 	char pid[sizeof(": ") + 3 * sizeof(options->pid)];
-	char *program, *escaped;
-	int column;
+	char *program;
 
 	if (!is_of_many(options))
 		return;
 	program = program_of(options->pid);
-	escaped = escape(program ? program : "?");
 	snprintf(pid, sizeof(pid), "%d: ", options->pid);
-	column = print_coloured(out, BOLD, pid);
-	print_name(out, escaped, column);
+	print_program(out, program, print_coloured(out, BOLD, pid));
 	fputc('\n', out);
-	free(escaped);
 	free(program);
+}
+
+/* Print the headings of a table, with a column of build IDs in front of the last one. */
+void print_headings(FILE *out, const struct options *options, const char *columns,
+		    const char *last)
+{
+	const bool has_ids = given(options, OPT_BUILD_ID);
+	char line[120];
+
+	snprintf(line, sizeof(line), "%s  %-*s%s", columns,
+		 has_ids ? BUILD_ID_WIDTH + 1 : 0, has_ids ? "build ID" : "", last);
+	print_coloured(out, BOLD, line);
+	fputc('\n', out);
 }
 
 /* Print "-" without a build ID, "?" if the file cannot be read. */
@@ -205,7 +224,6 @@ static int show(const struct options *options, FILE *out)
 		.out = out,
 		.options = options,
 		.format = line_format(options),
-		.json = json_to(out, options),
 	};
 	int err;
 
@@ -213,7 +231,7 @@ static int show(const struct options *options, FILE *out)
 	if (err)
 		return err;
 	if (given(options, OPT_JSON)) {
-		json_begin(&printer.json, options);
+		printer.json = json_begin_with(out, options);
 		json_string(&printer.json, "method",
 			    method_name(procmap_get_method(printer.procmap)));
 		json_open(&printer.json,
@@ -258,8 +276,7 @@ static void print_streamed(struct printer *printer, uint64_t addr,
 	begin_output(&output);
 	printer->out = output.file;
 	if (given(printer->options, OPT_JSON)) {
-		printer->json = json_to(output.file, printer->options);
-		json_begin(&printer->json, printer->options);
+		printer->json = json_begin_with(output.file, printer->options);
 		json_string(&printer->json, "method", method);
 		json_answer(&printer->json, printer->options, printer->procmap, addr,
 			    vma);

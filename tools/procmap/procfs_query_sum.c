@@ -85,19 +85,6 @@ static void json_sum(struct json *json, const char *key, const struct sum *sum,
 	json_close(json, '}');
 }
 
-static void print_headings(const struct options *options, FILE *out)
-{
-	char line[120];
-
-	snprintf(line, sizeof(line), "%s%8s %11s %11s %11s  %-*sname",
-		 is_of_many(options) ? "processes " : "", "mappings", "KiB",
-		 "executable", "writable",
-		 given(options, OPT_BUILD_ID) ? BUILD_ID_WIDTH + 1 : 0,
-		 given(options, OPT_BUILD_ID) ? "build ID" : "");
-	print_coloured(out, BOLD, line);
-	fputc('\n', out);
-}
-
 static void print_sum(const struct options *options, const struct sum *sum,
 		      FILE *out)
 {
@@ -118,17 +105,19 @@ static void print_sum(const struct options *options, const struct sum *sum,
 
 static int print_sums(const struct options *options, FILE *out)
 {
-	struct json json = json_to(out, options);
+	struct json json = {};
 	struct sum total = { .processes = nr_processes };
 	size_t i;
 
 	if (sums.nr)
 		qsort(sums.all, sums.nr, sizeof(*sums.all), by_bytes);
 	if (given(options, OPT_JSON)) {
-		json_begin(&json, options);
+		json = json_begin_with(out, options);
 		json_open(&json, "sums", '[');
 	} else if (sums.nr) {
-		print_headings(options, out);
+		print_headings(out, options, is_of_many(options) ?
+			       "processes mappings         KiB  executable    writable" :
+			       "mappings         KiB  executable    writable", "name");
 	}
 	for (i = 0; i < sums.nr; i++) {
 		const struct sum *const sum = sums.all[i];

@@ -23,12 +23,13 @@ struct watcher {
 	char when[sizeof("2026-11-23T05:40:01.123+00:00")];
 };
 
-static void json_event(struct json *json, const struct watcher *watcher,
-		       const char *event)
+static struct json json_event(const struct watcher *watcher, const char *event)
 {
-	json_begin(json, watcher->options);
-	json_string(json, "time", watcher->when);
-	json_string(json, "event", event);
+	struct json json = json_begin_with(watcher->out, watcher->options);
+
+	json_string(&json, "time", watcher->when);
+	json_string(&json, "event", event);
+	return json;
 }
 
 static void print_sign(const struct watcher *watcher, enum colour colour,
@@ -47,7 +48,7 @@ static int print_change(void *context, const struct procmap_mapping *was,
 			const struct procmap_mapping *is)
 {
 	const struct watcher *const watcher = context;
-	struct json json = json_to(watcher->out, watcher->options);
+	struct json json;
 
 	if (!given(watcher->options, OPT_JSON)) {
 		if (was)
@@ -58,8 +59,7 @@ static int print_change(void *context, const struct procmap_mapping *was,
 				   was ? ">" : "+", is);
 		return 0;
 	}
-	json_event(&json, watcher,
-		   was ? is ? "changed" : "vanished" : "appeared");
+	json = json_event(watcher, was ? is ? "changed" : "vanished" : "appeared");
 	json_vma(&json, "was", was, &watcher->format);
 	json_vma(&json, "is", is, &watcher->format);
 	json_end(&json);
@@ -68,10 +68,10 @@ static int print_change(void *context, const struct procmap_mapping *was,
 
 static void print_first(const struct watcher *watcher, size_t nr)
 {
-	struct json json = json_to(watcher->out, watcher->options);
+	struct json json;
 
 	if (given(watcher->options, OPT_JSON)) {
-		json_event(&json, watcher, "first");
+		json = json_event(watcher, "first");
 		json_number(&json, "mappings", nr);
 		json_end(&json);
 	} else {
@@ -82,12 +82,11 @@ static void print_first(const struct watcher *watcher, size_t nr)
 static void print_executed(const struct watcher *watcher, const char *program,
 			   size_t nr)
 {
-	struct json json = json_to(watcher->out, watcher->options);
-	char *escaped;
+	struct json json;
 	int column;
 
 	if (given(watcher->options, OPT_JSON)) {
-		json_event(&json, watcher, "executed");
+		json = json_event(watcher, "executed");
 		json_number(&json, "mappings", nr);
 		json_program(&json, program);
 		json_end(&json);
@@ -96,18 +95,16 @@ static void print_executed(const struct watcher *watcher, const char *program,
 	column = fprintf(watcher->out, "%s ", watcher->when);
 	column += print_coloured(watcher->out, BOLD, "* executed");
 	column += fprintf(watcher->out, ", %zu mappings: ", nr);
-	escaped = escape(program ? program : "?");
-	print_name(watcher->out, escaped, column);
+	print_program(watcher->out, program, column);
 	fputc('\n', watcher->out);
-	free(escaped);
 }
 
 static void print_exited(const struct watcher *watcher)
 {
-	struct json json = json_to(watcher->out, watcher->options);
+	struct json json;
 
 	if (given(watcher->options, OPT_JSON)) {
-		json_event(&json, watcher, "exited");
+		json = json_event(watcher, "exited");
 		json_end(&json);
 	} else {
 		fprintf(watcher->out, "%s ", watcher->when);
