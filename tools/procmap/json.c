@@ -5,7 +5,8 @@
  * JSON strings are Unicode, but a name can have any bytes except NUL: print valid
  * UTF-8 as it is, but control characters as \uXXXX, and every other byte as \u00XX.
  */
-#include "procfs_query.h"
+#include "json.h"
+#include "tool.h"
 
 static bool is_continuation(unsigned char c)
 {

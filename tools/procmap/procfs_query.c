@@ -7,7 +7,12 @@
  * This file reads the command line and runs the command on each process. Each command
  * declares its options in the file that does its work.
  */
-#include "procfs_query.h"
+#include "options.h"
+#include "procfs_query_input.h"
+#include "procfs_query_print.h"
+#include "procfs_query_processes.h"
+#include "procfs_query_trouble.h"
+#include "tool.h"
 
 #include <unistd.h>
 
@@ -327,15 +332,6 @@ static bool is_streamed(const struct options *options, const struct input *input
 	       !given(options, OPT_BENCH);
 }
 
-static int work_on_processes(struct options *options)
-{
-	if (given(options, OPT_ALL))
-		find_processes(options);
-	else if (given(options, OPT_FD | OPT_MAPS_FILE))
-		add_process(options, 0);
-	return work(options, command_of(options));
-}
-
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -344,6 +340,7 @@ int main(int argc, char **argv)
 		.args_doc = argp_args_doc,
 		.doc = argp_doc,
 	};
+	const struct tool_option *command;
 	struct options options = {};
 	struct input input = {};
 	bool streamed = false;
@@ -368,12 +365,15 @@ int main(int argc, char **argv)
 	}
 	look_at_terminal();
 
-	if (command_of(&options)->run)
-		status = command_of(&options)->run(&options);
-	else if (streamed)
-		status = answer(&options, &input);
-	else
-		status = work_on_processes(&options);
+	command = command_of(&options);
+	if (command->run) {
+		status = command->run(&options);
+	} else if (streamed) {
+		status = answer_input(&options, &input);
+	} else {
+		find_processes(&options);
+		status = work(&options, command);
+	}
 	if (status < 0)
 		report_trouble(&options, status);
 	close_input(&input);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: the time and the system calls that each method needs. */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "tool.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -28,14 +30,11 @@ struct timing {
 	size_t nr_found;
 };
 
-static void count_found(void *context, uint64_t addr,
-			const struct procmap_mapping *vma)
+static void count_found(void *context, const struct answer *answer)
 {
 	size_t *nr_found = context;
 
-	(void)addr;
-	if (vma)
-		(*nr_found)++;
+	*nr_found += !!answer->vma;
 }
 
 static int run(const struct options *options, enum procmap_method method,

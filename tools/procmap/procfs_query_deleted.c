@@ -3,7 +3,10 @@
  * procfs_query: list processes that still map files that were deleted or replaced,
  * as after an upgrade of a library.
  */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_print.h"
+#include "tool.h"
 
 #include <fcntl.h>
 #include <search.h>
@@ -148,13 +151,13 @@ static bool is_made_by_process(const struct deleted_file *file, const char *path
 	       ((file->is_birth_known && file->born > tick) || is_temporary(path));
 }
 
-static void add_file(void *context, uint64_t addr, const struct procmap_mapping *vma)
+static void add_file(void *context, const struct answer *answer)
 {
+	const struct procmap_mapping *const vma = answer->vma;
 	struct deleted *const deleted = context;
 	struct deleted_file file = { .first = *vma }, *row;
 	char *path;
 
-	(void)addr;
 	if (is_memory(vma->name) || (*vma->name == '/' && is_tmpfile(vma)))
 		return;
 	nr_unverified += !!(vma->flags & PROCMAP_UNVERIFIED);

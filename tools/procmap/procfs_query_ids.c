@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: list the build IDs of mapped files, and who maps them. */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_print.h"
+#include "procfs_query_processes.h"
+#include "tool.h"
 
 /**
  * struct file - a mapped file, by one of its names

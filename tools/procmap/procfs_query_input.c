@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: read addresses, one per line. */
-#include "procfs_query.h"
+#include "procfs_query_input.h"
+#include "tool.h"
 
 #include <ctype.h>
 #include <sys/stat.h>

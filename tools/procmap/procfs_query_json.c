@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: write JSON. procfs_query.schema.json describes all of it. */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs.h"
+#include "tool.h"
 
 void json_name(struct json *json, const struct procmap_mapping *vma)
 {
@@ -45,26 +47,19 @@ static void json_offset(struct json *json, uint64_t addr,
 		json_null(json, "offset");
 }
 
-/* As the offset: NULL if it is not mapped. */
-static void json_elf_address(struct json *json, const struct options *options,
-			     struct procmap *procmap, uint64_t addr,
-			     const struct procmap_mapping *vma)
+static void json_elf_address(struct json *json, const struct answer *answer)
 {
-	uint64_t address;
-	const int ret = vma ? elf_address(options, procmap, vma, addr, &address) : 0;
-
-	if (ret > 0)
-		json_address(json, "elf_address", address);
+	if (answer->elf > 0)
+		json_address(json, "elf_address", answer->elf_address);
 	else
 		json_null(json, "elf_address");
-	if (ret < 0)
+	if (answer->elf < 0)
 		json_bool(json, "elf_address_unreadable", true);
 }
 
 /* @vma is NULL if there is none. */
-void json_vma(struct json *json, const char *key,
-	      const struct procmap_mapping *vma,
-	      const struct line_format *format)
+void json_vma(struct json *json, const char *key, const struct procmap_mapping *vma,
+	      bool with_build_id)
 {
 	char perms[5];
 
@@ -85,31 +80,29 @@ void json_vma(struct json *json, const char *key,
 	else
 		json_null(json, "page_size");
 	json_name(json, vma);
-	if (format->build_id)
+	if (with_build_id)
 		json_build_id(json, vma);
 	json_close(json, '}');
 }
 
 /* The members of the answer for an address. */
 void json_answer(struct json *json, const struct options *options,
-		 struct procmap *procmap, uint64_t addr,
-		 const struct procmap_mapping *vma)
+		 const struct answer *answer)
 {
-	const struct line_format format = {
-		.build_id = given(options, OPT_BUILD_ID),
-	};
+	const struct procmap_mapping *const vma = answer->vma;
+	const bool with_build_id = given(options, OPT_BUILD_ID);
 	static const struct procmap_mapping none;
 
-	json_address(json, "address", addr);
+	json_address(json, "address", answer->addr);
 	json_bool(json, "mapped", vma);
-	json_offset(json, addr, vma);
+	json_offset(json, answer->addr, vma);
 	if (given(options, OPT_ELF_ADDRESS))
-		json_elf_address(json, options, procmap, addr, vma);
+		json_elf_address(json, answer);
 	json_name(json, vma ? vma : &none);
-	if (given(options, OPT_BUILD_ID))
+	if (with_build_id)
 		json_build_id(json, vma ? vma : &none);
 	if (given(options, OPT_VERBOSE))
-		json_vma(json, "vma", vma, &format);
+		json_vma(json, "vma", vma, with_build_id);
 }
 
 /* @program is NULL if it is unknown. */

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* procfs_query: look mappings up as the command line says, and their properties. */
-#include "procfs_query.h"
+/* procfs_query: look mappings up as the command line says, and collect them by file. */
+#include "procfs_query_lookup.h"
+#include "procfs_query_name.h"
+#include "tool.h"
 
 #include <search.h>
 
-/* The hexadecimal digits in the name of a System V shared memory segment. */
-#define SYSV_KEY_LEN		8
-
 const char *method_name(enum procmap_method method)
 {
-	switch (method) {
-	case PROCMAP_ANY_METHOD:
-		return "default";
-	case PROCMAP_BY_SCAN:
-		return "scan";
-	case PROCMAP_BY_QUERY:
-		return "query";
-	default:
-		return "text";
-	}
+	static const char *const names[] = {
+		[PROCMAP_ANY_METHOD] = "default", [PROCMAP_BY_SCAN] = "scan",
+		[PROCMAP_BY_QUERY] = "query", [PROCMAP_BY_TEXT] = "text",
+	};
+
+	return names[method];
 }
 
 /* Of several processes, or to compare paths, one dead server would block all. */
@@ -67,6 +62,39 @@ int visit_snapshot(const struct options *options,
 	return 0;
 }
 
+/*
+ * Set the address that the symbols of the mapped file have at an address of the process.
+ * Returns 1; 0 if there is none; or -errno if the file cannot be read. A maps file alone
+ * opens no file: the one with the name is the mapped one, or the library refuses it.
+ */
+static int elf_address(const struct options *options, struct procmap *procmap,
+		       const struct procmap_mapping *vma, uint64_t addr, uint64_t *address)
+{
+	const struct procmap_file_options by_name = { .size = sizeof(by_name), .proc = proc_dir };
+	struct procmap_file *file;
+	int err;
+
+	err = procmap_open_file(options->is_only_maps ? NULL : procmap, vma, &by_name, &file);
+	fail_without_files(err);
+	if (err)
+		return err == -ENODEV ? 0 : err;
+	err = procmap_file_mapped_address(file, vma, addr, address);
+	procmap_close_file(file);
+	if (!err)
+		return 1;
+	return err == -ENOENT || err == -ENOEXEC ? 0 : err;
+}
+
+struct answer answer_of(const struct options *options, struct procmap *procmap,
+			uint64_t addr, const struct procmap_mapping *vma)
+{
+	struct answer answer = { .addr = addr, .vma = vma };
+
+	if (vma && given(options, OPT_ELF_ADDRESS))
+		answer.elf = elf_address(options, procmap, vma, addr, &answer.elf_address);
+	return answer;
+}
+
 static int visit_mappings(struct procmap *procmap, const struct options *options,
 			  visit_fn visit, void *context)
 {
@@ -75,7 +103,7 @@ static int visit_mappings(struct procmap *procmap, const struct options *options
 	int err;
 
 	while (!(err = procmap_next(procmap, &cursor, options->flags, &vma)))
-		visit(context, vma->start, vma);
+		visit(context, &(struct answer) { .addr = vma->start, .vma = vma });
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -84,6 +112,7 @@ static int visit_addresses(struct procmap *procmap,
 			   void *context)
 {
 	const struct procmap_resolved *resolved;
+	struct answer answer;
 	size_t i;
 	int err;
 
@@ -91,8 +120,11 @@ static int visit_addresses(struct procmap *procmap,
 			      options->flags, &resolved);
 	if (err)
 		return err;
-	for (i = 0; i < options->nr_addrs; i++)
-		visit(context, options->addrs[i], resolved->mappings[i]);
+	for (i = 0; i < options->nr_addrs; i++) {
+		answer = answer_of(options, procmap, options->addrs[i],
+				   resolved->mappings[i]);
+		visit(context, &answer);
+	}
 	procmap_free_resolved(resolved);
 	return 0;
 }
@@ -109,69 +141,6 @@ int visit(struct procmap *procmap, const struct options *options,
 	return options->nr_addrs ?
 	       visit_addresses(procmap, options, visit_one, context) :
 	       visit_mappings(procmap, options, visit_one, context);
-}
-
-/* Files that cannot be read come first, then those without a build ID. */
-int by_build_id(const struct procmap_mapping *x, const struct procmap_mapping *y)
-{
-	const int x_size = x->build_id_size < 0 ? -1 : x->build_id_size;
-	const int y_size = y->build_id_size < 0 ? -1 : y->build_id_size;
-
-	if (x_size != y_size)
-		return x_size < y_size ? -1 : 1;
-	return x_size > 0 ? memcmp(x->build_id, y->build_id, x_size) : 0;
-}
-
-/*
- * Device and inode alone are no identity: two subvolumes of btrfs have them in common,
- * and so have two layers of overlays.
- */
-int by_file(const void *a, const void *b)
-{
-	const struct procmap_mapping *const x = a, *const y = b;
-	const int order = by_build_id(x, y);
-
-	if (order)
-		return order;
-	if (x->inode != y->inode)
-		return x->inode < y->inode ? -1 : 1;
-	if (x->dev_major != y->dev_major)
-		return x->dev_major < y->dev_major ? -1 : 1;
-	if (x->dev_minor != y->dev_minor)
-		return x->dev_minor < y->dev_minor ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
-
-bool begins_with(const char *name, const char *prefix)
-{
-	return !strncmp(name, prefix, strlen(prefix));
-}
-
-/*
- * Return whether this is the name of memory that the kernel keeps in a file which never was
- * in a directory. It looks deleted, and each piece of memory has an inode of its own.
- */
-bool is_memory(const char *name)
-{
-	static const char *const names[] = {
-		"/[aio]", "/anon_hugepage", "/dev/zero", "/drm mm object",
-		"/i915", "/secretmem",
-	};
-	static const char sysv[] = "/SYSV";
-	size_t i;
-
-	if (begins_with(name, "/memfd:") || begins_with(name, "/dmabuf:"))
-		return true;
-	if (begins_with(name, sysv)) {
-		name += strlen(sysv);
-		return strspn(name, "0123456789abcdef") == SYSV_KEY_LEN &&
-		       !strcmp(name + SYSV_KEY_LEN, DELETED);
-	}
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (begins_with(name, names[i]))
-			return !strcmp(name + strlen(names[i]), DELETED);
-	}
-	return false;
 }
 
 /*
@@ -198,46 +167,4 @@ void *row_of(struct rows *rows, const struct procmap_mapping *vma, size_t size)
 	rows->all = room_for_one(rows->all, rows->nr, &rows->room, sizeof(*rows->all));
 	rows->all[rows->nr++] = new;
 	return new;
-}
-
-bool has_file(const struct procmap_mapping *vma)
-{
-	return vma->inode || vma->dev_major || vma->dev_minor;
-}
-
-uint64_t file_offset(const struct procmap_mapping *vma, uint64_t addr)
-{
-	return addr - vma->start + vma->offset;
-}
-
-/*
- * Set the address that the symbols of the mapped file have at an address of the process.
- * Returns 1; 0 if there is none; or -errno if the file cannot be read. A maps file alone
- * opens no file: the one with the name is the mapped one, or the library refuses it.
- */
-int elf_address(const struct options *options, struct procmap *procmap,
-		const struct procmap_mapping *vma, uint64_t addr, uint64_t *address)
-{
-	const struct procmap_file_options by_name = { .size = sizeof(by_name), .proc = proc_dir };
-	struct procmap_file *file;
-	int err;
-
-	err = procmap_open_file(options->is_only_maps ? NULL : procmap, vma, &by_name, &file);
-	fail_without_files(err);
-	if (err)
-		return err == -ENODEV ? 0 : err;
-	err = procmap_file_mapped_address(file, vma, addr, address);
-	procmap_close_file(file);
-	if (!err)
-		return 1;
-	return err == -ENOENT || err == -ENOEXEC ? 0 : err;
-}
-
-void permissions(const struct procmap_mapping *vma, char text[5])
-{
-	text[0] = vma->flags & PROCMAP_READABLE ? 'r' : '-';
-	text[1] = vma->flags & PROCMAP_WRITABLE ? 'w' : '-';
-	text[2] = vma->flags & PROCMAP_EXECUTABLE ? 'x' : '-';
-	text[3] = vma->flags & PROCMAP_SHARED ? 's' : 'p';
-	text[4] = '\0';
 }

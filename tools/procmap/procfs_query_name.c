@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: find mappings by a name, by the file that it leads to, or by a pattern. */
-#include "procfs_query.h"
+#include "procfs_query_name.h"
+#include "tool.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -143,7 +144,7 @@ static void visit_found(struct found *found, int err, visit_fn visit_one, void *
 		const struct procmap_mapping *const vma = &found->all[i];
 
 		if (!err && vma->start >= end) {
-			visit_one(context, vma->start, vma);
+			visit_one(context, &(struct answer) { .addr = vma->start, .vma = vma });
 			answers.nr_found++;
 			end = vma->end;
 		}
@@ -195,7 +196,7 @@ int finish_name(const struct options *options, FILE *out)
  * In names such as [heap] and [anon:*], the first bracket belongs to the name: it does
  * not begin a set of characters.
  */
-void set_name(struct options *options, const char *text)
+void parse_name(struct options *options, const char *text)
 {
 	const char *const end = strchr(text, ']');
 	const bool is_bracketed = *text == '[' && end && !end[1];

@@ -3,7 +3,12 @@
  * procfs_query: print mappings. On a terminal, use colours and
  * shorten names to fit the line; elsewhere, print the lines of /proc/PID/maps.
  */
-#include "procfs_query.h"
+#include "procfs_query_print.h"
+#include "procfs_query_input.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_name.h"
+#include "tool.h"
 
 /*
  * Names begin in this column on a terminal too narrow for the column of the text, and
@@ -131,12 +136,11 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 }
 
 /**
- * struct printer - the state of printing mappings
+ * struct printer - the state of printing what was found
  * @out: the stream.
  * @options: the command line.
  * @format: the columns in the line of a mapping.
  * @json: the state of JSON.
- * @procmap: the handle.
  * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */
 struct printer {
@@ -144,29 +148,24 @@ struct printer {
 	const struct options *options;
 	struct line_format format;
 	struct json json;
-	struct procmap *procmap;
 	size_t nr_found;
 };
 
 /* Print "-" without an ELF address, "?" if the file cannot be read. */
-static int print_elf_address_column(const struct printer *printer, uint64_t addr,
-				    const struct procmap_mapping *vma)
+static int print_elf_address_column(FILE *out, const struct answer *answer)
 {
-	uint64_t address;
-	const int ret = elf_address(printer->options, printer->procmap, vma, addr, &address);
-
-	if (ret > 0)
-		return fprintf(printer->out, "0x%016" PRIx64 " ", address);
-	return fprintf(printer->out, "%-18s ", ret ? "?" : "-");
+	if (answer->elf > 0)
+		return fprintf(out, "0x%016" PRIx64 " ", answer->elf_address);
+	return fprintf(out, "%-18s ", answer->elf ? "?" : "-");
 }
 
-static void print_address(const struct printer *printer, uint64_t addr,
-			  const struct procmap_mapping *vma)
+static void print_address(const struct printer *printer, const struct answer *answer)
 {
+	const struct procmap_mapping *const vma = answer->vma;
 	FILE *const out = printer->out;
 	int column;
 
-	column = fprintf(out, "0x%016" PRIx64 " ", addr);
+	column = fprintf(out, "0x%016" PRIx64 " ", answer->addr);
 	if (!vma) {
 		print_coloured(out, YELLOW, "not mapped");
 		fputc('\n', out);
@@ -174,12 +173,11 @@ static void print_address(const struct printer *printer, uint64_t addr,
 	}
 
 	if (has_file(vma))
-		column += fprintf(out, "0x%016" PRIx64 " ",
-				  file_offset(vma, addr));
+		column += fprintf(out, "0x%016" PRIx64 " ", file_offset(vma, answer->addr));
 	else
 		column += fprintf(out, "%-18s ", "-");
 	if (given(printer->options, OPT_ELF_ADDRESS))
-		column += print_elf_address_column(printer, addr, vma);
+		column += print_elf_address_column(out, answer);
 	if (given(printer->options, OPT_BUILD_ID)) {
 		print_build_id_column(out, vma);
 		column += BUILD_ID_WIDTH + 1;
@@ -190,61 +188,68 @@ static void print_address(const struct printer *printer, uint64_t addr,
 		print_line(out, vma, fprintf(out, "  "), &printer->format);
 }
 
-static void print_answer(struct printer *printer, uint64_t addr,
-			 const struct procmap_mapping *vma)
+static void print_found(void *context, const struct answer *answer)
 {
-	json_open(&printer->json, NULL, '{');
-	json_answer(&printer->json, printer->options, printer->procmap, addr, vma);
-	json_close(&printer->json, '}');
+	struct printer *const printer = context;
+
+	printer->nr_found += !!answer->vma;
+	if (given(printer->options, OPT_LIST | OPT_NAME))
+		print_line(printer->out, answer->vma, 0, &printer->format);
+	else
+		print_address(printer, answer);
 }
 
-static void print_found(void *context, uint64_t addr,
-			const struct procmap_mapping *vma)
+static void json_found(void *context, const struct answer *answer)
 {
-	struct printer *printer = context;
+	struct printer *const printer = context;
+	struct json *const json = &printer->json;
 
-	if (vma)
-		printer->nr_found++;
-	if (given(printer->options, OPT_JSON)) {
-		if (given(printer->options, OPT_LIST | OPT_NAME))
-			json_vma(&printer->json, NULL, vma,
-				 &printer->format);
-		else
-			print_answer(printer, addr, vma);
-	} else if (given(printer->options, OPT_LIST | OPT_NAME)) {
-		print_line(printer->out, vma, 0, &printer->format);
+	printer->nr_found += !!answer->vma;
+	if (given(printer->options, OPT_LIST | OPT_NAME)) {
+		json_vma(json, NULL, answer->vma, printer->format.build_id);
 	} else {
-		print_address(printer, addr, vma);
+		json_open(json, NULL, '{');
+		json_answer(json, printer->options, answer);
+		json_close(json, '}');
 	}
+}
+
+/* Begin a JSON object that has the method. */
+static struct json json_by(FILE *out, const struct options *options, struct procmap *procmap)
+{
+	struct json json = json_begin_with(out, options);
+
+	json_string(&json, "method", method_name(procmap_get_method(procmap)));
+	return json;
 }
 
 static int show(const struct options *options, FILE *out)
 {
+	const bool is_json = given(options, OPT_JSON);
 	struct printer printer = {
 		.out = out,
 		.options = options,
 		.format = line_format(options),
 	};
+	struct procmap *procmap;
 	int err;
 
-	err = open_mappings(options, &printer.procmap);
+	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	if (given(options, OPT_JSON)) {
-		printer.json = json_begin_with(out, options);
-		json_string(&printer.json, "method",
-			    method_name(procmap_get_method(printer.procmap)));
+	if (is_json) {
+		printer.json = json_by(out, options, procmap);
 		json_open(&printer.json,
 			  given(options, OPT_LIST | OPT_NAME) ? "vmas" : "addresses", '[');
 	} else {
 		print_process(out, options);
 	}
 
-	err = visit(printer.procmap, options, print_found, &printer);
-	procmap_close(printer.procmap);
+	err = visit(procmap, options, is_json ? json_found : print_found, &printer);
+	procmap_close(procmap);
 	if (err)
 		return err;
-	if (given(options, OPT_JSON)) {
+	if (is_json) {
 		json_close(&printer.json, ']');
 		json_end(&printer.json);
 	}
@@ -268,50 +273,50 @@ static int resolve_now(struct procmap *procmap, uint64_t addr, unsigned int flag
 	return err;
 }
 
-static void print_streamed(struct printer *printer, uint64_t addr,
-			   const struct procmap_mapping *vma, const char *method)
+static void print_streamed(struct printer *printer, struct procmap *procmap,
+			   const struct answer *answer)
 {
 	struct output output;
+	struct json json;
 
 	begin_output(&output);
 	printer->out = output.file;
 	if (given(printer->options, OPT_JSON)) {
-		printer->json = json_begin_with(output.file, printer->options);
-		json_string(&printer->json, "method", method);
-		json_answer(&printer->json, printer->options, printer->procmap, addr,
-			    vma);
-		json_end(&printer->json);
+		json = json_by(output.file, printer->options, procmap);
+		json_answer(&json, printer->options, answer);
+		json_end(&json);
 	} else {
-		print_address(printer, addr, vma);
+		print_address(printer, answer);
 	}
 	end_output(&output, true);
-	printer->nr_found += !!vma;
+	printer->nr_found += !!answer->vma;
 }
 
 /* Answer each line of the input before reading the next one. */
-int answer(const struct options *options, struct input *input)
+int answer_input(const struct options *options, struct input *input)
 {
 	struct printer printer = {
 		.options = options,
 		.format = line_format(options),
 	};
 	const struct procmap_resolved *resolved;
-	const char *method;
+	struct procmap *procmap;
+	struct answer answer;
 	uint64_t addr;
 	int err;
 
-	err = open_mappings(options, &printer.procmap);
+	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	method = method_name(procmap_get_method(printer.procmap));
-	while (!err && next_address(input, &addr)) {
-		err = resolve_now(printer.procmap, addr, options->flags, &resolved);
+	while (next_address(input, &addr)) {
+		err = resolve_now(procmap, addr, options->flags, &resolved);
 		if (err)
 			break;
-		print_streamed(&printer, addr, resolved->mappings[0], method);
+		answer = answer_of(options, procmap, addr, resolved->mappings[0]);
+		print_streamed(&printer, procmap, &answer);
 		procmap_free_resolved(resolved);
 	}
-	procmap_close(printer.procmap);
+	procmap_close(procmap);
 	if (err)
 		return err;
 	return printer.nr_found ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -342,7 +347,7 @@ const struct tool_option show_options[] = {
 	{ .argp = { .name = "name", .key = 'n', .arg = "NAME", .group = GROUP_WORK,
 		    .doc = "List the mappings of this name, file or pattern" },
 	  .bit = OPT_NAME, .takes = OPT_SHOW,
-	  .parse = set_name, .work = show, .finish = finish_name },
+	  .parse = parse_name, .work = show, .finish = finish_name },
 	{ .argp = { .name = "verbose", .key = 'v', .group = GROUP_OUTPUT,
 		    .doc = "With each address, print the line of its mapping too" },
 	  .bit = OPT_VERBOSE, .needs = OPT_EITHER },

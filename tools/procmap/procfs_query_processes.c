@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: which processes to inspect. */
-#include "procfs_query.h"
+#include "procfs_query_processes.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_trouble.h"
+#include "tool.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -53,7 +56,7 @@ void look_at_fd(struct options *options)
 	options->is_only_maps = !fstat(options->fd, &stat) && S_ISREG(stat.st_mode);
 }
 
-void add_process(struct options *options, pid_t pid)
+static void add_process(struct options *options, pid_t pid)
 {
 	struct processes *const processes = &options->processes;
 
@@ -104,7 +107,7 @@ void sort_processes(struct options *options)
 }
 
 /* Like pgrep(1), skip the calling process. */
-void find_processes(struct options *options)
+static void find_all_processes(struct options *options)
 {
 	const pid_t own = own_pid();
 	struct dirent *entry;
@@ -123,6 +126,15 @@ void find_processes(struct options *options)
 	}
 	closedir(proc);
 	sort_processes(options);
+}
+
+/* Add the processes that were not given by ID; 0 is that of --fd or --maps-file. */
+void find_processes(struct options *options)
+{
+	if (given(options, OPT_ALL))
+		find_all_processes(options);
+	else if (given(options, OPT_FD | OPT_MAPS_FILE))
+		add_process(options, 0);
 }
 
 static pid_t parse_pid(const char *text)

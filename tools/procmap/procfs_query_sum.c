@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: add up the sizes of mappings, by file or other name. */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_print.h"
+#include "tool.h"
 
 /**
  * struct sum - the mappings of one file, or with one name

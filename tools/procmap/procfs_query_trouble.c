@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: messages about processes that cannot be inspected. */
-#include "procfs_query.h"
+#include "procfs_query_trouble.h"
+#include "procfs.h"
+#include "tool.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: print how the mappings of a running process change. */
-#include "procfs_query.h"
+#include "procfs_query_json.h"
+#include "procfs_query_lookup.h"
+#include "procfs_query_print.h"
+#include "tool.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -60,8 +63,8 @@ static int print_change(void *context, const struct procmap_mapping *was,
 		return 0;
 	}
 	json = json_event(watcher, was ? is ? "changed" : "vanished" : "appeared");
-	json_vma(&json, "was", was, &watcher->format);
-	json_vma(&json, "is", is, &watcher->format);
+	json_vma(&json, "was", was, watcher->format.build_id);
+	json_vma(&json, "is", is, watcher->format.build_id);
 	json_end(&json);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * procfs_query: memory, numbers, and text on standard output. On a terminal, use colours,
  * shorten names to fit the line, and print no control characters.
  */
-#include "procfs_query.h"
+#include "tool.h"
 
 #include <ctype.h>
 #include <locale.h>
@@ -20,6 +20,15 @@ void *need(void *memory)
 	if (!memory)
 		fail("out of memory");
 	return memory;
+}
+
+/* Exit if it is this program that has too many open files. */
+void fail_without_files(int err)
+{
+	if (err == -EMFILE)
+		fail("too many open files: raise the limit with ulimit -n");
+	if (err == -ENFILE)
+		fail("too many open files in the system: raise fs.file-max");
 }
 
 /*
@@ -74,15 +83,6 @@ const char *quote(const char *text, size_t len)
 		quoted[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
 	strcpy(quoted + i, i < len ? "..." : "");
 	return quoted;
-}
-
-/* Cut off the remark of the kernel after the path of a deleted file. */
-void cut_deleted(char *path)
-{
-	const size_t len = strlen(path);
-
-	if (len > strlen(DELETED) && !strcmp(path + len - strlen(DELETED), DELETED))
-		path[len - strlen(DELETED)] = '\0';
 }
 
 /**

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* procfs_query: read files about processes in /proc. */
-#include "procfs_query.h"
+#include "procfs.h"
+#include "mapping.h"
+#include "tool.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -27,15 +29,6 @@ char *path_of_process(pid_t pid, const char *name)
 	if (asprintf(&path, "%s/%d/%s", proc_dir, pid, name) < 0)
 		need(NULL);
 	return path;
-}
-
-/* Exit if it is this program that has too many open files. */
-void fail_without_files(int err)
-{
-	if (err == -EMFILE)
-		fail("too many open files: raise the limit with ulimit -n");
-	if (err == -ENFILE)
-		fail("too many open files in the system: raise fs.file-max");
 }
 
 /* Exit if an error is not about the process that was looked at when it occurred. */
