@@ -11,30 +11,16 @@
 
 const char *proc_dir = "/proc";
 
-/* The path of a file below @proc_dir; the caller frees it. */
-static char *path_in_proc(const char *name)
-{
-	char *path;
-
-	if (asprintf(&path, "%s/%s", proc_dir, name) < 0)
-		need(NULL);
-	return path;
-}
-
-/* The same of a process. */
+/* The path of a file of a process; the caller frees it. */
 char *path_of_process(pid_t pid, const char *name)
 {
-	char *path;
-
-	if (asprintf(&path, "%s/%d/%s", proc_dir, pid, name) < 0)
-		need(NULL);
-	return path;
+	return format("%s/%d/%s", proc_dir, pid, name);
 }
 
 /* Exit if an error is not about the process that was looked at when it occurred. */
 void fail_without_proc(int err)
 {
-	char *const path = path_in_proc("self");
+	char *const path = format("%s/self", proc_dir);
 	struct stat self;
 
 	fail_without_files(err);
@@ -50,7 +36,7 @@ void fail_without_proc(int err)
  */
 pid_t own_pid(void)
 {
-	char *const path = path_in_proc("self");
+	char *const path = format("%s/self", proc_dir);
 	char pid[3 * sizeof(pid_t)] = "";
 	const ssize_t len = readlink(path, pid, sizeof(pid) - 1);
 

@@ -155,19 +155,15 @@ static const char argp_doc[] =
 /* The names of the options with these bits, as they are typed, for a message. */
 static const char *names_of(unsigned int bits)
 {
-	char *names = NULL, *longer;
+	const char *names = "";
 	size_t i;
 
 	for (i = 0; i < nr_options; i++) {
 		const struct argp_option *const argp = &all_options[i]->argp;
 
-		if (~bits & all_options[i]->bit)
-			continue;
-		if (asprintf(&longer, "%s%s%s%s", names ? names : "",
-			     names ? " or " : "",
-			     argp->flags & OPTION_DOC ? "" : "--", argp->name) < 0)
-			need(NULL);
-		names = longer;
+		if (bits & all_options[i]->bit)
+			names = format("%s%s%s%s", names, *names ? " or " : "",
+				       argp->flags & OPTION_DOC ? "" : "--", argp->name);
 	}
 	return names;
 }

@@ -88,15 +88,14 @@ static void set_birth(const struct options *options, struct deleted_file *file)
 {
 	const struct procmap_mapping *const vma = &file->first;
 	const double start = start_of_process(options->pid);
-	char *name, *path;
 	struct statx stat;
+	char *path;
 
 	/* A server is not asked. */
 	if (start < 0 || vma->flags & PROCMAP_UNVERIFIED)
 		return;
-	if (asprintf(&name, "map_files/%" PRIx64 "-%" PRIx64, vma->start, vma->end) < 0)
-		need(NULL);
-	path = path_of_process(options->pid, name);
+	path = format("%s/%d/map_files/%" PRIx64 "-%" PRIx64, proc_dir, options->pid,
+		      vma->start, vma->end);
 	if (!statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BTIME, &stat) &&
 	    stat.stx_mask & STATX_BTIME) {
 		file->is_birth_known = true;
@@ -104,7 +103,6 @@ static void set_birth(const struct options *options, struct deleted_file *file)
 			     (seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME));
 	}
 	free(path);
-	free(name);
 }
 
 static bool is_in_system_folder(const char *name)

@@ -208,7 +208,6 @@ void parse_name(struct options *options, const char *text)
 	options->name = escape(text);
 	options->path = *text == '/' ? text : NULL;
 	options->pattern = NULL;
-	if (strpbrk(text + is_bracketed, "*?[") &&
-	    asprintf(&options->pattern, "%s%s", is_bracketed ? "\\" : "", text) < 0)
-		need(NULL);
+	if (strpbrk(text + is_bracketed, "*?["))
+		options->pattern = format("%s%s", is_bracketed ? "\\" : "", text);
 }

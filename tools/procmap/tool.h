@@ -20,6 +20,7 @@
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
 void *need(void *memory);
+char *format(const char *how, ...) __attribute__((format(printf, 1, 2)));
 void fail_without_files(int err);
 void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool parse_number(const char *text, unsigned long max, unsigned long *number);
