@@ -58,8 +58,8 @@ static void json_elf_address(struct json *json, const struct answer *answer)
 }
 
 /* @vma is NULL if there is none. */
-void json_vma(struct json *json, const char *key, const struct procmap_mapping *vma,
-	      bool with_build_id)
+void json_vma(struct json *json, const char *key, const struct options *options,
+	      const struct procmap_mapping *vma)
 {
 	char perms[5];
 
@@ -80,7 +80,7 @@ void json_vma(struct json *json, const char *key, const struct procmap_mapping *
 	else
 		json_null(json, "page_size");
 	json_name(json, vma);
-	if (with_build_id)
+	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma);
 	json_close(json, '}');
 }
@@ -90,7 +90,6 @@ void json_answer(struct json *json, const struct options *options,
 		 const struct answer *answer)
 {
 	const struct procmap_mapping *const vma = answer->vma;
-	const bool with_build_id = given(options, OPT_BUILD_ID);
 	static const struct procmap_mapping none;
 
 	json_address(json, "address", answer->addr);
@@ -99,10 +98,10 @@ void json_answer(struct json *json, const struct options *options,
 	if (given(options, OPT_ELF_ADDRESS))
 		json_elf_address(json, answer);
 	json_name(json, vma ? vma : &none);
-	if (with_build_id)
+	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma ? vma : &none);
 	if (given(options, OPT_VERBOSE))
-		json_vma(json, "vma", vma, with_build_id);
+		json_vma(json, "vma", options, vma);
 }
 
 /* @program is NULL if it is unknown. */

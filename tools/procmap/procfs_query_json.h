@@ -12,8 +12,8 @@ void json_inode(struct json *json, const struct procmap_mapping *vma);
 void json_program(struct json *json, const char *program);
 void json_name(struct json *json, const struct procmap_mapping *vma);
 void json_build_id(struct json *json, const struct procmap_mapping *vma);
-void json_vma(struct json *json, const char *key, const struct procmap_mapping *vma,
-	      bool with_build_id);
+void json_vma(struct json *json, const char *key, const struct options *options,
+	      const struct procmap_mapping *vma);
 void json_answer(struct json *json, const struct options *options,
 		 const struct answer *answer);
 

@@ -20,7 +20,7 @@
  * Find the column of names in the text. It depends on the size of a pointer in
  * the kernel, so a 32-bit program has to look.
  */
-static int name_column(void)
+static int find_name_column(void)
 {
 	char *const path = path_of_process(own_pid(), "maps");
 	FILE *const maps = fopen(path, "re");
@@ -36,16 +36,6 @@ static int name_column(void)
 		fclose(maps);
 	free(path);
 	return column;
-}
-
-struct line_format line_format(const struct options *options)
-{
-	return (struct line_format) {
-		.column = name_column(),
-		/* With an address, the line before has it. */
-		.build_id = given(options, OPT_BUILD_ID) &&
-			    given(options, OPT_LIST | OPT_NAME),
-	};
 }
 
 /* Print "?" for NULL. Returns the columns on a terminal. */
@@ -104,16 +94,21 @@ void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
  * Print the line of a mapping: byte for byte that of the text, unless it has a build ID
  * or is for a terminal, where it begins at column @indent.
  */
-void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
-		const struct line_format *format)
+void print_line(FILE *out, const struct options *options,
+		const struct procmap_mapping *vma, int indent)
 {
+	/* With an address, the line before has it. */
+	const bool with_build_id = given(options, OPT_BUILD_ID) &&
+				   given(options, OPT_LIST | OPT_NAME);
 	const size_t width = terminal_width();
-	int column = format->column;
+	static int name_column = -1;
 	char perms[5];
-	int len;
+	int column, len;
 
-	if (format->build_id ||
-	    (width && width < (size_t)column + 2 * NAME_WIDTH_MIN))
+	if (name_column < 0)
+		name_column = find_name_column();
+	column = name_column;
+	if (with_build_id || (width && width < (size_t)column + 2 * NAME_WIDTH_MIN))
 		column = NARROW_COLUMN;
 	permissions(vma, perms);
 	len = fprintf(out, "%08" PRIx64 "-%08" PRIx64 " ", vma->start, vma->end);
@@ -124,9 +119,9 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
 				      RED : GREEN, perms);
 	len += fprintf(out, " %08" PRIx64 " %02x:%02x %" PRIu64 " ", vma->offset,
 		       vma->dev_major, vma->dev_minor, vma->inode);
-	if (vma->name_len || format->build_id)
+	if (vma->name_len || with_build_id)
 		len += fprintf(out, "%*s", len < column ? column - len : 1, "");
-	if (format->build_id) {
+	if (with_build_id) {
 		print_build_id_column(out, vma);
 		len += BUILD_ID_WIDTH + 1;
 	}
@@ -139,14 +134,12 @@ void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
  * struct printer - the state of printing what was found
  * @out: the stream.
  * @options: the command line.
- * @format: the columns in the line of a mapping.
  * @json: the state of JSON.
  * @nr_found: the number of mappings, or of mapped addresses, printed so far.
  */
 struct printer {
 	FILE *out;
 	const struct options *options;
-	struct line_format format;
 	struct json json;
 	size_t nr_found;
 };
@@ -185,7 +178,7 @@ static void print_address(const struct printer *printer, const struct answer *an
 	print_name(out, vma->name_len ? vma->name : "-", column);
 	fputc('\n', out);
 	if (given(printer->options, OPT_VERBOSE))
-		print_line(out, vma, fprintf(out, "  "), &printer->format);
+		print_line(out, printer->options, vma, fprintf(out, "  "));
 }
 
 static void print_found(void *context, const struct answer *answer)
@@ -194,7 +187,7 @@ static void print_found(void *context, const struct answer *answer)
 
 	printer->nr_found += !!answer->vma;
 	if (given(printer->options, OPT_LIST | OPT_NAME))
-		print_line(printer->out, answer->vma, 0, &printer->format);
+		print_line(printer->out, printer->options, answer->vma, 0);
 	else
 		print_address(printer, answer);
 }
@@ -206,7 +199,7 @@ static void json_found(void *context, const struct answer *answer)
 
 	printer->nr_found += !!answer->vma;
 	if (given(printer->options, OPT_LIST | OPT_NAME)) {
-		json_vma(json, NULL, answer->vma, printer->format.build_id);
+		json_vma(json, NULL, printer->options, answer->vma);
 	} else {
 		json_open(json, NULL, '{');
 		json_answer(json, printer->options, answer);
@@ -226,11 +219,7 @@ static struct json json_by(FILE *out, const struct options *options, struct proc
 static int show(const struct options *options, FILE *out)
 {
 	const bool is_json = given(options, OPT_JSON);
-	struct printer printer = {
-		.out = out,
-		.options = options,
-		.format = line_format(options),
-	};
+	struct printer printer = { .out = out, .options = options };
 	struct procmap *procmap;
 	int err;
 
@@ -295,10 +284,7 @@ static void print_streamed(struct printer *printer, struct procmap *procmap,
 /* Answer each line of the input before reading the next one. */
 int answer_input(const struct options *options, struct input *input)
 {
-	struct printer printer = {
-		.options = options,
-		.format = line_format(options),
-	};
+	struct printer printer = { .options = options };
 	const struct procmap_resolved *resolved;
 	struct procmap *procmap;
 	struct answer answer;

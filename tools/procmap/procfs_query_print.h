@@ -13,23 +13,12 @@ int answer_input(const struct options *options, struct input *input);
 /* The columns of a build ID, without the blank after it. */
 #define BUILD_ID_WIDTH		(2 * PROCMAP_BUILD_ID_MAX)
 
-/**
- * struct line_format - the columns in the line of a mapping
- * @column: the column of names in lines without other columns than the text has.
- * @build_id: the build ID is before the name.
- */
-struct line_format {
-	int column;
-	bool build_id;
-};
-
-struct line_format line_format(const struct options *options);
 size_t print_program(FILE *out, const char *program, size_t column);
 void print_headings(FILE *out, const struct options *options, const char *columns,
 		    const char *last);
 void print_process(FILE *out, const struct options *options);
-void print_line(FILE *out, const struct procmap_mapping *vma, int indent,
-		const struct line_format *format);
+void print_line(FILE *out, const struct options *options,
+		const struct procmap_mapping *vma, int indent);
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma);
 
 #endif /* PROCFS_QUERY_PRINT_H */

@@ -15,13 +15,11 @@
 /**
  * struct watcher - the state of printing changes
  * @options: the command line.
- * @format: the columns in the line of a mapping.
  * @out: the stream.
  * @when: the time of this look.
  */
 struct watcher {
 	const struct options *options;
-	struct line_format format;
 	FILE *out;
 	char when[sizeof("2026-11-23T05:40:01.123+00:00")];
 };
@@ -43,7 +41,7 @@ static void print_sign(const struct watcher *watcher, enum colour colour,
 	indent = fprintf(watcher->out, "%s ", watcher->when);
 	indent += print_coloured(watcher->out, colour, sign);
 	indent += fprintf(watcher->out, " ");
-	print_line(watcher->out, vma, indent, &watcher->format);
+	print_line(watcher->out, watcher->options, vma, indent);
 }
 
 /* Print a mapping that appeared (@was is NULL), vanished (@is) or changed. */
@@ -63,8 +61,8 @@ static int print_change(void *context, const struct procmap_mapping *was,
 		return 0;
 	}
 	json = json_event(watcher, was ? is ? "changed" : "vanished" : "appeared");
-	json_vma(&json, "was", was, watcher->format.build_id);
-	json_vma(&json, "is", is, watcher->format.build_id);
+	json_vma(&json, "was", watcher->options, was);
+	json_vma(&json, "is", watcher->options, is);
 	json_end(&json);
 	return 0;
 }
@@ -235,10 +233,7 @@ free:
  */
 static int watch(const struct options *options)
 {
-	struct watcher watcher = {
-		.options = options,
-		.format = line_format(options),
-	};
+	struct watcher watcher = { .options = options };
 	struct procmap_snapshot *before = NULL, *now = NULL, *oldest;
 	struct procmap *procmap;
 	uint64_t start;
