@@ -51,19 +51,10 @@ enum {
 #define OPT_COMMON		(OPT_JSON | OPT_FILTER | OPT_PROC | OPT_ASK_SERVERS)
 
 /**
- * struct processes - the processes to inspect
- * @pids: their IDs, in rising order.
- * @nr: the number of IDs.
- */
-struct processes {
-	pid_t *pids;
-	size_t nr;
-};
-
-/**
  * struct options - the command line
  * @given: the bits of the options that were given.
- * @processes: the processes to inspect.
+ * @pids: the processes to inspect, in rising order.
+ * @nr_pids: the number of processes.
  * @pid: the process, or the current one of several; 0 for the totals of several, and
  *	with --fd and --maps-file.
  * @fd: the descriptor of --fd.
@@ -85,7 +76,8 @@ struct processes {
  */
 struct options {
 	unsigned int given;
-	struct processes processes;
+	pid_t *pids;
+	size_t nr_pids;
 	pid_t pid;
 	int fd;
 	bool is_only_maps;

@@ -281,15 +281,14 @@ static int try_to_work_on(const struct options *options,
 
 static int work(struct options *options, const struct tool_option *command)
 {
-	const struct processes *const processes = &options->processes;
 	struct output output;
 	int status = EXIT_FAILURE;
 	size_t i, nr_inspected = 0, nr_denied = 0, nr_empty = 0;
 
-	for (i = 0; i < processes->nr; i++) {
+	for (i = 0; i < options->nr_pids; i++) {
 		int err;
 
-		options->pid = processes->pids[i];
+		options->pid = options->pids[i];
 		err = try_to_work_on(options, command);
 		if (err < 0 && !can_be_skipped(options, err))
 			report_trouble(options, err);
@@ -375,7 +374,7 @@ int main(int argc, char **argv)
 	close_input(&input);
 	free(options.name);
 	free(options.pattern);
-	free(options.processes.pids);
+	free(options.pids);
 	free(options.text);
 	free(options.addrs);
 	return status;

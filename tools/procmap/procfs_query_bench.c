@@ -55,10 +55,10 @@ static int run(const struct options *options, enum procmap_method method,
 static int time_run(const struct options *options, struct timing *timing,
 		    unsigned long nr)
 {
-	const uint64_t begin = now_ns();
+	const uint64_t begin = now_ns(CLOCK_MONOTONIC);
 	const int err = run(options, timing->method, &timing->nr_found);
 
-	timing->ns[nr] = now_ns() - begin;
+	timing->ns[nr] = now_ns(CLOCK_MONOTONIC) - begin;
 	return err;
 }
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <search.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The fewest digits of a random number in a name: Java takes one of 64 bits. */
@@ -73,13 +72,6 @@ static double start_of_process(pid_t pid)
 	return field ? strtod(field, NULL) / sysconf(_SC_CLK_TCK) : -1;
 }
 
-static double seconds_of(clockid_t clock)
-{
-	struct timespec now;
-
-	return clock_gettime(clock, &now) ? 0 : now.tv_sec + now.tv_nsec / 1e9;
-}
-
 /*
  * Set when the file was made, if the file system tells that. Both times are by the clock of
  * the boot, so that a clock that was set since the boot matters only for the file's.
@@ -100,7 +92,7 @@ static void set_birth(const struct options *options, struct deleted_file *file)
 	    stat.stx_mask & STATX_BTIME) {
 		file->is_birth_known = true;
 		file->born = stat.stx_btime.tv_sec + stat.stx_btime.tv_nsec / 1e9 - start -
-			     (seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME));
+			     (int64_t)(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME)) / 1e9;
 	}
 	free(path);
 }

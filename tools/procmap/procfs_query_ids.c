@@ -83,20 +83,6 @@ static int add_to_ids(const struct options *options, FILE *out)
 	return visit_snapshot(options, add_mapping);
 }
 
-/* Remove repetitions of sorted elements. Returns the new number of elements. */
-static size_t unique(void *elements, size_t nr, size_t size,
-		     int (*compare)(const void *a, const void *b))
-{
-	char *const from = elements;
-	size_t i, left = 0;
-
-	for (i = 0; i < nr; i++) {
-		if (!left || compare(from + (left - 1) * size, from + i * size))
-			memmove(from + left++ * size, from + i * size, size);
-	}
-	return left;
-}
-
 /* Collect the names and the processes of all files with the ID. */
 static void complete_id(struct id *id)
 {
@@ -111,15 +97,16 @@ static void complete_id(struct id *id)
 	id->pids = need(reallocarray(NULL, nr_pids, sizeof(*id->pids)));
 	for (i = 0; i < id->nr_files; i++) {
 		file = id->files[i];
-		id->names[id->nr_names++] = file->first.name;
+		id->names[i] = file->first.name;
 		for (k = 0; k < file->nr_pids; k++)
 			id->pids[id->nr_pids++] = file->pids[k];
 	}
-	qsort(id->names, id->nr_names, sizeof(*id->names), by_string);
-	id->nr_names = unique(id->names, id->nr_names, sizeof(*id->names),
-			      by_string);
-	qsort(id->pids, id->nr_pids, sizeof(*id->pids), by_pid);
-	id->nr_pids = unique(id->pids, id->nr_pids, sizeof(*id->pids), by_pid);
+	qsort(id->names, id->nr_files, sizeof(*id->names), by_string);
+	for (i = 0; i < id->nr_files; i++) {
+		if (!i || strcmp(id->names[i], id->names[i - 1]))
+			id->names[id->nr_names++] = id->names[i];
+	}
+	id->nr_pids = sort_pids(id->pids, id->nr_pids);
 }
 
 /*

@@ -58,14 +58,11 @@ void look_at_fd(struct options *options)
 
 static void add_process(struct options *options, pid_t pid)
 {
-	struct processes *const processes = &options->processes;
-
-	processes->pids = need(reallocarray(processes->pids, processes->nr + 1,
-					    sizeof(pid)));
-	processes->pids[processes->nr++] = pid;
+	options->pids = need(reallocarray(options->pids, options->nr_pids + 1, sizeof(pid)));
+	options->pids[options->nr_pids++] = pid;
 }
 
-int by_pid(const void *a, const void *b)
+static int by_pid(const void *a, const void *b)
 {
 	return *(const pid_t *)a - *(const pid_t *)b;
 }
@@ -83,36 +80,46 @@ static pid_t find_self(void)
 	return pid;
 }
 
-/* Put the processes in order, each once. */
+/* Put processes in order, each once. Returns the new number of processes. */
+size_t sort_pids(pid_t *pids, size_t nr)
+{
+	size_t i, left = 0;
+
+	qsort(pids, nr, sizeof(*pids), by_pid);
+	for (i = 0; i < nr; i++) {
+		if (!left || pids[left - 1] != pids[i])
+			pids[left++] = pids[i];
+	}
+	return left;
+}
+
 void sort_processes(struct options *options)
 {
-	struct processes *const processes = &options->processes;
-	size_t i, nr = 0;
+	size_t i;
 
-	if (!processes->nr)
+	if (!options->nr_pids)
 		return;
-	for (i = 0; i < processes->nr; i++) {
-		if (processes->pids[i] == SELF)
-			processes->pids[i] = find_self();
+	for (i = 0; i < options->nr_pids; i++) {
+		if (options->pids[i] == SELF)
+			options->pids[i] = find_self();
 	}
-	qsort(processes->pids, processes->nr, sizeof(*processes->pids), by_pid);
-	for (i = 0; i < processes->nr; i++) {
-		if (!nr || processes->pids[nr - 1] != processes->pids[i])
-			processes->pids[nr++] = processes->pids[i];
-	}
-	processes->nr = nr;
-	options->pid = processes->pids[0];
-	if (nr > 1)
+	options->nr_pids = sort_pids(options->pids, options->nr_pids);
+	options->pid = options->pids[0];
+	if (options->nr_pids > 1)
 		options->given |= OPT_SEVERAL;
 }
 
-/* Like pgrep(1), skip the calling process. */
-static void find_all_processes(struct options *options)
+/* Find those of --all: like pgrep(1), skip this one. That of --fd or --maps-file is 0. */
+void find_processes(struct options *options)
 {
 	const pid_t own = own_pid();
 	struct dirent *entry;
 	DIR *proc;
 
+	if (given(options, OPT_FD | OPT_MAPS_FILE))
+		add_process(options, 0);
+	if (!given(options, OPT_ALL))
+		return;
 	proc = opendir(proc_dir);
 	fail_without_proc(proc ? 0 : -errno);
 	if (!proc)
@@ -126,15 +133,6 @@ static void find_all_processes(struct options *options)
 	}
 	closedir(proc);
 	sort_processes(options);
-}
-
-/* Add the processes that were not given by ID; 0 is that of --fd or --maps-file. */
-void find_processes(struct options *options)
-{
-	if (given(options, OPT_ALL))
-		find_all_processes(options);
-	else if (given(options, OPT_FD | OPT_MAPS_FILE))
-		add_process(options, 0);
 }
 
 static pid_t parse_pid(const char *text)

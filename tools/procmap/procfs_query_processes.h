@@ -7,7 +7,7 @@
 
 void find_processes(struct options *options);
 void sort_processes(struct options *options);
-int by_pid(const void *a, const void *b);
+size_t sort_pids(pid_t *pids, size_t nr);
 void look_at_fd(struct options *options);
 void read_maps_file(struct options *options);
 

@@ -7,10 +7,12 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NS_PER_SECOND	1000000000
+
+/* The longest interval. */
+#define SECONDS_MAX	86400
 
 /**
  * struct watcher - the state of printing changes
@@ -136,11 +138,11 @@ static void sleep_ns(uint64_t ns)
 static void wait_for_next(uint64_t start, double seconds)
 {
 	const uint64_t interval = seconds * NS_PER_SECOND;
-	const uint64_t passed = (now_ns() - start) / interval;
+	const uint64_t passed = (now_ns(CLOCK_MONOTONIC) - start) / interval;
 	const uint64_t next = start + (passed + 1) * interval;
 	uint64_t now;
 
-	while ((now = now_ns()) < next)
+	while ((now = now_ns(CLOCK_MONOTONIC)) < next)
 		sleep_ns(next - now);
 }
 
@@ -242,7 +244,7 @@ static int watch(const struct options *options)
 	err = procmap_open_pid(options->pid, BY(options->method, options), &procmap);
 	if (err)
 		return err;
-	start = now_ns();
+	start = now_ns(CLOCK_MONOTONIC);
 	for (;;) {
 		err = look(procmap, &watcher, before, &now);
 		if (err)
@@ -262,7 +264,11 @@ static int watch(const struct options *options)
 
 static void set_interval(struct options *options, const char *text)
 {
-	if (!parse_seconds(text, &options->interval))
+	char *end;
+
+	options->interval = strtod(text, &end);
+	if (end == text || *end ||
+	    !(options->interval >= 0.001 && options->interval <= SECONDS_MAX))
 		fail("'%s' is not an interval: give seconds from 0.001 to %d",
 		     quote(text, strlen(text)), SECONDS_MAX);
 }

@@ -9,7 +9,6 @@
 #include <locale.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -69,21 +68,11 @@ bool parse_number(const char *text, unsigned long max, unsigned long *number)
 	return !errno && !*end && *number && *number <= max;
 }
 
-/* A duration from 0.001 to SECONDS_MAX. */
-bool parse_seconds(const char *text, double *seconds)
-{
-	char *end;
-
-	*seconds = strtod(text, &end);
-	return end != text && !*end && *seconds >= 0.001 && *seconds <= SECONDS_MAX;
-}
-
-/* The time on CLOCK_MONOTONIC. */
-uint64_t now_ns(void)
+uint64_t now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

@@ -11,11 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXIT_TROUBLE		2
-
-/* The longest duration. */
-#define SECONDS_MAX		86400
 
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
@@ -24,8 +22,7 @@ char *format(const char *how, ...) __attribute__((format(printf, 1, 2)));
 void fail_without_files(int err);
 void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool parse_number(const char *text, unsigned long max, unsigned long *number);
-bool parse_seconds(const char *text, double *seconds);
-uint64_t now_ns(void);
+uint64_t now_ns(clockid_t clock);
 const char *quote(const char *text, size_t len);
 char *escape(const char *path);
 
