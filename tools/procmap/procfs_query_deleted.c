@@ -28,16 +28,6 @@ struct deleted_file {
 	double born;
 };
 
-/**
- * struct deleted - the deleted files of a process
- * @options: the command line.
- * @files: the files.
- */
-struct deleted {
-	const struct options *options;
-	struct rows files;
-};
-
 /* Files that were judged by their names alone, in all processes. */
 static size_t nr_unverified;
 
@@ -141,10 +131,9 @@ static bool is_made_by_process(const struct deleted_file *file, const char *path
 	       ((file->is_birth_known && file->born > tick) || is_temporary(path));
 }
 
-static void add_file(void *context, const struct answer *answer)
+static void add_file(const struct options *options, const struct procmap_mapping *vma,
+		     struct rows *files)
 {
-	const struct procmap_mapping *const vma = answer->vma;
-	struct deleted *const deleted = context;
 	struct deleted_file file = { .first = *vma }, *row;
 	char *path;
 
@@ -155,10 +144,10 @@ static void add_file(void *context, const struct answer *answer)
 		return;
 	path = need(strdup(vma->name));
 	cut_deleted(path);
-	set_birth(deleted->options, &file);
+	set_birth(options, &file);
 	if (!is_made_by_process(&file, path)) {
 		file.first.name = path;
-		row = row_of(&deleted->files, &file.first, sizeof(*row));
+		row = row_of(files, &file.first, sizeof(*row));
 		row->is_birth_known = file.is_birth_known;
 		row->born = file.born;
 	}
@@ -210,7 +199,7 @@ static void print_row(FILE *out, const struct options *options, const char *prog
 }
 
 static void print_files(const struct options *options, FILE *out,
-			const struct rows *deleted)
+			const struct rows *files)
 {
 	char *const program = program_of(options->pid);
 	static bool has_headings;
@@ -219,11 +208,11 @@ static void print_files(const struct options *options, FILE *out,
 	if (!given(options, OPT_JSON) && !has_headings)
 		print_headings(out, options, "    pid program", "file");
 	has_headings = true;
-	for (i = 0; i < deleted->nr; i++) {
+	for (i = 0; i < files->nr; i++) {
 		if (given(options, OPT_JSON))
-			json_row(out, options, program, deleted->all[i]);
+			json_row(out, options, program, files->all[i]);
 		else
-			print_row(out, options, program, deleted->all[i]);
+			print_row(out, options, program, files->all[i]);
 	}
 	free(program);
 }
@@ -236,20 +225,25 @@ static void free_file(void *file)
 
 static int print_deleted(const struct options *options, FILE *out)
 {
-	struct deleted deleted = { .options = options };
+	const struct procmap_mapping *vma;
 	struct procmap *procmap;
+	struct rows files = {};
+	uint64_t cursor = 0;
 	int err;
 
 	err = open_mappings(options, &procmap);
 	if (err)
 		return err;
-	err = visit(procmap, options, add_file, &deleted);
+	while (!(err = procmap_next(procmap, &cursor, options->flags, &vma)))
+		add_file(options, vma, &files);
 	procmap_close(procmap);
-	if (!err && deleted.files.nr)
-		print_files(options, out, &deleted.files);
-	tdestroy(deleted.files.tree, free_file);
-	free(deleted.files.all);
-	return err || deleted.files.nr ? err : EXIT_FAILURE;
+	if (err == -ENOENT && files.nr)
+		print_files(options, out, &files);
+	tdestroy(files.tree, free_file);
+	free(files.all);
+	if (err != -ENOENT)
+		return err;
+	return files.nr ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 const struct tool_option deleted_options[] = {

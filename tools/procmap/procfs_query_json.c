@@ -37,24 +37,13 @@ void json_inode(struct json *json, const struct procmap_mapping *vma)
 	json_string(json, "inode", inode);
 }
 
-/* The offset in the file of an address of a mapping; NULL if it is not mapped. */
-static void json_offset(struct json *json, uint64_t addr,
-			const struct procmap_mapping *vma)
+static void json_optional_address(struct json *json, const char *key, bool is_known,
+				  uint64_t addr)
 {
-	if (vma && has_file(vma))
-		json_address(json, "offset", file_offset(vma, addr));
+	if (is_known)
+		json_address(json, key, addr);
 	else
-		json_null(json, "offset");
-}
-
-static void json_elf_address(struct json *json, const struct answer *answer)
-{
-	if (answer->elf > 0)
-		json_address(json, "elf_address", answer->elf_address);
-	else
-		json_null(json, "elf_address");
-	if (answer->elf < 0)
-		json_bool(json, "elf_address_unreadable", true);
+		json_null(json, key);
 }
 
 /* @vma is NULL if there is none. */
@@ -73,7 +62,7 @@ void json_vma(struct json *json, const char *key, const struct options *options,
 	json_address(json, "end", vma->end);
 	json_number(json, "size", vma->end - vma->start);
 	json_string(json, "permissions", perms);
-	json_offset(json, vma->start, vma);
+	json_optional_address(json, "offset", has_file(vma), vma->offset);
 	json_inode(json, vma);
 	if (vma->page_size)
 		json_number(json, "page_size", vma->page_size);
@@ -94,9 +83,13 @@ void json_answer(struct json *json, const struct options *options,
 
 	json_address(json, "address", answer->addr);
 	json_bool(json, "mapped", vma);
-	json_offset(json, answer->addr, vma);
+	json_optional_address(json, "offset", vma && has_file(vma),
+			      vma ? file_offset(vma, answer->addr) : 0);
 	if (given(options, OPT_ELF_ADDRESS))
-		json_elf_address(json, answer);
+		json_optional_address(json, "elf_address", answer->elf > 0,
+				      answer->elf_address);
+	if (answer->elf < 0)
+		json_bool(json, "elf_address_unreadable", true);
 	json_name(json, vma ? vma : &none);
 	if (given(options, OPT_BUILD_ID))
 		json_build_id(json, vma ? vma : &none);

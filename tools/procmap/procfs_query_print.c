@@ -144,14 +144,13 @@ struct printer {
 	size_t nr_found;
 };
 
-/* Print "-" without an ELF address, "?" if the file cannot be read. */
-static int print_elf_address_column(FILE *out, const struct answer *answer)
+static int print_optional_address(FILE *out, bool is_known, uint64_t addr, const char *other)
 {
-	if (answer->elf > 0)
-		return fprintf(out, "0x%016" PRIx64 " ", answer->elf_address);
-	return fprintf(out, "%-18s ", answer->elf ? "?" : "-");
+	return is_known ? fprintf(out, "0x%016" PRIx64 " ", addr) :
+			  fprintf(out, "%-18s ", other);
 }
 
+/* Print "-" for an address that is not in the file, "?" if the file cannot be read. */
 static void print_address(const struct printer *printer, const struct answer *answer)
 {
 	const struct procmap_mapping *const vma = answer->vma;
@@ -165,12 +164,12 @@ static void print_address(const struct printer *printer, const struct answer *an
 		return;
 	}
 
-	if (has_file(vma))
-		column += fprintf(out, "0x%016" PRIx64 " ", file_offset(vma, answer->addr));
-	else
-		column += fprintf(out, "%-18s ", "-");
+	column += print_optional_address(out, has_file(vma),
+					 file_offset(vma, answer->addr), "-");
 	if (given(printer->options, OPT_ELF_ADDRESS))
-		column += print_elf_address_column(out, answer);
+		column += print_optional_address(out, answer->elf > 0,
+						 answer->elf_address,
+						 answer->elf ? "?" : "-");
 	if (given(printer->options, OPT_BUILD_ID)) {
 		print_build_id_column(out, vma);
 		column += BUILD_ID_WIDTH + 1;
