@@ -12,9 +12,8 @@
 
 #define RUNS_MAX	1000000
 
-/* The methods: query, scan, text; and with the default of the library. */
-#define NR_METHODS	3
-#define NR_TIMED	(1 + NR_METHODS)
+/* The methods: the default of the library; query, scan, text. */
+#define NR_METHODS	4
 
 /**
  * struct timing - the cost of the runs of one method
@@ -170,38 +169,35 @@ static void print_timings(FILE *out, const struct options *options,
 }
 
 /*
- * Choose the methods to measure: the query, even if the kernel lacks it; the scan, if the
- * kernel has it; the text, always last. Returns their number.
+ * Choose the methods to measure: the default; the query, even if the kernel lacks it; the
+ * scan, if the kernel has it; the text. Returns their number.
  */
-static size_t methods_to_measure(const struct options *options,
-				 enum procmap_method methods[NR_METHODS])
+static size_t choose_methods(const struct options *options,
+			     struct timing timings[NR_METHODS])
 {
 	struct procmap *procmap;
-	size_t nr = 0;
+	size_t nr = 1;
 
-	methods[nr++] = PROCMAP_BY_QUERY;
+	timings[nr++].method = PROCMAP_BY_QUERY;
 	if (!procmap_open_self(BY(PROCMAP_BY_SCAN, options), &procmap)) {
 		procmap_close(procmap);
-		methods[nr++] = PROCMAP_BY_SCAN;
+		timings[nr++].method = PROCMAP_BY_SCAN;
 	}
-	methods[nr++] = PROCMAP_BY_TEXT;
+	timings[nr++].method = PROCMAP_BY_TEXT;
 	return nr;
 }
 
 static int bench(const struct options *options, FILE *out)
 {
-	enum procmap_method methods[NR_TIMED] = { PROCMAP_ANY_METHOD };
-	const size_t nr_methods = 1 + methods_to_measure(options, methods + 1);
-	struct timing timings[NR_TIMED] = {};
+	struct timing timings[NR_METHODS] = {};
+	const size_t nr_methods = choose_methods(options, timings);
 	bool found = false;
 	unsigned long nr;
 	int err = 0;
 	size_t i;
 
-	for (i = 0; i < nr_methods; i++) {
-		timings[i].method = methods[i];
+	for (i = 0; i < nr_methods; i++)
 		timings[i].ns = need(calloc(options->runs, sizeof(uint64_t)));
-	}
 
 	/* Take turns, each time with another method first. */
 	for (nr = 0; nr < options->runs && !err; nr++)
@@ -212,7 +208,7 @@ static int bench(const struct options *options, FILE *out)
 		for (i = 0; i < nr_methods; i++) {
 			qsort(timings[i].ns, options->runs, sizeof(uint64_t),
 			      by_number);
-			timings[i].syscalls = count_syscalls(options, methods[i]);
+			timings[i].syscalls = count_syscalls(options, timings[i].method);
 			found |= timings[i].nr_found;
 		}
 		if (given(options, OPT_JSON))
