@@ -105,6 +105,15 @@ void json_address(struct json *json, const char *key, uint64_t addr)
 	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
 }
 
+void json_optional_address(struct json *json, const char *key, bool is_known,
+			   uint64_t addr)
+{
+	if (is_known)
+		json_address(json, key, addr);
+	else
+		json_null(json, key);
+}
+
 /*
  * Write a string, or null. Returns false if bytes were lost, as they were not valid UTF-8.
  */
@@ -145,9 +154,13 @@ bool json_string(struct json *json, const char *key, const char *string)
 
 void json_hex(struct json *json, const char *key, const void *bytes, size_t len)
 {
+	const unsigned char *const from = bytes;
+	size_t i;
+
 	json_key(json, key);
 	fputc('"', json->out);
-	print_hex(json->out, bytes, len);
+	for (i = 0; i < len; i++)
+		fprintf(json->out, "%02x", from[i]);
 	fputc('"', json->out);
 }
 

@@ -37,15 +37,6 @@ void json_inode(struct json *json, const struct procmap_mapping *vma)
 	json_string(json, "inode", inode);
 }
 
-static void json_optional_address(struct json *json, const char *key, bool is_known,
-				  uint64_t addr)
-{
-	if (is_known)
-		json_address(json, key, addr);
-	else
-		json_null(json, key);
-}
-
 /* @vma is NULL if there is none. */
 void json_vma(struct json *json, const char *key, const struct options *options,
 	      const struct procmap_mapping *vma)

@@ -79,9 +79,12 @@ void print_headings(FILE *out, const struct options *options, const char *column
 /* Print "-" without a build ID, "?" if the file cannot be read. */
 void print_build_id_column(FILE *out, const struct procmap_mapping *vma)
 {
+	int i;
+
 	fail_without_files(vma->build_id_size);
 	if (vma->build_id_size > 0) {
-		print_hex(out, vma->build_id, vma->build_id_size);
+		for (i = 0; i < vma->build_id_size; i++)
+			fprintf(out, "%02x", vma->build_id[i]);
 		fprintf(out, "%*s",
 			BUILD_ID_WIDTH - 2 * vma->build_id_size + 1, "");
 	} else {

@@ -229,15 +229,6 @@ size_t print_name(FILE *out, const char *name, size_t column)
 	return sum;
 }
 
-void print_hex(FILE *out, const void *bytes, size_t len)
-{
-	const unsigned char *const from = bytes;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		fprintf(out, "%02x", from[i]);
-}
-
 /* Escape each newline in a path as the text does; the caller frees the result. */
 char *escape(const char *path)
 {

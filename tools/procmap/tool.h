@@ -57,7 +57,6 @@ enum colour {
 int print_coloured(FILE *out, enum colour colour, const char *text);
 size_t print_whole_name(FILE *out, const char *name);
 size_t print_name(FILE *out, const char *name, size_t column);
-void print_hex(FILE *out, const void *bytes, size_t len);
 bool is_control(uint32_t c);
 
 #endif /* TOOL_H */
