@@ -134,20 +134,19 @@ TEST(name_of_anonymous_memory_is_shown_and_fits_its_buffer_to_the_byte)
 	}
 }
 
-/* Walk on from @addr to the mapping that has this name. Returns its start, or 0. */
-static uint64_t find_name(int fd, uint64_t addr, const char *name)
+/* Walk on from where @query has ended to the mapping that has this name. */
+static bool find_name(int fd, struct procmap_query *query, const char *name)
 {
-	struct procmap_query query = { .vma_end = addr };
 	char seen[PATH_MAX];
 
 	do {
 		*seen = '\0';
-		query = QUERY(.query_addr = query.vma_end, .query_flags = QUERY_NEXT,
-			      .vma_name_addr = (uintptr_t)seen, .vma_name_size = sizeof(seen));
-		if (procmap_query(fd, &query))
-			return 0;
+		*query = QUERY(.query_addr = query->vma_end, .query_flags = QUERY_NEXT,
+			       .vma_name_addr = (uintptr_t)seen, .vma_name_size = sizeof(seen));
+		if (procmap_query(fd, query))
+			return false;
 	} while (strcmp(name, seen));
-	return query.vma_start;
+	return true;
 }
 
 /* Each page of the area is a mapping of its own, by its name. */
@@ -156,14 +155,14 @@ static uint64_t find_name(int fd, uint64_t addr, const char *name)
 static void expect_named_area(struct __test_metadata *const _metadata, pid_t pid)
 {
 	const int fd = open_maps(pid);
-	uint64_t addr = 0;
+	struct procmap_query query = {};
 	char name[32];
 	unsigned int i;
 
 	for (i = 0; i < NR_NAMED; i++) {
 		sprintf(name, "[anon:page %u]", i);
-		addr = find_name(fd, addr, name);
-		ASSERT_EQ(addr_of(i), addr);
+		ASSERT_TRUE(find_name(fd, &query, name));
+		ASSERT_EQ(addr_of(i), query.vma_start);
 	}
 	close(fd);
 }
