@@ -241,8 +241,8 @@ static int print_ids(const struct options *options, FILE *out)
 	}
 	groups = group(i, &nr);
 	if (nr && !given(options, OPT_JSON))
-		print_headings(out, options,
-			       "build ID                                 processes", "paths  PIDs");
+		print_headings(out, options, "build ID                                 processes",
+			       "paths  PIDs");
 	for (i = 0; i < nr; i++) {
 		if (given(options, OPT_JSON))
 			json_id(&groups[i], out);

@@ -6,12 +6,11 @@
 
 #include <unistd.h>
 
-/* A hint for root in a container, or under a security module. */
-#define ROOT_NEEDS	"root needs CAP_SYS_PTRACE in its user namespace, and no security module that forbids it"
-
+/* For root in a container, or under a security module, too. */
 static const char *what_root_needs(void)
 {
-	return geteuid() ? "run as root" : ROOT_NEEDS;
+	return geteuid() ? "run as root" :
+	"root needs CAP_SYS_PTRACE in its user namespace, and no security module that forbids it";
 }
 
 static void report_number(size_t nr, const char *lack, const char *reason)

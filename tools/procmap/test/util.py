@@ -50,7 +50,8 @@ NO_MAPPINGS = "has no mappings: it exited, or is a kernel thread"
 # With --all; a security module may hide processes even from root.
 SKIPPED = re.compile(r"^(procfs_query: skipped \d+ process(es)? without permission: .*\n)?$")
 # With --deleted; up to Linux 6.6, maps has devices of an overlay's layers, which no mount has.
-JUDGED = re.compile(SKIPPED.pattern[:-1] + r"(procfs_query: \d+ mappings? .* judged by name: .*\n)?$")
+JUDGED = re.compile(SKIPPED.pattern[:-1] +
+                    r"(procfs_query: \d+ mappings? .* judged by name: .*\n)?$")
 
 
 def has_ioctl(command):
@@ -157,8 +158,8 @@ class Vma(typing.NamedTuple):
     def json(self, method):
         return {"start": hex(self.start), "end": hex(self.end),
                 "size": self.end - self.start, "permissions": self.permissions,
-                **self.json_offset(), **self.json_device(), "page_size": None if method == "-T" else PAGE,
-                **self.json_name()}
+                "page_size": None if method == "-T" else PAGE,
+                **self.json_offset(), **self.json_device(), **self.json_name()}
 
     def json_lookup(self, method):
         return {"address": hex(self.start), "mapped": True,

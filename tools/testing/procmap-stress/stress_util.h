@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The duration and the seed of random tests, and mappings that change. Without these variables, they run for a few
- * seconds, and for enough calls, files or targets on a slow machine, from a random seed:
+ * The duration and the seed of random tests, and mappings that change. Without these
+ * variables, they run for a few seconds, and for enough calls, files or targets on a slow
+ * machine, from a random seed:
  *
  *	PROCMAP_SOAK_CALLS	run for so many calls of each ioctl, files or targets
  *	PROCMAP_SOAK_SEED	the seed, as a run prints it
