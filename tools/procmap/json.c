@@ -105,8 +105,7 @@ void json_address(struct json *json, const char *key, uint64_t addr)
 	fprintf(json->out, "\"0x%" PRIx64 "\"", addr);
 }
 
-void json_optional_address(struct json *json, const char *key, bool is_known,
-			   uint64_t addr)
+void json_optional_address(struct json *json, const char *key, bool is_known, uint64_t addr)
 {
 	if (is_known)
 		json_address(json, key, addr);
@@ -165,8 +164,7 @@ void json_hex(struct json *json, const char *key, const void *bytes, size_t len)
 }
 
 /* If bytes were lost in the string, print all of them with the other key. */
-void json_exact(struct json *json, const char *key, const char *hex_key,
-		const char *string)
+void json_exact(struct json *json, const char *key, const char *hex_key, const char *string)
 {
 	if (!json_string(json, key, string))
 		json_hex(json, hex_key, string, strlen(string));

@@ -28,11 +28,9 @@ void json_bool(struct json *json, const char *key, bool value);
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_real(struct json *json, const char *key, double value);
 void json_address(struct json *json, const char *key, uint64_t addr);
-void json_optional_address(struct json *json, const char *key, bool is_known,
-			   uint64_t addr);
+void json_optional_address(struct json *json, const char *key, bool is_known, uint64_t addr);
 bool json_string(struct json *json, const char *key, const char *string);
 void json_hex(struct json *json, const char *key, const void *bytes, size_t len);
-void json_exact(struct json *json, const char *key, const char *hex_key,
-		const char *string);
+void json_exact(struct json *json, const char *key, const char *hex_key, const char *string);
 
 #endif /* JSON_H */

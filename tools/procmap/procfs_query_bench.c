@@ -36,8 +36,7 @@ static void count_found(void *context, const struct answer *answer)
 	*nr_found += !!answer->vma;
 }
 
-static int run(const struct options *options, enum procmap_method method,
-	       size_t *nr_found)
+static int run(const struct options *options, enum procmap_method method, size_t *nr_found)
 {
 	struct procmap *procmap;
 	int err;
@@ -51,8 +50,7 @@ static int run(const struct options *options, enum procmap_method method,
 	return err;
 }
 
-static int time_run(const struct options *options, struct timing *timing,
-		    unsigned long nr)
+static int time_run(const struct options *options, struct timing *timing, unsigned long nr)
 {
 	const uint64_t begin = now_ns(CLOCK_MONOTONIC);
 	const int err = run(options, timing->method, &timing->nr_found);
@@ -65,8 +63,7 @@ static int time_run(const struct options *options, struct timing *timing,
  * One run between two calls of getppid(), which mark it for the tracer. A run
  * before it lets the heap grow to its size.
  */
-static void run_to_be_counted(const struct options *options,
-			      enum procmap_method method)
+static void run_to_be_counted(const struct options *options, enum procmap_method method)
 {
 	size_t nr_found;
 
@@ -81,8 +78,7 @@ static void run_to_be_counted(const struct options *options,
 }
 
 /* Count the system calls of a run with ptrace(2). Returns 0 if that fails. */
-static unsigned long count_syscalls(const struct options *options,
-				    enum procmap_method method)
+static unsigned long count_syscalls(const struct options *options, enum procmap_method method)
 {
 	const pid_t child = fork();
 	unsigned long stops = 0;
@@ -172,8 +168,7 @@ static void print_timings(FILE *out, const struct options *options,
  * Choose the methods to measure: the default; the query, even if the kernel lacks it; the
  * scan, if the kernel has it; the text. Returns their number.
  */
-static size_t choose_methods(const struct options *options,
-			     struct timing timings[NR_METHODS])
+static size_t choose_methods(const struct options *options, struct timing timings[NR_METHODS])
 {
 	struct procmap *procmap;
 	size_t nr = 1;

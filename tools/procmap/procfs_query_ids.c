@@ -70,8 +70,7 @@ static void add_pid(struct file *file, pid_t pid)
 	file->pids[file->nr_pids++] = pid;
 }
 
-static void add_mapping(const struct options *options,
-			const struct procmap_mapping *vma)
+static void add_mapping(const struct options *options, const struct procmap_mapping *vma)
 {
 	fail_without_files(vma->build_id_size);
 	add_pid(row_of(&ids, vma, sizeof(struct file)), options->pid);

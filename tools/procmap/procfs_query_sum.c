@@ -41,8 +41,7 @@ static int by_bytes(const void *a, const void *b)
 	return by_file(x, y);
 }
 
-static void add_mapping(const struct options *options,
-			const struct procmap_mapping *vma)
+static void add_mapping(const struct options *options, const struct procmap_mapping *vma)
 {
 	struct sum *const sum = row_of(&sums, vma, sizeof(*sum));
 	const uint64_t bytes = vma->end - vma->start;
@@ -88,8 +87,7 @@ static void json_sum(struct json *json, const char *key, const struct sum *sum,
 	json_close(json, '}');
 }
 
-static void print_sum(const struct options *options, const struct sum *sum,
-		      FILE *out)
+static void print_sum(const struct options *options, const struct sum *sum, FILE *out)
 {
 	int column = 0;
 

@@ -82,8 +82,7 @@ static void print_first(const struct watcher *watcher, size_t nr)
 	}
 }
 
-static void print_executed(const struct watcher *watcher, const char *program,
-			   size_t nr)
+static void print_executed(const struct watcher *watcher, const char *program, size_t nr)
 {
 	struct json json;
 	int column;
