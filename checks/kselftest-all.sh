@@ -36,7 +36,7 @@ tests_on() {
 		return
 	}
 	mapfile -t tests < <(cd "$out" && printf '%s\n' proc/* "${mm[@]#"$out"/}")
-	if [[ $1 == 6.12-* ]]; then
+	if [[ $(kernel_row "$release") == *guard-regions* ]]; then
 		unset 'tests[-1]'
 		skip_check "mm/guard-regions on $release" 'guard regions are new in 6.13'
 	fi
@@ -49,7 +49,7 @@ tests_on() {
 }
 
 check "the kernel's own tests are built" build_tests
-for kernel in 6.12-cloud-amd64 7.3-cloud-amd64; do
-	tests_on $kernel
+for kernel in "$(mainline_kernel)" "$(latest_kernel)"; do
+	tests_on "$kernel-$FLAVOUR"
 done
 done_testing

@@ -16,10 +16,10 @@ $2"
 run_planted() {
 	cp -r "$programs/kselftest" "$tmp/programs/"
 	echo 'timeout=2' >"$tmp/programs/planted/settings"
-	printf '%s\n' $'a,planted\tlinux-0\tplanted/*\tallowed\tno such *' \
-		$'other\t*\tplanted/*\t*\t*' $'planted\tlinux-1\tplanted/*\t*\t*' >"$tmp/skips"
+	printf '%s\n' $'a,planted\tvma\tplanted/*\tallowed\tno such *' \
+		$'other\t*\tplanted/*\t*\t*' $'planted\tmmap\tplanted/*\t*\t*' >"$tmp/skips"
 	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
-	"$CHECKS/parse-tap" planted-64 linux-0 "$tmp/output" "$tmp/skips" >"$tmp/results"
+	"$CHECKS/parse-tap" planted-64 vma,other "$tmp/output" "$tmp/skips" >"$tmp/results"
 	cat "$tmp/output" "$tmp/results"
 }
 

@@ -51,7 +51,7 @@ no_warnings_in_the_engine() {
 
 version=$(base_value VERSION)
 mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..patched)
-if [ "$(base_value BACKPORT)" = y ]; then
+if ! has_query_series; then
 	check "git am takes PROCMAP_SCAN" git_am base patched "scan-$version"
 else
 	check "git am takes PROCMAP_QUERY" git_am base query "$BASE"
@@ -71,7 +71,7 @@ else
 	check "each commit compiles" commits_compile "${commits[@]}"
 	check "W=1 and sparse find nothing new in any" no_warnings_in_the_engine
 	mapfile -t objects < <(objects_of M)
-	[ "$(base_value BACKPORT)" = y ] || check "it compiles in 32 bits" compile_in_32_bits patched \
+	! has_query_series || check "it compiles in 32 bits" compile_in_32_bits patched \
 		"$patched/tools/testing/selftests/proc/config" fs/proc/ "${objects[@]}"
 fi
 done_testing

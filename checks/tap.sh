@@ -87,9 +87,9 @@ vm() {
 # Take what a producer of TAP has printed into the file $2 as results of this section. Its
 # skips have to be in checks/skips.
 take_tap() {
-	local lines=$tmp/taken base=$BASE
-	[[ ! $1 =~ ^(stock|lifetimes-64)-([0-9]+\.[0-9]+) ]] || base=linux-${BASH_REMATCH[2]}
-	"$CHECKS/parse-tap" "$1" "$base" "$2" "$CHECKS/skips" >"$lines"
+	local lines=$tmp/taken locks lacks
+	read -r _ _ locks _ lacks < <(kernel_row "${release:-$(base_value VERSION)}")
+	"$CHECKS/parse-tap" "$1" "$locks,$lacks" "$2" "$CHECKS/skips" >"$lines"
 	cat "$lines"
 	results=$((results + $(grep -cE '^(ok|not ok) ' "$lines" || :)))
 	failures=$((failures + $(grep -c '^not ok ' "$lines" || :)))
@@ -198,10 +198,10 @@ debian_release() {
 	case $kernel in
 	newest*) "$ROOT/scripts/live" -l "$flavour" | tail -n 1 ;;
 	oldest*) "$ROOT/scripts/live" -l "$flavour" | head -n 1 ;;
-	mainline) release_of_image "$(base_value MAINLINE)" ;;
+	mainline) release_of_image "$(mainline_kernel)-$FLAVOUR" ;;
 	[0-9]*) release_of_image "$kernel" ;;
 	arm64) release_of_image cloud-arm64 ;;
-	mainline-arm64) release_of_image "$(base_value MAINLINE | sed 's/-.*//')-cloud-arm64" ;;
+	mainline-arm64) release_of_image "$(mainline_kernel)-cloud-arm64" ;;
 	esac
 }
 
@@ -233,7 +233,7 @@ guest_of_line() {
 	local variant='' arch='' options=() programs=$programs tree=$patched
 	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE=''
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
-	if [ "$kernel" = query ] && [ "$(base_value BACKPORT)" = y ]; then
+	if [ "$kernel" = query ] && ! has_query_series; then
 		skip_check "$guest" "the query of $BASE is mainline's"
 		return
 	fi

@@ -47,6 +47,34 @@ base_value() {
 		die "series/$BASE/base has no line $1="
 }
 
+# Does the base have a series of PROCMAP_QUERY, or of PROCMAP_SCAN alone?
+has_query_series() {
+	compgen -G "$ROOT/series/$BASE/*.patch" >/dev/null
+}
+
+kernels() {
+	sed '/^#/d' "$ROOT/kernel/kernels"
+}
+
+# Print the row of kernel/kernels for a version or release of the kernel.
+kernel_row() {
+	local kernel row number=${1%%[-+]*} found=''
+	while read -r kernel row; do
+		[[ $number. != "${kernel%+*}".* || $1 != *"${kernel#"${kernel%+*}"}"* ]] ||
+			found="$kernel $row"
+	done < <(kernels)
+	echo "$found"
+}
+
+# Print Debian's first kernel with an ioctl of its own, and the newest one.
+mainline_kernel() {
+	kernels | awk '$2 != "tree" && $4 != "-" { print $1; exit }'
+}
+
+latest_kernel() {
+	kernels | awk '$2 != "tree" { latest = $1 } END { print latest }'
+}
+
 # Print the bases whose source this release of Debian has.
 own_bases() {
 	local base
@@ -153,16 +181,15 @@ use_suite() {
 	export APT_CONFIG=$BUILD/apt/$suite$foreign/apt.conf
 }
 
-# Unless a command prints something now, have apt look at one of Debian's suites in which it
-# does: that of a newer or an older release. Status 1: there is none.
-use_suite_where() {
-	local suite
-	[ -z "$("$@")" ] || return 0
-	for suite in trixie trixie-backports bookworm bullseye; do
-		use_suite "$suite"
-		[ -z "$("$@")" ] || return 0
-	done
-	return 1
+# Unless a command prints something now, have apt look at the suite of the kernel $1. Status 1:
+# it prints nothing there, either.
+use_suite_of() {
+	local from
+	[ -z "$("${@:2}")" ] || return 0
+	read -r _ from _ < <(kernel_row "$1")
+	[ "${from:-tree}" != tree ] || return 1
+	use_suite "$from"
+	[ -n "$("${@:2}")" ]
 }
 
 # Unpack packages that apt knows into the directory $1.
