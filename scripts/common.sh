@@ -43,7 +43,8 @@ say() {
 
 # Print the value of a line KEY=value of the base, or its default.
 base_value() {
-	grep -h "^$1=" "$ROOT/series/$BASE/base" "$ROOT/series/common/base-defaults" | sed -n '1s/^[^=]*=//p' ||
+	grep -h "^$1=" "$ROOT"/series/{"$BASE/base",common/base-defaults} |
+		sed -n '1s/^[^=]*=//p' ||
 		die "series/$BASE/base has no line $1="
 }
 
@@ -114,8 +115,8 @@ logged() {
 kernel_make() {
 	local source=$1 out=$2
 	shift 2
-	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} \
-	CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*' \
+	CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 \
+	CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-10G} CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*' \
 	KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=procmap KBUILD_BUILD_HOST=guest \
 	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache ${CROSS_COMPILE:-}gcc" \
 		-j"$(nproc)" "$@"
