@@ -1,7 +1,7 @@
 #!/bin/bash
 # bpf-all: the BPF selftests that find VMAs, on the patched kernel, by the ioctl and without it.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 kernel=$WORK/kernel/bpf
 selftests=$patched/tools/testing/selftests/bpf
@@ -47,7 +47,7 @@ exit $status
 # Run them as the guest $1, with the library $2. -s: they have the kernel patch the code that
 # it runs.
 bpf_finders() {
-	take_guest "bpf-$1" vm -s -k bpf -t 3000 -- env -C "$selftests" \
+	take_tap "bpf-$1" vm -s -k bpf -t 3000 -- env -C "$selftests" \
 		bash -c "$bpf_tests" tests "$finders" "$(base_value BPF_DENIED)" "${2:-}"
 }
 

@@ -1,9 +1,8 @@
 #!/bin/bash
 # debian-13-all: "make run", "make setup", the packages and the tests of library and tool on
 # Debian 13, in a root of it that is made under build/. This machine stays as it is.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 root=$BUILD/debian-13
 
@@ -46,7 +45,8 @@ in_root() {
 state() {
 	findmnt -rn -o TARGET,SOURCE,OPTIONS
 	sha256sum /var/lib/dpkg/status /var/lib/apt/extended_states
-	sysctl -a 2>/dev/null | grep -vE '^(fs\.(dentry|file-nr|inode|quota)|kernel\.(ns_last_pid|random)|.*conntrack_count)'
+	sysctl -a 2>/dev/null | grep -vE \
+		'^(fs\.(dentry|file-nr|inode|quota)|kernel\.(ns_last_pid|random)|.*conntrack_count)'
 }
 
 state >"$tmp/before"

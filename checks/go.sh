@@ -1,22 +1,18 @@
 #!/bin/bash
 # go: the package in Go, on this machine and on Debian's kernel with the live module.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 cd "$ROOT/tools/lib/procmap/go"
 export GOFLAGS=-count=1
 
 vet() {
-	local arch tool
+	local arch
 	gofmt -l . | diff /dev/null -
 	for arch in amd64 386 arm64; do
 		GOARCH=$arch go vet .
 	done
-	# Debian's has another name.
-	for tool in staticcheck go-staticcheck; do
-		! command -v "$tool" || "$tool" .
-	done
+	go-staticcheck .
 }
 
 # The package needs no cgo, and the guest may have another libc. Files on the guest's

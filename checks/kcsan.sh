@@ -1,8 +1,8 @@
 #!/bin/bash
 # kcsan: the tests in which a process maps while another one reads its mappings, on a
 # kernel that finds data races.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # A report of a race between the function $1, which the ioctl called, and another one.
 report_of() {

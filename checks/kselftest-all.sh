@@ -1,8 +1,8 @@
 #!/bin/bash
 # kselftest-all: the kernel's own tests of procfs and of mappings, as 7.3 has them, on Debian's
 # kernels: each ends with the live module as it does without.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 source=$BUILD/linux-7.3/base/tools/testing/selftests
 out=$BUILD/kselftest
@@ -32,13 +32,13 @@ run_tests() {
 tests_on() {
 	local release tests guest
 	release=$(debian_release "$1") || {
-		skip_check "tests on $1" 'the mirror has no such kernel'
+		skip "$section" "tests on $1" 'the mirror has no such kernel'
 		return
 	}
 	mapfile -t tests < <(cd "$out" && printf '%s\n' proc/* "${mm[@]#"$out"/}")
 	if [[ $(kernel_row "$release") == *guard-regions* ]]; then
 		unset 'tests[-1]'
-		skip_check "mm/guard-regions on $release" 'guard regions are new in 6.13'
+		skip "$section" "mm/guard-regions on $release" 'guard regions are new in 6.13'
 	fi
 	check "live module for $release" "$ROOT/scripts/live" "$release"
 	guest=(-k "stock:$release")

@@ -1,13 +1,14 @@
 #!/bin/bash
 # live: the live module: its build, refusals and lifetimes.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/modules.sh
+. "$(dirname "$0")/shared/modules.sh"
 
 # CONST_STRUCT: the operations are copied from the base's when it loads. The tests are
 # user space's; ENOSYS: what a FUSE server answers.
 # Before 5.11, kmap() is all that there is.
 live_checkpatch() {
-	checkpatch CONST_STRUCT,DEPRECATED_API -f "$ROOT"/live/{,linux/}*.[ch] "$ROOT"/live/test/conflict/*.c
+	checkpatch CONST_STRUCT,DEPRECATED_API -f "$ROOT"/live/{,linux/}*.[ch] \
+		"$ROOT"/live/test/conflict/*.c
 	checkpatch PREFER_KERNEL_TYPES,ENOSYS -f "$ROOT"/live/test/*.[ch]
 }
 
@@ -59,7 +60,8 @@ sees() {
 insmod "$module"
 echo function >current_tracer
 bpftrace -e "BEGIN { printf(\"begun\\n\"); } kprobe:pid_maps_open { @probe = count(); }
-	kfunc:pid_maps_open { @entry = count(); } kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
+	kfunc:pid_maps_open { @entry = count(); }
+	kretfunc:pid_maps_open { @end = count(); }" >/run/bpf &
 timeout 60 sh -c "until grep -qs begun /run/bpf; do sleep 0.1; done"
 "$@"
 sees

@@ -2,8 +2,8 @@
 # mainline: the fixes for Debian's newest kernel. Each selftest fails on Debian's own image,
 # with CPUs that run at the same time, and passes on the patched kernel with the debug aids.
 export BASE=mainline THREADS=multi KDIR='' SECURITY=1
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 selftests=$WORK/selftests
 # TCG's default CPU has no AVX.
@@ -60,8 +60,8 @@ run_maple() {
 	local copy=$tmp/maple
 	rm -rf "$copy"
 	mkdir "$copy"
-	base_git archive patched lib include arch/x86/include tools/{arch,build,include,lib,scripts} \
-		tools/testing/{radix-tree,shared} | tar -x -C "$copy"
+	base_git archive patched lib include arch/x86/include tools/{arch,build,include,lib} \
+		tools/{scripts,testing/{radix-tree,shared}} | tar -x -C "$copy"
 	base_git show "$1:lib/maple_tree.c" >"$copy/lib/maple_tree.c"
 	[ $# -eq 1 ] || sed -i "/^\t*$2(/d" "$copy/tools/testing/radix-tree/maple.c"
 	make -C "$copy/tools/testing/radix-tree" maple >/dev/null
@@ -145,7 +145,7 @@ for bits in 64 32; do
 done
 release=$(debian_release newest)
 check "live module for $release" "$ROOT/scripts/live" "$release"
-take_guest perf-mainline vm -i -t 2100 -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
+take_tap perf-mainline vm -i -t 2100 -k "stock:$release" -a 'mitigations=off vsyscall=xonly' -- \
 	"$CHECKS/programs/perf-test" "$WORK/perf-build"/{perf,no-ioctl.so} "$(module_of "$release")"
 kernel_is_built patched
 for test in proc/proc-{maps-unmap,query-build-id} x86/uprobes_insns_{64,32}; do

@@ -1,9 +1,8 @@
 #!/bin/bash
 # packages-all: what the packages do in a guest, where DKMS builds the module twice; what
 # autopkgtest says of them.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # With the packages of the library and the tool installed. Status 2: one test was skipped,
 # since it takes a machine that it may change. The index of the manual is not made anew: each
@@ -21,6 +20,6 @@ autopkgtest_passes() {
 
 release=$(debian_release newest)
 check "the packages are made" "$ROOT/scripts/deb"
-take_guest packages vm -t 3600 -k "stock:$release" -- "$ROOT/debian/tests/packages"
+take_tap packages vm -t 3600 -k "stock:$release" -- "$ROOT/debian/tests/packages"
 check "autopkgtest passes" autopkgtest_passes
 done_testing

@@ -1,7 +1,7 @@
 #!/bin/bash
 # patched: the patched kernel: the selftests, and the base's own proc tests.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # proc-uptime-* asserts that idle time never falls, which it does now and then.
 base_proc_tests() {

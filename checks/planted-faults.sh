@@ -1,8 +1,7 @@
 #!/bin/bash
 # planted-faults: checks/run, checks/parse-tap and the tables: each planted fault is a failure.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # Make a program of kselftest's that runs a shell script.
 plant() {
@@ -19,8 +18,8 @@ run_planted() {
 	printf '%s\n' $'a,planted\tvma\tplanted/*\tallowed\tno such *' \
 		$'other\t*\tplanted/*\t*\t*' $'planted\tmmap\tplanted/*\t*\t*' >"$tmp/skips"
 	bash -c "$runner" runner "$tmp/programs" "$@" >"$tmp/output"
-	"$CHECKS/parse-tap" planted-64 vma,other "$tmp/output" "$tmp/skips" >"$tmp/results"
-	cat "$tmp/output" "$tmp/results"
+	SKIPS=$tmp/skips "$CHECKS/parse-tap" planted-64 vma,other "$tmp/output" 0 >"$tmp/taken"
+	cat "$tmp/output" "$tmp/taken"
 }
 
 # A program with that script is reported as a failure, in a line that begins with
@@ -29,29 +28,36 @@ is_found() {
 	local found=$1 script=$2
 	plant "${found%%:*}" "$script"
 	run_planted "planted/${found%%:*}"
-	grep -E "^not ok - planted-64: planted/$found" "$tmp/results"
+	grep -E "^not ok - planted-64: planted/$found" "$tmp/taken"
 }
 
 passes() {
 	plant program "$1"
 	run_planted planted/program
-	expect 1 grep '^not ok' "$tmp/results"
-	grep -c '^ok' "$tmp/results"
+	expect 1 grep '^not ok' "$tmp/taken"
+	grep -c '^ok' "$tmp/taken"
 }
 
-lost_program_is_found() {
-	echo 'ok 1 selftests: planted: program' >"$BUILD/log/guest-planted"
-	guest_ran planted planted/program
-	expect 1 guest_ran planted planted/program planted/other
+# A guest is reported that ends with the status $2 after a program of the $1 it was given.
+guest_is_found() {
+	printf '%s\n' "1..$1" '# 1..1' '# ok 1 a' 'ok 1 selftests: planted: program' >"$tmp/output"
+	"$CHECKS/parse-tap" planted - "$tmp/output" "$2" >"$tmp/taken"
+	cat "$tmp/taken"
+	grep -x "not ok - planted: $3" "$tmp/taken"
 }
 
-# Make a copy of this project whose section static is a shell script.
+skip_is_found() {
+	"$CHECKS/parse-tap" planted - skip 'a check' 'a reason' | grep '^not ok - planted: a check$'
+}
+
+# Make a copy of this project whose sections build and static are shell scripts.
 plant_section() {
 	copy=$tmp/copy
 	rm -rf "$copy"
 	mkdir -p "$copy"
-	(cd "$ROOT" && cp -r --parents checks scripts series/default series/{*/base,common/base-defaults} "$copy")
-	printf '#!/bin/sh\n%s\n' 'echo 1..1; echo ok' >"$copy/checks/build.sh"
+	(cd "$ROOT" && cp -r --parents checks kernel/kernels scripts ./*/check series/default* \
+		series/{*/base,common/base-defaults,linux-*/*.patch} "$copy")
+	sed -i 's/\tmake_series_and_programs$/\tresults <<<ok/' "$copy/checks/sections"
 	printf '#!/bin/sh\n%s\n' "$1" >"$copy/checks/static.sh"
 }
 
@@ -71,7 +77,19 @@ section_cannot_run() {
 	chmod -x "$copy/checks/static.sh"
 	expect 1 run_copy static
 	rm "$copy/checks/static.sh"
-	expect 2 run_copy
+	expect 1 run_copy static
+}
+
+# A row that sed script $2 makes of the file $1, or a file, is one that no section runs.
+is_left_out() {
+	plant_section 'echo 1..1; echo ok'
+	if [ $# -eq 1 ]; then
+		cp "$copy/checks/static.sh" "$copy/$1"
+	else
+		sed -i "$2" "$copy/$1"
+	fi
+	expect 2 run_copy static >"$tmp/out" 2>&1
+	grep 'no section in checks/sections runs: ' "$tmp/out"
 }
 
 results_are_counted() {
@@ -100,13 +118,14 @@ interrupt_leaves_nothing() {
 
 # Patterns that name no program, a section without a line, and "make test" of no program.
 empty_selection_is_found() {
-	sed '/^#/d; s/.*\t//' "$CHECKS/guests" | while read -r patterns; do
+	rows | sed 's/.*\t//' | while read -r patterns; do
 		expand "$patched" "$patterns" | wc -l
 	done
 	# shellcheck disable=SC2016	# later
 	expect 2 eval '(expand "$patched" "proc/procmap-{nosuch,names}")'
 	expect 2 eval '(section=nosuch; guests)'
-	expect 2 "$CHECKS/test" lib/nosuch 2>&1 | grep 'no lib/nosuch; there are: lib64/procmap-elf-test'
+	expect 2 "$CHECKS/test" lib/nosuch 2>&1 |
+		grep 'no lib/nosuch; there are: lib64/procmap-elf-test'
 }
 
 check "a good program passes" passes 'echo 1..1; echo ok 1 a'
@@ -116,7 +135,7 @@ while IFS='|' read -r fault found script; do
 done <<'END'
 a skip for another reason|program: allowed|echo 1..1; echo "ok 1 allowed # SKIP why not"
 a skip of another test|program: other|echo 1..1; echo "ok 1 other # SKIP no such thing"
-a skip that the harness does not name|program: global.other|echo 1..1; echo "#  RUN           global.other ..."; echo "ok 1 # SKIP no such thing"
+a skip without a name|program: a.b|echo 1..1; echo "# RUN a.b ..."; echo "ok 1 # SKIP no such thing"
 a program skipped by its exit status|program|exit 4
 a program skipped by its plan|program|echo "1..0 # SKIP no such thing"
 a test with the remark SKIPPED|program: a|echo 1..1; echo "ok 1 a #SKIPPED no such thing"
@@ -130,9 +149,16 @@ a program without a plan|program|echo ok 1 a
 a program that ends as if skipped|program|echo 1..1; echo ok 1 a; exit 4
 a program that ends with an error|program|echo 1..1; echo ok 1 a; exit 3
 a program that does not end|program|echo 1..1; echo ok 1 a; sleep 100
-a program that prints the end of another|program: a|echo 1..1; echo not ok 1 a; echo "ok 1 selftests: planted: b"
+the end of another program|program: a|echo 1..1; echo not ok 1 a; echo "ok 1 selftests: planted: b"
 END
-check "a guest that does not run its last program is found" lost_program_is_found
+check "a guest that does not run its last program is found" \
+	guest_is_found 2 0 'runs what it was given'
+check "a guest that ends with an error is found" guest_is_found 1 125 'ends well'
+check "a skip that the list does not have is found" skip_is_found
+check "a script that no section runs is found" is_left_out checks/other.sh
+check "guests that no section runs are found" is_left_out checks/sections '/^stock-5.10/d'
+check "a kernel that no section runs is found" is_left_out kernel/kernels \
+	'/^7.3/s/.*/&\n7.4\ttrixie-backports\tvma\tvma\t-/'
 check "a section that fails is found" section_is_found 'echo not ok a; echo 1..1'
 check "a section that ends early is found" section_is_found 'echo ok a'
 check "a section that skips all its checks is found" section_is_found 'echo 1..0 # SKIP'

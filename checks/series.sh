@@ -1,9 +1,8 @@
 #!/bin/bash
 # series: it applies, and each commit of the kernel compiles by itself; "checks/series.sh tip":
 # the last one compiles.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/trees.sh
+. "$(dirname "$0")/shared/trees.sh"
 
 # The library and the tool compile in the tree that has both.
 tools_compile() {
@@ -50,14 +49,16 @@ no_warnings_in_the_engine() {
 }
 
 version=$(base_value VERSION)
-mapfile -t commits < <("$ROOT/scripts/series" tree patched && base_git rev-list --reverse base..patched)
+mapfile -t commits < <("$ROOT/scripts/series" tree patched &&
+	base_git rev-list --reverse base..patched)
 if ! has_query_series; then
 	check "git am takes PROCMAP_SCAN" git_am base patched "scan-$version"
 else
 	check "git am takes PROCMAP_QUERY" git_am base query "$BASE"
 	check "git am takes PROCMAP_SCAN" git_am query patched "scan-$version"
 	for further in tools perf; do
-		check "git am takes the patches of $further" git_am patched "$further" "$further-$version"
+		check "git am takes the patches of $further" \
+			git_am patched "$further" "$further-$version"
 	done
 	check "the library and the tool compile" tools_compile
 fi

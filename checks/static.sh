@@ -1,23 +1,25 @@
 #!/bin/bash
 # static: what needs no guest.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
-at_idle_priority
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 series_checkpatch() {
-	# FILE_PATH_CHANGES: the reminder to update MAINTAINERS cannot know that
-	# its entries for fs/proc and the selftests cover the new files.
-	# CAMELCASE: the types of <elf.h> are named so.
-	# ENOSYS: the library looks at it, and returns none of its own.
-	# AVOID_EXTERNS: functions in tests that the linker or libFuzzer calls.
-	# QUOTED_WHITESPACE_BEFORE_NEWLINE: as it is in a maps file.
-	# STRCPY: user space has no strscpy().
-	# INCLUDE_LINUX: nor has it <linux/perf_regs.h>.
-	# ENOTSUPP: what the base returns in the same function for other instructions.
-	# UNKNOWN_COMMIT_ID: the package has no history with the commit of a Fixes: line.
-	checkpatch \
-		FILE_PATH_CHANGES,CAMELCASE,ENOSYS,AVOID_EXTERNS,QUOTED_WHITESPACE_BEFORE_NEWLINE,STRCPY,INCLUDE_LINUX,ENOTSUPP,UNKNOWN_COMMIT_ID \
-		"$BUILD"/series/*-*/*[1-9]*-*.patch
+	local ignored=(
+		# the reminder to update MAINTAINERS cannot know that its entries for fs/proc
+		# and the selftests cover the new files.
+		FILE_PATH_CHANGES
+		CAMELCASE	# the types of <elf.h> are named so.
+		ENOSYS		# the library looks at it, and returns none of its own.
+		AVOID_EXTERNS	# functions in tests that the linker or libFuzzer calls.
+		QUOTED_WHITESPACE_BEFORE_NEWLINE	# as it is in a maps file.
+		STRCPY		# user space has no strscpy().
+		INCLUDE_LINUX	# nor has it <linux/perf_regs.h>.
+		# what the base returns in the same function for other instructions.
+		ENOTSUPP
+		# the package has no history with the commit of a Fixes: line.
+		UNKNOWN_COMMIT_ID
+	)
+	checkpatch "$(IFS=,; echo "${ignored[*]}")" "$BUILD"/series/*-*/*[1-9]*-*.patch
 }
 
 # Each with both compilers; the warnings of clang do not depend on what it optimizes.
@@ -115,11 +117,23 @@ kernel_doc() {
 shell_scripts() {
 	cd "$ROOT"
 	git ls-files -z --cached --others --exclude-standard |
-		xargs -0 grep -lE '^#!/bin/|^# shellcheck shell' |
-		xargs shellcheck -x
+		xargs -0 grep -lE '^#!/bin/|^# shellcheck shell' >"$tmp/scripts"
+	xargs shellcheck -x <"$tmp/scripts"
+}
+
+# In columns of 8 for a tab.
+shell_lines_are_short() {
+	local script
+	while read -r script; do
+		expand "$ROOT/$script" |
+			awk -v script="$script" 'length > 100 { print script ":" NR }'
+	done <"$tmp/scripts" >"$tmp/long"
+	[ -s "$tmp/scripts" ]
+	diff /dev/null "$tmp/long"
 }
 
 check "shellcheck" shell_scripts
+check "lines of shell have 100 columns at most" shell_lines_are_short
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "the mails name what the base has, and bring what is called" "$CHECKS/names"

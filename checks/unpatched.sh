@@ -1,8 +1,8 @@
 #!/bin/bash
 # unpatched: the text fallback of the library and the tool, on a kernel without the
 # ioctls; and what the series leaves as it was.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # Replace each device and inode by its place in the order of their first use, in the same
 # width: file systems without a device, and files of anonymous huge pages, get the next free

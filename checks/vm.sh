@@ -1,7 +1,7 @@
 #!/bin/bash
 # vm: scripts/vm itself. That it counts instructions is shown by the section bench.
-# shellcheck source=checks/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=checks/shared/guests.sh
+. "$(dirname "$0")/shared/guests.sh"
 
 # A stock kernel boots fastest; kmemleak takes most of a short run's time.
 vm() {
@@ -31,8 +31,8 @@ vm_fails_on_a_splat() {
 }
 
 vm_fails_on_a_leak() {
-	expect 125 vm -a kmemleak=on -m 1G -k patched -M "$WORK/kernel/patched/samples/kmemleak/kmemleak-test.ko" \
-		-- true 2>"$tmp/err"
+	expect 125 vm -a kmemleak=on -m 1G -k patched \
+		-M "$WORK/kernel/patched/samples/kmemleak/kmemleak-test.ko" -- true 2>"$tmp/err"
 	grep 'kmemleak: unreferenced' "$tmp/err"
 }
 

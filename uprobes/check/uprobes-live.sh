@@ -1,8 +1,8 @@
 #!/bin/bash
 # uprobes-live: the live module: its build, refusals and lifetimes; a program that has
 # uprobes, on a stock kernel.
-# shellcheck source=uprobes/check/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=uprobes/check/common
+. "$(dirname "$0")/common"
 
 # The tests are user space's.
 style() {
@@ -32,7 +32,8 @@ decoder_agrees() {
 		diff <(decode "$code") - <<<"${copy/(%r$register)/(%rip)}"
 		[ "$(grep -o "[%re]$register" <<<"$copy" | wc -l)" -eq 1 ]
 	done <"$tmp/copies"
-	sed -nE 's/^\tINSN\("(\\x(62|8f|d5)\S{8,})", ([A-Z]+)\).*/\1 \3/p' "$source" >"$tmp/verdicts"
+	sed -nE 's/^\tINSN\("(\\x(62|8f|d5)\S{8,})", ([A-Z]+)\).*/\1 \3/p' "$source" \
+		>"$tmp/verdicts"
 	[ "$(wc -l <"$tmp/verdicts")" -eq 5 ]
 	while read -r code verdict; do
 		if decode "$code" | grep -E '%rip|bad|%r(1[6-9]|2[0-9]|3[01])'; then

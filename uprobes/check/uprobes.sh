@@ -1,8 +1,8 @@
 #!/bin/bash
 # uprobes: the series for uprobes: it applies to the base, each commit compiles, and its
 # selftests pass on the kernel with it, and on stock kernels with the live module.
-# shellcheck source=uprobes/check/tap.sh
-. "$(dirname "$0")/tap.sh"
+# shellcheck source=uprobes/check/common
+. "$(dirname "$0")/common"
 
 x86=tools/testing/selftests/x86
 fragments=("$ROOT"/kernel/configs/procmap-{x86,guest}.config "$TOPIC/config"
