@@ -114,6 +114,21 @@ kernel_doc() {
 	[ -z "$out" ]
 }
 
+# README and the tables of kernels.rst have what kernel/kernels has.
+pages_have_the_kernels() {
+	local kernel locks query
+	local -A words=([-]=none [mmap]=mmap_lock [vma]='per-VMA locks')
+	cd "$ROOT"
+	grep -F "Debian's $(kernels_in_words)" README
+	grep -F " linux-$(kernels_in_words)," Documentation/live.rst
+	kernels | while read -r kernel _ locks query _; do
+		kernel=${kernel%+*}
+		grep -E "^$kernel +${words[$query]} +${words[$locks]}(, 64 VMAs)?\$" \
+			Documentation/kernels.rst
+		grep -E "  $kernel +tested " Documentation/kernels.rst
+	done
+}
+
 shell_scripts() {
 	cd "$ROOT"
 	git ls-files -z --cached --others --exclude-standard |
@@ -134,6 +149,7 @@ shell_lines_are_short() {
 
 check "shellcheck" shell_scripts
 check "lines of shell have 100 columns at most" shell_lines_are_short
+check "the pages have the kernels" pages_have_the_kernels
 check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "the mails name what the base has, and bring what is called" "$CHECKS/names"

@@ -57,6 +57,15 @@ kernels() {
 	sed '/^#/d' "$ROOT/kernel/kernels"
 }
 
+kernel_versions() {
+	kernels | sed 's/[+\t].*//' | uniq
+}
+
+# As "5.10, 6.1 and 6.12".
+kernels_in_words() {
+	kernel_versions | paste -sd ' ' | sed 's/ /, /g; s/, \([^ ]*\)$/ and \1/'
+}
+
 # Print the row of kernel/kernels for a version or release of the kernel.
 kernel_row() {
 	local kernel row number=${1%%[-+]*} found=''
