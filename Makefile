@@ -50,7 +50,7 @@ setup-run setup-live setup-deb:
 
 # On another architecture: make run ARCH=arm64
 run: $(if $(filter arm64,$(ARCH)),setup,setup-run)
-	@scripts/run $(filter arm64,$(ARCH))
+	@scripts/demo $(filter arm64,$(ARCH))
 
 live: setup-live
 	@scripts/live $(KVER)

@@ -95,7 +95,7 @@ for release in "${releases[@]}" "$(debian_release oldest)"; do
 done
 check "live: W=1 and sparse find nothing" live_warnings "$newest"
 check "live: checkpatch --strict" live_checkpatch
-check "make run" "$ROOT/scripts/run"
+check "make run" "$ROOT/scripts/demo"
 for release in "${releases[@]}"; do
 	check "live: calls through pointers on $release" \
 		only_methods_are_called_by_pointer "$(module_of "$release")"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""In the guest of scripts/run: resolve addresses by query and by text, and compare.
+"""In the guest of scripts/demo: resolve addresses by query and by text, and compare.
 
-run.py TOOL prints where the results differ, and the time of both in microseconds.
+demo.py TOOL prints where the results differ, and the time of both in microseconds.
 """
 import json
 import platform
