@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1 OR BSD-2-Clause
 
-package procmap_test
+package procmap
 
 import (
 	"context"
@@ -9,13 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"procmap"
 )
 
 // A profiler lists what may be in its samples, and opens what it has to read.
 func Example() {
-	p, err := procmap.Open(os.Getpid(), procmap.Options{})
+	p, err := Open(os.Getpid(), Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -23,7 +21,7 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	list, err := p.List(ctx, nil, procmap.Executable|procmap.WantBuildID)
+	list, err := p.List(ctx, nil, Executable|WantBuildID)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,3 +1,3 @@
-module procmap
+module example.org/procmap
 
 go 1.19

@@ -593,8 +593,11 @@ func TestCases(t *testing.T) {
 	}
 	_, source, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(source), "../test")
-	table := string(must(os.ReadFile(filepath.Join(dir, "cases.h"))))
-	for _, row := range regexp.MustCompile(`(?ms)^CASE_OF\((".*?")\)$`).FindAllStringSubmatch(table, -1) {
+	table, err := os.ReadFile(filepath.Join(dir, "cases.h"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("a copy of the package has no table of cases")
+	}
+	for _, row := range regexp.MustCompile(`(?ms)^CASE_OF\((".*?")\)$`).FindAllStringSubmatch(string(table), -1) {
 		column := regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(row[1], -1)
 		holder := exec.Command("python3", filepath.Join(dir, "hold_case.py"), column[0][1])
 		stdin, stdout := must(holder.StdinPipe()), must(holder.StdoutPipe())
