@@ -115,11 +115,10 @@ type Options struct {
 // it.
 type Process struct {
 	options Options
-	self    string // the directory in procfs of this process
 	method  Method
 	asksIDs bool     // the kernel, for build IDs
-	pid     *os.File // the directory of the process in procfs, or nil
-	thread  string   // the directory in task/, if the main thread has exited
+	process *os.File // the directory of the process in procfs, or nil
+	dir     *os.File // that, or the one of another thread if the main one has exited
 	maps    *os.File
 
 	lines mapsReader
@@ -161,19 +160,14 @@ func open(path string, options Options) (*Process, error) {
 }
 
 func openIn(dir *os.File, options Options) (*Process, error) {
-	p := &Process{options: options, self: options.Proc + "/self", pid: dir}
-	// The procfs of a PID namespace that does not have this process has no such directory.
-	if _, err := os.Stat(p.self); err != nil {
-		p.self = "/proc/self"
-	}
-	err := p.openMaps("")
-	// If the main thread has exited, the mappings of another are those of the process.
+	p := &Process{options: options, process: dir, dir: dir}
+	err := p.openMaps()
 	// Between the opening and the first call, it may execute a program: in a row, not often.
-	for try := 0; err == ErrNoProcess && try < 10; try++ {
-		tasks, _ := os.ReadDir(p.path("task"))
-		for i := 0; err == ErrNoProcess && i < len(tasks); i++ {
-			err = p.openMaps("task/" + tasks[i].Name() + "/")
-		}
+	for try := 0; err == ErrNoProcess && try < 10 && hasMemory(dir); try++ {
+		err = p.openMaps()
+	}
+	if err == ErrNoProcess {
+		err = p.openThread()
 	}
 	if err != nil {
 		p.Close()
@@ -181,6 +175,49 @@ func openIn(dir *os.File, options Options) (*Process, error) {
 	}
 	return p, nil
 }
+
+// openAt opens a file below a directory in procfs.
+func openAt(dir *os.File, name string, flags int) (*os.File, error) {
+	fd, err := syscall.Openat(int(dir.Fd()), name, flags|syscall.O_CLOEXEC, 0)
+	for err == syscall.EINTR {
+		fd, err = syscall.Openat(int(dir.Fd()), name, flags|syscall.O_CLOEXEC, 0)
+	}
+	// The runtime would poll one that does not block, and a FUSE server may never answer.
+	if err == nil && flags&syscall.O_NONBLOCK != 0 {
+		err = syscall.SetNonblock(fd, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// openOwn opens a file in the directory of this process. The procfs of a PID namespace that does
+// not have it has no such directory.
+func openOwn(dir *os.File, name string, flags int) (*os.File, error) {
+	file, err := openAt(dir, "../self/"+name, flags)
+	if err == syscall.ENOENT {
+		file, err = openAt(dir, "/proc/self/"+name, flags)
+	}
+	return file, err
+}
+
+// status returns what a file status in procfs says, or "".
+func status(dir *os.File, label string) string {
+	file, err := openAt(dir, "status", syscall.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text := make([]byte, 4096)
+	n, _ := file.Read(text)
+	_, value, _ := strings.Cut(string(text[:n]), "\n"+label+":\t")
+	value, _, _ = strings.Cut(value, "\n")
+	return value
+}
+
+// hasMemory returns whether a process or thread has an address space.
+func hasMemory(dir *os.File) bool { return status(dir, "VmSize") != "" }
 
 // OpenFD opens the mappings of the process whose directory in procfs, or maps file, the descriptor
 // is of; the caller keeps it. Another process may have opened the maps file and passed it on, since
@@ -199,11 +236,10 @@ func OpenFD(fd int, options Options) (*Process, error) {
 	if in.Type != procMagic {
 		return nil, errNoMaps
 	}
-	own, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
-	if errno != 0 {
-		return nil, os.NewSyscallError("fcntl", errno)
+	file, err := dup(fd, "descriptor of a process")
+	if err != nil {
+		return nil, err
 	}
-	file := os.NewFile(own, "descriptor of a process")
 	if options.Proc == "" {
 		options.Proc = "/proc"
 	}
@@ -225,25 +261,53 @@ func OpenFD(fd int, options Options) (*Process, error) {
 	return p, nil
 }
 
-// path returns the path of a file in the directory of the process. It has the number of a
-// descriptor, which the finalizer of a Process that is not used any more would close: so all
-// that is exported keeps it alive.
-func (p *Process) path(name string) string {
-	return fmt.Sprintf("%s/fd/%d/%s", p.self, p.pid.Fd(), name)
+func dup(fd int, name string) (*os.File, error) {
+	own, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return nil, os.NewSyscallError("fcntl", errno)
+	}
+	return os.NewFile(own, name), nil
 }
 
-// openMaps opens maps of the process or of a thread.
-func (p *Process) openMaps(thread string) error {
-	maps, err := os.Open(p.path(thread + "maps"))
-	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH) {
+// openMaps opens maps in the directory of the handle.
+func (p *Process) openMaps() error {
+	maps, err := openAt(p.dir, "maps", syscall.O_RDONLY)
+	if err == syscall.ENOENT {
 		return ErrNoProcess
 	}
 	if err != nil {
 		return err
 	}
 	p.maps.Close()
-	p.thread = thread
 	return p.use(maps)
+}
+
+// openThread opens maps of another thread than the main one, which has exited: its mappings are
+// those of the process. The directory of a thread that has map_files is in the root of procfs,
+// and that of another process by now if its ID is.
+func (p *Process) openThread() error {
+	tasks, err := openAt(p.process, "task", syscall.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return ErrNoProcess
+	}
+	defer tasks.Close()
+	names, _ := tasks.Readdirnames(-1)
+	pid := status(p.process, "Tgid")
+	err = ErrNoProcess
+	for i := 0; i < len(names) && err == ErrNoProcess; i++ {
+		dir, openErr := openAt(p.process, "../"+names[i], oPath|syscall.O_DIRECTORY)
+		if openErr != nil {
+			continue
+		}
+		if p.dir != p.process {
+			p.dir.Close()
+		}
+		p.dir = dir
+		if status(dir, "Tgid") == pid {
+			err = p.openMaps()
+		}
+	}
+	return err
 }
 
 // use takes an opened maps file, and chooses the method.
@@ -269,17 +333,22 @@ func (p *Process) use(maps *os.File) (err error) {
 // Unlike Open, it never takes another process that has the same ID by now.
 func (p *Process) Reopen() (*Process, error) {
 	defer runtime.KeepAlive(p)
-	if p.pid == nil {
+	if p.process == nil {
 		return nil, ErrNoDirectory
 	}
-	return open(p.path(""), p.options)
+	dir, err := dup(int(p.process.Fd()), p.process.Name())
+	if err != nil {
+		return nil, err
+	}
+	return openIn(dir, p.options)
 }
 
 // Close closes the handle.
 func (p *Process) Close() error {
 	err := p.maps.Close()
-	if p.pid != nil {
-		err = p.pid.Close()
+	p.process.Close()
+	if p.dir != p.process {
+		p.dir.Close()
 	}
 	return err
 }
@@ -452,12 +521,12 @@ func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer file.Close()
 	// Another file may have got the number of the inode since.
 	if _, err := again.findFile(m.Start, m); err != nil {
-		file.Close()
 		return nil, err
 	}
-	return file, nil
+	return dup(int(file.Fd()), m.Name)
 }
 
 // findFile finds the mapping at addr, if it has the file of m by all that is known of that.
@@ -480,19 +549,15 @@ func (m *Mapping) hasFileOf(other *Mapping) bool {
 		(other.BuildIDSize == 0 || m.BuildIDSize == other.BuildIDSize && m.BuildID == other.BuildID)
 }
 
-// openLink opens the file of a mapping by a link in map_files. A thread has that only by its ID,
-// which that of another process may have by now. Opening a device or a FIFO with O_PATH has no
-// side effects. The owner of a file may have a lease on it, for whose end open(2) would wait.
+// openLink opens the file of a mapping by a link in map_files. Opening a device or a FIFO with
+// O_PATH has no side effects. The owner of a file may have a lease on it, for whose end open(2)
+// would wait.
 func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
-	directory := strings.Replace(p.thread, "task/", "../", 1)
-	link, err := os.OpenFile(p.path(directory+name), oPath, 0)
+	link, err := openAt(p.dir, name, oPath)
 	if err != nil {
 		return nil, err
 	}
 	defer link.Close()
-	if _, err := os.Stat(p.path(p.thread)); err != nil {
-		return nil, ErrNoProcess
-	}
 	var stat syscall.Stat_t
 	var in syscall.Statfs_t
 	if err = syscall.Fstat(int(link.Fd()), &stat); err == nil {
@@ -513,21 +578,15 @@ func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
 		isOverlay && m.DevMajor == 0 && m.BuildIDSize == 0 {
 		return nil, ErrOtherFile
 	}
-	path := fmt.Sprintf("%s/fd/%d", p.self, link.Fd())
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	// The runtime would poll one that does not block, and a FUSE server may never answer.
-	err = syscall.SetNonblock(fd, false)
+	file, err := openOwn(p.dir, fmt.Sprintf("fd/%d", link.Fd()), syscall.O_NONBLOCK)
 	if err == nil && (!isSame || isOverlay) {
-		err = p.checkFile(fd, m)
+		err = p.checkFile(file, m)
 	}
 	if err != nil {
-		syscall.Close(fd)
+		file.Close()
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), m.Name), nil
+	return file, nil
 }
 
 // checkFile maps a page of a file, and checks that maps shows it as m.
@@ -536,14 +595,18 @@ func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
 // overlayfs, map_files may be a copy that was made since. The numbers in maps are those of a layer,
 // up to Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then,
 // the build ID of the kernel decides.
-func (p *Process) checkFile(fd int, m *Mapping) error {
-	page, err := syscall.Mmap(fd, int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
+func (p *Process) checkFile(file *os.File, m *Mapping) error {
+	page, err := syscall.Mmap(int(file.Fd()), int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
 	defer syscall.Munmap(page)
-	self, err := open(p.self, p.options)
+	dir, err := openOwn(p.dir, "", oPath|syscall.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	self, err := openIn(dir, p.options)
 	if err != nil {
 		return err
 	}
