@@ -91,7 +91,7 @@ func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 		name = bytes.ReplaceAll(name, []byte("\n"), []byte(`\012`))
 	}
 	vma.Flags &= permissions
-	*m = Mapping{VMA: vma, Name: m.Name, BuildIDErr: ErrNoBuildID}
+	*m = Mapping{VMA: vma, Name: m.Name, BuildIDErr: errUnread}
 	if string(name) != m.Name {
 		m.Name = string(name)
 	}

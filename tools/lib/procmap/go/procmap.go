@@ -4,8 +4,9 @@
 
 // Package procmap looks up the mappings (VMAs) of a process: by the ioctls
 // PROCMAP_QUERY and PROCMAP_SCAN where the kernel has them, else from the text of
-// /proc/PID/maps, with the same results but for build IDs. It needs no cgo, and has the rules
-// of libprocmap: see procmap(7).
+// /proc/PID/maps, with the same results. It needs no cgo, and has the rules of libprocmap: see
+// procmap(7). A build ID that the kernel does not give is read from the mapped file, and that,
+// as any file that is opened, may be one whose server does not answer.
 package procmap
 
 import (
@@ -43,7 +44,7 @@ const (
 	WantBuildID Flags = 0x10000 // set the build ID
 
 	coveringOrNext Flags = 0x10
-	askBuildID     Flags = 0x20000 // although it is not known yet what is mapped
+	wantKernelID   Flags = 0x20000 // ask for it, although it is not known yet what is mapped
 
 	permissions = Readable | Writable | Executable | Shared
 )
@@ -71,9 +72,9 @@ type VMA struct {
 type Mapping struct {
 	VMA
 	Name        string   // as in the text: a newline is \012, and " (deleted)" may follow
-	BuildID     [20]byte // of an ELF file, as the kernel returned it: see Options
-	BuildIDSize int      // 0: none, or of the vDSO
-	BuildIDErr  error    // why it is not known
+	BuildID     [20]byte // of an ELF file, or of the vDSO
+	BuildIDSize int      // 0: none
+	BuildIDErr  error    // why it is not known: those of OpenFile, or of reading the file
 }
 
 // Errors, for errors.Is, which also finds the errno of libprocmap in them. Others are
@@ -90,11 +91,8 @@ var (
 	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
 	ErrOtherFile = fmt.Errorf("procmap: the mapped file was not found: %w", syscall.ESTALE)
-	// ErrNoBuildID says that the kernel was not asked for the build ID, since it is mainline's
-	// or the text is used, or that it may not have looked at all of the file, as mainline: the
-	// file has it, see OpenFile. This package does not read ELF files yet.
-	ErrNoBuildID = fmt.Errorf("procmap: the kernel does not know the build ID: %w", syscall.ENODATA)
 
+	errUnread = errors.New("procmap: the build ID was not read")
 	errNoMaps = fmt.Errorf("procmap: neither a maps file nor a directory of a process: %w", syscall.EINVAL)
 	errAnswer = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
 )
@@ -116,6 +114,7 @@ type Options struct {
 type Process struct {
 	options Options
 	method  Method
+	hasScan bool     // the kernel has it, but it may not be the method
 	asksIDs bool     // the kernel, for build IDs
 	process *os.File // the directory of the process in procfs, or nil
 	dir     *os.File // that, or the one of another thread if the main one has exited
@@ -132,12 +131,7 @@ type Process struct {
 	id    [20]byte
 }
 
-const (
-	oPath          = 0x200000
-	procMagic      = 0x9fa0
-	overlayMagic   = 0x794c7630
-	hugetlbfsMagic = 0x958458f6
-)
+const oPath = 0x200000
 
 // Open opens the mappings of a process.
 func Open(pid int, options Options) (*Process, error) {
@@ -324,8 +318,8 @@ func (p *Process) use(maps *os.File) (err error) {
 		}
 	}
 	// A kernel that does not have the scan may be mainline.
-	p.asksIDs = p.method == Scan ||
-		p.method == Query && (p.options.KernelBuildIDs || p.Refusal(Scan) == nil)
+	p.hasScan = p.method == Scan || p.method == Query && p.Refusal(Scan) == nil
+	p.asksIDs = p.hasScan || p.method == Query && p.options.KernelBuildIDs
 	return err
 }
 
@@ -394,8 +388,8 @@ func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
 	return m, nil
 }
 
-// find finds the mapping at addr; with coveringOrNext, not by Text, or the next one that passes.
-// askBuildID is for addBuildID, when the name is known.
+// find finds the mapping at addr; with coveringOrNext, or the next one that passes.
+// wantKernelID is for when the name is known.
 func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 	if p.method != Text {
 		arg := queryArg{
@@ -404,25 +398,21 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 			nameAddr: address(p.name[:]),
 			nameSize: uint32(len(p.name)),
 		}
-		if flags&askBuildID != 0 {
+		if flags&wantKernelID != 0 {
 			arg.buildIDAddr, arg.buildIDSize = address(p.id[:]), uint32(len(p.id))
 		}
 		err := p.doQuery(arg)
 		if err == nil {
 			p.set(m, p.query.vma, p.name[:p.query.nameSize])
 			m.BuildIDSize = copy(m.BuildID[:], p.id[:p.query.buildIDSize])
-			// Mainline's query, as that without a scan may be, does not look at all headers.
-			if flags&askBuildID != 0 && (m.BuildIDSize > 0 || p.method == Scan) {
-				m.BuildIDErr = nil
-			}
 		}
-		if err != syscall.ENAMETOOLONG || flags&(askBuildID|coveringOrNext) != 0 {
+		if err != syscall.ENAMETOOLONG || flags&wantKernelID != 0 {
 			return err
 		}
 	}
 	p.restart()
 	err := p.nextLine(addr, flags, m)
-	if err == nil && m.Start > addr {
+	if err == nil && m.Start > addr && flags&coveringOrNext == 0 {
 		return ErrNoMapping
 	}
 	return err
@@ -454,7 +444,7 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		m := &list[:len(list)+1][len(list)]
 		err := find(p, cursor, flags|coveringOrNext, m)
-		if err == syscall.ENAMETOOLONG { // the text has it, and the rest
+		if err == syscall.ENAMETOOLONG { // of a scan: the text has it, and the rest
 			find = (*Process).nextLine
 			err = find(p, cursor, flags|coveringOrNext, m)
 		}
@@ -473,144 +463,4 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 		}
 		list = list[:len(list)+1]
 	}
-}
-
-// hasPath returns whether the mapping may be one of a file in a file system.
-func (m *Mapping) hasPath() bool { return m.File != File{} && strings.HasPrefix(m.Name, "/") }
-
-// addBuildID asks the kernel for a build ID that is wanted and not known by a scan.
-func (p *Process) addBuildID(flags Flags, m *Mapping) {
-	// Mainline reads whatever is mapped: it waits for a packet socket, and takes bytes
-	// from a TCP socket. Their names have no slash.
-	if flags&WantBuildID == 0 || !m.hasPath() {
-		m.BuildIDErr = nil
-	} else if m.BuildIDErr != nil && p.asksIDs {
-		now := Mapping{Name: m.Name} // another one may be mapped there by now
-		m.BuildIDErr = p.find(m.Start, askBuildID, &now)
-		if m.BuildIDErr == nil && !now.hasFileOf(m) {
-			m.BuildIDErr = ErrOtherFile
-		}
-		if m.BuildIDErr == nil {
-			m.BuildID, m.BuildIDSize, m.BuildIDErr = now.BuildID, now.BuildIDSize, now.BuildIDErr
-		}
-	}
-}
-
-// OpenFile opens the file of a mapping for reading. It is the one that the kernel has
-// mapped, not the one that has its name now: the file is taken from map_files, for which the
-// caller needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE. The error is ErrNoFile; ErrOtherFile if
-// another one is mapped there by now, or if that is not known, as on overlayfs since Linux 6.7
-// if the mapping has no build ID; or that of finding the mapping again, or of opening the file.
-func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
-	defer runtime.KeepAlive(p)
-	if !m.hasPath() {
-		return nil, ErrNoFile
-	}
-	// The mapping may have been split, or have grown, since it was found, and the thread
-	// may have exited by which the process was opened.
-	again, err := p.Reopen()
-	if err != nil {
-		return nil, err
-	}
-	defer again.Close()
-	now, err := again.findFile(m.Start, m)
-	if err != nil {
-		return nil, err
-	}
-	file, err := again.openLink(fmt.Sprintf("map_files/%x-%x", now.Start, now.End), m)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	// Another file may have got the number of the inode since.
-	if _, err := again.findFile(m.Start, m); err != nil {
-		return nil, err
-	}
-	return dup(int(file.Fd()), m.Name)
-}
-
-// findFile finds the mapping at addr, if it has the file of m by all that is known of that.
-func (p *Process) findFile(addr uint64, m *Mapping) (now Mapping, err error) {
-	var flags Flags
-	if m.BuildIDSize > 0 {
-		flags = WantBuildID
-	}
-	now, err = p.Find(addr, flags)
-	if err == nil && !now.hasFileOf(m) {
-		err = ErrOtherFile
-	}
-	return now, err
-}
-
-func (m *Mapping) hasFileOf(other *Mapping) bool {
-	const deleted = " (deleted)"
-	return m.File == other.File &&
-		strings.TrimSuffix(m.Name, deleted) == strings.TrimSuffix(other.Name, deleted) &&
-		(other.BuildIDSize == 0 || m.BuildIDSize == other.BuildIDSize && m.BuildID == other.BuildID)
-}
-
-// openLink opens the file of a mapping by a link in map_files. Opening a device or a FIFO with
-// O_PATH has no side effects. The owner of a file may have a lease on it, for whose end open(2)
-// would wait.
-func (p *Process) openLink(name string, m *Mapping) (*os.File, error) {
-	link, err := openAt(p.dir, name, oPath)
-	if err != nil {
-		return nil, err
-	}
-	defer link.Close()
-	var stat syscall.Stat_t
-	var in syscall.Statfs_t
-	if err = syscall.Fstat(int(link.Fd()), &stat); err == nil {
-		err = syscall.Fstatfs(int(link.Fd()), &in)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return nil, ErrNoFile
-	}
-	dev := uint64(stat.Dev)
-	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
-	isSame := m.File == File{stat.Ino, uint32(major), uint32(minor)}
-	isOverlay := in.Type == overlayMagic
-	// Of a file of huge pages, munmap(2) would not free the page.
-	if !isSame && uint32(in.Type) == hugetlbfsMagic ||
-		isOverlay && m.DevMajor == 0 && m.BuildIDSize == 0 {
-		return nil, ErrOtherFile
-	}
-	file, err := openOwn(p.dir, fmt.Sprintf("fd/%d", link.Fd()), syscall.O_NONBLOCK)
-	if err == nil && (!isSame || isOverlay) {
-		err = p.checkFile(file, m)
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-// checkFile maps a page of a file, and checks that maps shows it as m.
-//
-// On btrfs, files of two subvolumes have the same numbers in maps, and mostly other names. On
-// overlayfs, map_files may be a copy that was made since. The numbers in maps are those of a layer,
-// up to Linux 6.6; or they, and the major number 0, are the overlay's, and stay the same. Then,
-// the build ID of the kernel decides.
-func (p *Process) checkFile(file *os.File, m *Mapping) error {
-	page, err := syscall.Mmap(int(file.Fd()), int64(m.Offset), os.Getpagesize(), syscall.PROT_READ,
-		syscall.MAP_PRIVATE)
-	if err != nil {
-		return err
-	}
-	defer syscall.Munmap(page)
-	dir, err := openOwn(p.dir, "", oPath|syscall.O_DIRECTORY)
-	if err != nil {
-		return err
-	}
-	self, err := openIn(dir, p.options)
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	_, err = self.findFile(address(page), m)
-	return err
 }
