@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -31,8 +30,8 @@ const (
 // CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, or is that of its name in the root of the process; and
 // it is compared with the mapping, as procmap_open_file(3) says. The error is ErrNoFile;
 // ErrOtherFile if what was found is not known to be the mapped file; or that of opening the name.
-func (p *Process) OpenFile(m *Mapping) (*os.File, error) {
-	defer runtime.KeepAlive(p)
+func (p *Process) OpenFile(m *Mapping) (_ *os.File, err error) {
+	defer p.end("open file", &err)
 	file, err := p.openMapped(m)
 	if err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func (p *Process) findPart(m, part *Mapping) bool {
 // openPart opens the file of a mapping that was split, or has grown, since it was found. Or the
 // thread may have exited by which the process was opened.
 func (p *Process) openPart(m *Mapping) (file *os.File, err error) {
-	again, err := p.Reopen()
+	again, err := p.reopen()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +144,7 @@ func (p *Process) isMapped(m *Mapping) bool {
 	if p.isStillThere(m, false) {
 		return true
 	}
-	again, err := p.Reopen()
+	again, err := p.reopen()
 	if err != nil {
 		return false
 	}
@@ -290,7 +289,7 @@ func (p *Process) findOwn(addr uint64) (own Mapping, err error) {
 	if err != nil {
 		return own, err
 	}
-	self, err := openIn(dir, Options{})
+	self, err := openIn(dir, os.Getpid(), Options{})
 	if err != nil {
 		return own, err
 	}
@@ -328,8 +327,8 @@ func (p *Process) hasPage(m, own *Mapping) bool {
 func pageAt(mem, pagemap *os.File, addr uint64) uint64 {
 	const present, ofFile, number = 1 << 63, 1 << 61, 1<<55 - 1
 	var entry uint64
-	var any [1]byte
-	if n, _ := mem.ReadAt(any[:], int64(addr)); n != 1 {
+	var first [1]byte
+	if n, _ := mem.ReadAt(first[:], int64(addr)); n != 1 {
 		return 0
 	}
 	at := addr / uint64(os.Getpagesize()) * uint64(unsafe.Sizeof(entry))

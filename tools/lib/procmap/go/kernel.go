@@ -5,6 +5,7 @@
 package procmap
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -156,8 +157,9 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 
 // isThere returns whether maps has a text, that is, whether the address space still exists.
 // The kernel makes only one line for one byte.
-func (p *Process) isThere() error {
-	_, err := p.maps.ReadAt(p.id[:1], 0)
+func isThere(maps *os.File) error {
+	var first [1]byte
+	_, err := maps.ReadAt(first[:], 0)
 	if err == io.EOF || errors.Is(err, syscall.ESRCH) {
 		return ErrNoProcess
 	}
@@ -189,7 +191,9 @@ func (r *mapsReader) Read(to []byte) (int, error) {
 // restart goes back to the first line.
 func (p *Process) restart() {
 	p.lines.at = 0
-	p.text.Reset(&p.lines)
+	if p.text != nil {
+		p.text.Reset(&p.lines)
+	}
 }
 
 // number cuts a number off a line, and the byte that has to follow it.
@@ -231,11 +235,14 @@ func parseLine(line []byte) (v VMA, name []byte, ok bool) {
 
 // nextLine finds the next line of a mapping that ends above addr and passes the filters.
 func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
+	if p.text == nil {
+		p.text = bufio.NewReaderSize(&p.lines, 32<<10)
+	}
 	for {
 		line, err := p.text.ReadSlice('\n')
 		if err == io.EOF && len(line) == 0 {
 			// If the address space is gone, the text ends early.
-			if err = p.isThere(); err == nil {
+			if err = isThere(p.maps); err == nil {
 				return ErrNoMapping
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -77,24 +78,43 @@ type Mapping struct {
 	BuildIDErr  error    // why it is not known: those of OpenFile, or of reading the file
 }
 
-// Errors, for errors.Is, which also finds the errno of libprocmap in them. Others are
-// those of system calls, such as syscall.EACCES, or that of a context.
+// Error is what all functions return: see the errors below.
+type Error struct {
+	Op  string
+	PID int // 0: unknown, see OpenFD
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("procmap: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("procmap: process %d: %s: %v", e.PID, e.Op, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors, for errors.Is, which also finds the errno of libprocmap in them. Others are those of
+// system calls, as os.ErrPermission; os.ErrClosed; or that of a context.
 var (
-	ErrNoMapping = fmt.Errorf("procmap: no mapping at the address: %w", syscall.ENOENT)
-	// ErrNoProcess says that the process has exited, has no mappings, or has executed
-	// another program: see Reopen.
+	ErrNoMapping = fmt.Errorf("no mapping at the address: %w", syscall.ENOENT)
+	// ErrNoProcess says that the process has exited, or that there was none.
 	ErrNoProcess error = syscall.ESRCH
+	// ErrNoMemory says that it is a kernel thread. It is an ErrNoProcess, too.
+	ErrNoMemory = fmt.Errorf("a kernel thread has no memory of its own: %w", ErrNoProcess)
+	// ErrOtherProgram says that the process has executed another program: see Reopen.
+	ErrOtherProgram = fmt.Errorf("another program was executed: %w", syscall.ESTALE)
 	// ErrNoDirectory says that the handle is on a maps file alone: see OpenFD. For Reopen,
 	// libprocmap returns EINVAL.
-	ErrNoDirectory = fmt.Errorf("procmap: without the directory of the process: %w", syscall.ENODEV)
+	ErrNoDirectory = fmt.Errorf("without the directory of the process: %w", syscall.ENODEV)
 	// ErrNoFile says that what is mapped is no regular file.
-	ErrNoFile = fmt.Errorf("procmap: no regular file is mapped: %w", syscall.ENODEV)
+	ErrNoFile = fmt.Errorf("no regular file is mapped: %w", syscall.ENODEV)
 	// ErrOtherFile says that what was found is not known to be the file that is mapped.
-	ErrOtherFile = fmt.Errorf("procmap: the mapped file was not found: %w", syscall.ESTALE)
+	ErrOtherFile = fmt.Errorf("the mapped file was not found: %w", syscall.ESTALE)
 
-	errUnread = errors.New("procmap: the build ID was not read")
-	errNoMaps = fmt.Errorf("procmap: neither a maps file nor a directory of a process: %w", syscall.EINVAL)
-	errAnswer = fmt.Errorf("procmap: unexpected answer of the kernel: %w", syscall.EPROTO)
+	errUnread = errors.New("the build ID was not read")
+	errNoMaps = fmt.Errorf("neither a maps file nor a directory of a process: %w", syscall.EINVAL)
+	errAnswer = fmt.Errorf("unexpected answer of the kernel: %w", syscall.EPROTO)
 )
 
 // Options are options of Open. The zero value is usual.
@@ -112,6 +132,8 @@ type Options struct {
 // Process is a handle on the mappings of one address space. One goroutine at a time may use
 // it.
 type Process struct {
+	id      int // of the process; 0: unknown
+	closed  bool
 	options Options
 	method  Method
 	hasScan bool     // the kernel has it, but it may not be the method
@@ -128,34 +150,57 @@ type Process struct {
 	batch []scanVMA // the rest of those in vmas
 	data  []byte    // their names and build IDs
 	name  [4096]byte
-	id    [20]byte
+	got   [20]byte // a build ID
 }
 
 const oPath = 0x200000
 
 // Open opens the mappings of a process.
 func Open(pid int, options Options) (*Process, error) {
+	p, err := openPID(pid, options)
+	if err != nil {
+		return nil, &Error{"open", pid, err}
+	}
+	return p, nil
+}
+
+func openPID(pid int, options Options) (*Process, error) {
 	if options.Proc == "" {
 		options.Proc = "/proc"
 	}
-	return open(fmt.Sprintf("%s/%d", options.Proc, pid), options)
-}
-
-func open(path string, options Options) (*Process, error) {
-	dir, err := os.OpenFile(path, oPath|syscall.O_DIRECTORY, 0)
-	var in syscall.Statfs_t
-	if errors.Is(err, os.ErrNotExist) && syscall.Statfs(options.Proc, &in) == nil && in.Type == procMagic {
-		return nil, ErrNoProcess
+	dir, err := os.OpenFile(fmt.Sprintf("%s/%d", options.Proc, pid), oPath|syscall.O_DIRECTORY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		err = missing(options.Proc, pid, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return openIn(dir, options)
+	return openIn(dir, pid, options)
 }
 
-func openIn(dir *os.File, options Options) (*Process, error) {
-	p := &Process{options: options, process: dir, dir: dir}
+// missing returns why a process has no directory in procfs: that may be mounted with hidepid=4,
+// and not be of the PID namespace of this process.
+func missing(proc string, pid int, err error) error {
+	self, _ := os.OpenFile(proc+"/self", oPath|syscall.O_DIRECTORY, 0)
+	defer self.Close()
+	var in syscall.Statfs_t
+	if syscall.Statfs(proc, &in) != nil || in.Type != procMagic {
+		return err
+	}
+	killErr := syscall.Kill(pid, 0)
+	if pid > 0 && (killErr == nil || killErr == syscall.EPERM) &&
+		status(self, "NSpid") == strconv.Itoa(os.Getpid()) {
+		return syscall.EPERM
+	}
+	return ErrNoProcess
+}
+
+func openIn(dir *os.File, pid int, options Options) (*Process, error) {
+	p := &Process{id: pid, options: options, process: dir, dir: dir}
 	err := p.openMaps()
+	if err == ErrNoProcess && isKernelThread(dir) {
+		err = ErrNoMemory
+	}
 	// Between the opening and the first call, it may execute a program: in a row, not often.
 	for try := 0; err == ErrNoProcess && try < 10 && hasMemory(dir); try++ {
 		err = p.openMaps()
@@ -168,6 +213,18 @@ func openIn(dir *os.File, options Options) (*Process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// end ends what is exported. It keeps the handle alive until then, whose finalizer would close
+// the descriptors.
+func (p *Process) end(op string, err *error) {
+	if *err != nil && p.closed {
+		*err = os.ErrClosed
+	}
+	if *err != nil {
+		*err = &Error{op, p.id, *err}
+	}
+	runtime.KeepAlive(p)
 }
 
 // openAt opens a file below a directory in procfs.
@@ -196,16 +253,21 @@ func openOwn(dir *os.File, name string, flags int) (*os.File, error) {
 	return file, err
 }
 
-// status returns what a file status in procfs says, or "".
-func status(dir *os.File, label string) string {
-	file, err := openAt(dir, "status", syscall.O_RDONLY)
+// readAll returns the text of a short file in procfs, or "".
+func readAll(dir *os.File, name string) string {
+	file, err := openAt(dir, name, syscall.O_RDONLY)
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
 	text := make([]byte, 4096)
 	n, _ := file.Read(text)
-	_, value, _ := strings.Cut(string(text[:n]), "\n"+label+":\t")
+	return string(text[:n])
+}
+
+// status returns what the file status says, or "".
+func status(dir *os.File, label string) string {
+	_, value, _ := strings.Cut(readAll(dir, "status"), "\n"+label+":\t")
 	value, _, _ = strings.Cut(value, "\n")
 	return value
 }
@@ -213,11 +275,31 @@ func status(dir *os.File, label string) string {
 // hasMemory returns whether a process or thread has an address space.
 func hasMemory(dir *os.File) bool { return status(dir, "VmSize") != "" }
 
+// isKernelThread looks at the flags that follow the name in the file stat.
+func isKernelThread(dir *os.File) bool {
+	const flag, ofKernel = 6, 0x200000
+	stat := readAll(dir, "stat")
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if len(fields) <= flag {
+		return false
+	}
+	flags, _ := strconv.ParseUint(fields[flag], 10, 64)
+	return flags&ofKernel != 0
+}
+
 // OpenFD opens the mappings of the process whose directory in procfs, or maps file, the descriptor
 // is of; the caller keeps it. Another process may have opened the maps file and passed it on, since
 // permission is checked only when it is opened. With that alone, OpenFile and Reopen return
 // ErrNoDirectory, and no procfs has to be mounted.
 func OpenFD(fd int, options Options) (*Process, error) {
+	p, err := openFD(fd, options)
+	if err != nil {
+		return nil, &Error{"open", 0, err}
+	}
+	return p, nil
+}
+
+func openFD(fd int, options Options) (*Process, error) {
 	var stat syscall.Stat_t
 	var in syscall.Statfs_t
 	err := syscall.Fstat(fd, &stat)
@@ -238,7 +320,7 @@ func OpenFD(fd int, options Options) (*Process, error) {
 		options.Proc = "/proc"
 	}
 	if stat.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-		return openIn(file, options)
+		return openIn(file, 0, options)
 	}
 	p := &Process{options: options}
 	err = p.use(file)
@@ -267,13 +349,22 @@ func dup(fd int, name string) (*os.File, error) {
 func (p *Process) openMaps() error {
 	maps, err := openAt(p.dir, "maps", syscall.O_RDONLY)
 	if err == syscall.ENOENT {
-		return ErrNoProcess
+		return gone(p.dir)
 	}
 	if err != nil {
 		return err
 	}
 	p.maps.Close()
 	return p.use(maps)
+}
+
+// gone returns why the directory of a process has no files: procfs may be mounted with hidepid=2.
+func gone(dir *os.File) error {
+	var stat syscall.Stat_t
+	if syscall.Fstat(int(dir.Fd()), &stat) == syscall.ENOENT {
+		return syscall.EPERM
+	}
+	return ErrNoProcess
 }
 
 // openThread opens maps of another thread than the main one, which has exited: its mappings are
@@ -305,28 +396,47 @@ func (p *Process) openThread() error {
 }
 
 // use takes an opened maps file, and chooses the method.
-func (p *Process) use(maps *os.File) (err error) {
+func (p *Process) use(maps *os.File) error {
 	p.maps, p.lines.maps = maps, maps
-	p.text = bufio.NewReaderSize(&p.lines, 32<<10)
-	methods := []Method{Scan, Query, Text}
-	if p.options.Method != Any {
-		methods = []Method{p.options.Method}
+	p.method = p.options.Method
+	if p.method == Text {
+		return isThere(maps)
 	}
-	for _, p.method = range methods {
-		if err = p.Refusal(p.method); err == nil || err == ErrNoProcess {
-			break
-		}
+	noQuery := p.refusal(Query)
+	if noQuery == ErrNoProcess {
+		return noQuery
+	}
+	noScan := noQuery
+	if noQuery == nil {
+		noScan = p.refusal(Scan)
 	}
 	// A kernel that does not have the scan may be mainline.
-	p.hasScan = p.method == Scan || p.method == Query && p.Refusal(Scan) == nil
-	p.asksIDs = p.hasScan || p.method == Query && p.options.KernelBuildIDs
-	return err
+	p.hasScan = noScan == nil
+	p.asksIDs = p.hasScan || noQuery == nil && p.options.KernelBuildIDs
+	switch {
+	case p.method == Query:
+		return noQuery
+	case p.method != Any:
+		return p.refusal(p.method)
+	case p.hasScan:
+		p.method = Scan
+	case noQuery == nil:
+		p.method = Query
+	default:
+		p.method = Text
+		return isThere(maps)
+	}
+	return nil
 }
 
 // Reopen returns another handle on the process, for another goroutine, or after an execve(2).
 // Unlike Open, it never takes another process that has the same ID by now.
-func (p *Process) Reopen() (*Process, error) {
-	defer runtime.KeepAlive(p)
+func (p *Process) Reopen() (again *Process, err error) {
+	defer p.end("reopen", &err)
+	return p.reopen()
+}
+
+func (p *Process) reopen() (*Process, error) {
 	if p.process == nil {
 		return nil, ErrNoDirectory
 	}
@@ -334,16 +444,18 @@ func (p *Process) Reopen() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openIn(dir, p.options)
+	return openIn(dir, p.id, p.options)
 }
 
 // Close closes the handle.
-func (p *Process) Close() error {
-	err := p.maps.Close()
+func (p *Process) Close() (err error) {
+	defer p.end("close", &err)
+	err = p.maps.Close()
 	p.process.Close()
 	if p.dir != p.process {
 		p.dir.Close()
 	}
+	p.closed = true
 	return err
 }
 
@@ -352,37 +464,77 @@ func (p *Process) Method() Method { return p.method }
 
 // Refusal asks the kernel for a method. It returns nil if that works, or why not:
 // syscall.ENOTTY if the kernel does not have it, or another error, as by seccomp.
-func (p *Process) Refusal(method Method) error {
-	if method == Text {
-		return p.isThere()
+func (p *Process) Refusal(method Method) (err error) {
+	defer p.end("method", &err)
+	if method == Scan {
+		if err := p.refusal(Query); err != nil {
+			return err
+		}
 	}
-	if method != Query && method != Scan {
-		return fmt.Errorf("procmap: there is no method %q: %w", method, syscall.EINVAL)
-	}
-	err := p.doQuery(queryArg{flags: uint64(coveringOrNext)})
-	if err == ErrNoMapping {
-		err = nil
-	}
-	if err != nil || method == Query {
+	return p.refusal(method)
+}
+
+// refusal asks for Query before Scan.
+func (p *Process) refusal(method Method) error {
+	switch method {
+	case Text:
+		return isThere(p.maps)
+	case Query:
+		err := p.doQuery(queryArg{flags: uint64(coveringOrNext)})
+		if err == ErrNoMapping {
+			err = nil
+		}
+		return err
+	case Scan:
+		// A kernel that has the scan refuses a size of 0 before it does anything.
+		p.scan = scanArg{}
+		_, err := p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
+		switch err {
+		case syscall.EINVAL:
+			return nil
+		case nil:
+			return errAnswer
+		}
 		return err
 	}
-	// A kernel that has the scan refuses a size of 0 before it does anything.
-	p.scan = scanArg{}
-	_, err = p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
-	switch err {
-	case syscall.EINVAL:
-		return nil
-	case nil:
-		return errAnswer
+	return fmt.Errorf("there is no method %q: %w", method, syscall.EINVAL)
+}
+
+// lookupError tells an execve(2) from an exit: either takes the address space away.
+func (p *Process) lookupError(err error) error {
+	if err != ErrNoProcess || p.process == nil || p.closed {
+		return err
 	}
-	return err
+	maps, err := openAt(p.process, "maps", syscall.O_RDONLY)
+	switch err {
+	case nil:
+		defer maps.Close()
+		if isThere(maps) != nil && !hasMemory(p.process) && !hasThreads(p.process) {
+			return ErrNoProcess
+		}
+		return ErrOtherProgram
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM:
+		return err
+	case syscall.EACCES, syscall.EPERM:
+		return ErrOtherProgram
+	}
+	if gone(p.process) == syscall.EPERM {
+		return ErrOtherProgram
+	}
+	return ErrNoProcess
+}
+
+// hasThreads returns whether there are others than the main one, which may have exited.
+func hasThreads(dir *os.File) bool {
+	number, _ := strconv.Atoi(status(dir, "Threads"))
+	return number > 1
 }
 
 // Find returns the mapping at an address, if it passes the filters in flags.
 func (p *Process) Find(addr uint64, flags Flags) (m Mapping, err error) {
-	defer runtime.KeepAlive(p)
+	defer p.end("find", &err)
 	if err := p.find(addr, flags&permissions, &m); err != nil {
-		return Mapping{}, err
+		return Mapping{}, p.lookupError(err)
 	}
 	p.addBuildID(flags, &m)
 	return m, nil
@@ -399,12 +551,12 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 			nameSize: uint32(len(p.name)),
 		}
 		if flags&wantKernelID != 0 {
-			arg.buildIDAddr, arg.buildIDSize = address(p.id[:]), uint32(len(p.id))
+			arg.buildIDAddr, arg.buildIDSize = address(p.got[:]), uint32(len(p.got))
 		}
 		err := p.doQuery(arg)
 		if err == nil {
 			p.set(m, p.query.vma, p.name[:p.query.nameSize])
-			m.BuildIDSize = copy(m.BuildID[:], p.id[:p.query.buildIDSize])
+			m.BuildIDSize = copy(m.BuildID[:], p.got[:p.query.buildIDSize])
 		}
 		if err != syscall.ENAMETOOLONG || flags&wantKernelID != 0 {
 			return err
@@ -422,8 +574,8 @@ func (p *Process) find(addr uint64, flags Flags, m *Mapping) error {
 // it returned, cut to [:0], can be passed again: then it allocates only for what is new.
 // Each address is in one mapping at most; one that has changed meanwhile may be cut. If
 // ctx ends, that is the error. With an error, list comes back as it was.
-func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
-	defer runtime.KeepAlive(p)
+func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) (_ []Mapping, err error) {
+	defer p.end("list", &err)
 	flags &= permissions | WantBuildID
 	find := (*Process).find
 	p.restart()
@@ -452,7 +604,7 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 			return list, nil
 		}
 		if err != nil {
-			return list[:before], err
+			return list[:before], p.lookupError(err)
 		}
 		p.addBuildID(flags, m)
 		if m.Start < cursor {

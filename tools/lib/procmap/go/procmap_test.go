@@ -55,6 +55,13 @@ func TestMain(m *testing.M) {
 		for _, path := range must(filepath.Glob(dir + "/*")) {
 			mapFile(path)
 		}
+	case "nobody":
+		must(0, syscall.Setgroups(nil)) // hidepid is not for those of group 0
+		must(0, syscall.Setgid(65534))
+		must(0, syscall.Setuid(65534))
+		_, err := Open(must(strconv.Atoi(argument)), Options{})
+		fmt.Println(err)
+		os.Exit(0)
 	case "thread":
 		fmt.Println("ready")
 		os.Stdin.Read(make([]byte, 1))
@@ -287,7 +294,7 @@ func TestTheMappedFileIsOpened(t *testing.T) {
 		withID.BuildID, withID.BuildIDSize = [20]byte{1}, 20
 		for m, want := range map[*Mapping]error{&other: ErrOtherFile, &withID: ErrOtherFile,
 			{Name: "[stack]"}: ErrNoFile} {
-			if _, err := p.OpenFile(m); err != want {
+			if _, err := p.OpenFile(m); !errors.Is(err, want) {
 				t.Errorf("%q: %v, not %v", method, err, want)
 			}
 		}
@@ -381,7 +388,7 @@ func TestExecAndExit(t *testing.T) {
 	for _, p := range all {
 		eventually(t, func() bool {
 			_, err := p.List(background, nil, Executable)
-			return errors.Is(err, ErrNoProcess)
+			return errors.Is(err, ErrOtherProgram)
 		})
 		eventually(t, func() bool {
 			now, err := p.Reopen()
@@ -393,11 +400,22 @@ func TestExecAndExit(t *testing.T) {
 			return len(mappings) > 0 && strings.HasSuffix(mappings[0].Name, "/cat")
 		})
 	}
+	now := must(openAll(t, pid))
 	syscall.Kill(pid, syscall.SIGKILL)
-	eventually(t, func() bool {
-		_, err := all[Any].Reopen()
-		return errors.Is(err, ErrNoProcess)
-	})
+	for method, p := range now {
+		eventually(t, func() bool {
+			_, err := all[Any].Reopen()
+			return errors.Is(err, ErrNoProcess)
+		})
+		_, findErr := p.Find(0, 0)
+		_, listErr := p.List(background, nil, 0)
+		_, openErr := Open(pid, Options{}) // nobody has waited for it
+		for _, err := range []error{findErr, listErr, openErr} {
+			if !errors.Is(err, ErrNoProcess) || errors.Is(err, ErrNoMemory) {
+				t.Errorf("%q: exited: %v", method, err)
+			}
+		}
+	}
 }
 
 func TestTheMainThreadHasExited(t *testing.T) {
@@ -442,10 +460,10 @@ func TestOpenedByADescriptor(t *testing.T) {
 				openFile(t, p, m).Close()
 				continue
 			}
-			if _, err := p.OpenFile(m); err != ErrNoDirectory {
+			if _, err := p.OpenFile(m); !errors.Is(err, ErrNoDirectory) {
 				t.Errorf("%q: opened without the directory: %v", method, err)
 			}
-			if _, err := p.Reopen(); err != ErrNoDirectory {
+			if _, err := p.Reopen(); !errors.Is(err, ErrNoDirectory) {
 				t.Errorf("%q: opened again without the directory: %v", method, err)
 			}
 		}
@@ -488,8 +506,62 @@ func TestOptionsAndErrors(t *testing.T) {
 		}
 		done, cancel := context.WithCancel(background)
 		cancel()
-		if list, err := p.List(done, make([]Mapping, 1), 0); err != context.Canceled || len(list) != 1 {
+		if list, err := p.List(done, make([]Mapping, 1), 0); !errors.Is(err, context.Canceled) || len(list) != 1 {
 			t.Errorf("%q: %d mappings, %v", method, len(list), err)
+		}
+	}
+}
+
+// Kernel threads are children of the second process.
+func TestKernelThreadsHaveNoMemory(t *testing.T) {
+	if comm, _ := os.ReadFile("/proc/2/comm"); string(comm) != "kthreadd\n" {
+		t.Skip("no kernel thread is in this PID namespace")
+	}
+	for _, directory := range must(filepath.Glob("/proc/[1-9]*")) {
+		pid, _ := strconv.Atoi(filepath.Base(directory))
+		text, _ := os.ReadFile(directory + "/status")
+		isThread := pid == 2 || bytes.Contains(text, []byte("\nPPid:\t2\n"))
+		p, err := Open(pid, Options{})
+		if isThread != errors.Is(err, ErrNoMemory) && syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d: %v", pid, err)
+		}
+		if err == nil {
+			p.Close()
+		}
+	}
+}
+
+func TestErrorsOfPermission(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	for _, row := range []struct{ before, want string }{
+		{"", fmt.Sprintf("procmap: process %d: open: permission denied", os.Getpid())},
+		{"mount -t proc -o hidepid=2 none /proc;",
+			fmt.Sprintf("procmap: process %d: open: operation not permitted", os.Getpid())},
+	} {
+		command := exec.Command("unshare", "-m", "sh", "-c", row.before+`exec "$0"`, os.Args[0])
+		command.Env = append(os.Environ(), fmt.Sprintf("PROCMAP_CHILD=nobody %d", os.Getpid()))
+		if got := string(must(command.Output())); !strings.HasPrefix(got, row.want) {
+			t.Errorf("%q: %s, not %s", row.before, got, row.want)
+		}
+	}
+}
+
+func TestClosedHandle(t *testing.T) {
+	for method, p := range must(openAll(t, os.Getpid())) {
+		m := must(p.List(background, nil, Executable))[0]
+		errs := []error{nil, nil, nil, nil, nil}
+		must(0, p.Close())
+		_, errs[0] = p.Find(m.Start, 0)
+		_, errs[1] = p.List(background, nil, 0)
+		_, errs[2] = p.OpenFile(&m)
+		_, errs[3] = p.Reopen()
+		errs[4] = p.Close()
+		for i, err := range errs {
+			if !errors.Is(err, os.ErrClosed) {
+				t.Errorf("%q: %d: %v", method, i, err)
+			}
 		}
 	}
 }
@@ -587,6 +659,20 @@ func bySscanf(pid int, list []Mapping) []Mapping {
 		list = append(list, m)
 	}
 	return list
+}
+
+// Look at a process, and at one that has no memory.
+func BenchmarkOpen(b *testing.B) {
+	for _, pid := range []int{os.Getpid(), 2} {
+		b.Run(strconv.Itoa(pid), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; i < b.N; i++ {
+				if p, err := Open(pid, Options{}); err == nil {
+					p.Close()
+				}
+			}
+		})
+	}
 }
 
 // Of a process with so many mappings, list every tenth one, which is executable, and look
