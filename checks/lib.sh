@@ -105,7 +105,7 @@ bindings_have_what_it_exports() {
 	grep -v '^#' "$ROOT/checks/bindings" | while IFS=$'\t' read -r binding functions reason; do
 		[ "$reason" ]
 		grep -xE "$functions" "$tmp/exported" >>"$tmp/$binding"
-		[[ $reason != =* ]] || grep -E "^func (\(.*\) )?${reason#= }\(" "$lib/go/procmap.go"
+		[[ $reason != =* ]] || grep -E "^func (\(.*\) )?${reason#= }\(" -h "$lib"/go/*.go
 	done
 	for binding in python c++ go; do
 		sort "$tmp/$binding" | diff "$tmp/exported" -

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -96,6 +97,22 @@ func (p *Process) set(m *Mapping, vma VMA, name []byte) {
 	if string(name) != m.Name {
 		m.Name = string(name)
 	}
+	m.Deleted = m.hasPath() && strings.HasSuffix(m.Name, deletedSuffix)
+}
+
+// ofKernel returns the filters that the kernel has.
+func (f Flags) ofKernel() Flags {
+	if f&AnyOf != 0 {
+		return 0
+	}
+	return f & permissions
+}
+
+func (v *VMA) passes(flags Flags) bool {
+	if flags&AnyOf != 0 {
+		return v.Flags&flags&permissions != 0
+	}
+	return flags&permissions&^v.Flags == 0
 }
 
 // scanMore gets the next batch of mappings, which is empty if a signal ended the scan.
@@ -106,7 +123,7 @@ func (p *Process) scanMore(flags Flags) error {
 	}
 	p.scan = scanArg{
 		size:     uint64(unsafe.Sizeof(p.scan)),
-		filter:   uint64(flags & permissions),
+		filter:   uint64(flags.ofKernel()),
 		want:     scanNames,
 		start:    p.scan.walkEnd,
 		end:      scanEnd,
@@ -133,7 +150,7 @@ func (p *Process) scanMore(flags Flags) error {
 
 // nextOfScan returns the next mapping that ends above addr and passes the filters.
 func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
-	for len(p.batch) == 0 || p.batch[0].End <= addr {
+	for len(p.batch) == 0 || p.batch[0].End <= addr || !p.batch[0].passes(flags) {
 		if len(p.batch) > 0 {
 			p.batch = p.batch[1:]
 		} else if p.scan.walkEnd == scanEnd {
@@ -254,7 +271,7 @@ func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
 			return errAnswer
 		}
 		// The vsyscall page has a line, but is not a mapping of the process.
-		if vma.End > addr && flags&permissions&^vma.Flags == 0 && string(name) != "[vsyscall]" {
+		if vma.End > addr && vma.passes(flags) && string(name) != "[vsyscall]" {
 			p.set(m, vma, name)
 			return nil
 		}

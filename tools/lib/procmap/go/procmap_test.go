@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 		for _, path := range must(filepath.Glob(dir + "/*")) {
 			mapFile(path)
 		}
+	case "own":
+		openOwnFiles(argument)
+		os.Exit(0)
 	case "nobody":
 		must(0, syscall.Setgroups(nil)) // hidepid is not for those of group 0
 		must(0, syscall.Setgid(65534))
@@ -100,6 +103,17 @@ func mapFile(path string) []byte {
 	defer file.Close()
 	return must(syscall.Mmap(int(file.Fd()), 0, os.Getpagesize(), syscall.PROT_READ,
 		syscall.MAP_SHARED))
+}
+
+// openOwnFiles opens a file that is mapped here, before and after it was deleted.
+func openOwnFiles(path string) {
+	m := must(must(Open(os.Getpid(), Options{})).Find(address(mapFile(path)), 0))
+	for i := 0; i < 2; i++ {
+		file, err := must(Open(os.Getpid(), Options{})).OpenFile(&m)
+		text, _ := io.ReadAll(file)
+		fmt.Printf("%s,%v,", text, errors.Is(err, os.ErrNotExist))
+		os.Remove(path)
+	}
 }
 
 // start starts a child that waits, and returns its process ID and its stdin.
@@ -258,11 +272,83 @@ func TestManyMappingsAndHostileNames(t *testing.T) {
 	}
 	pid, _ := start(t, "map 65000 "+dir, os.Args[0])
 	compare(t, 0, pid)
+	either := 0
+	for _, line := range read(pid, 0) {
+		if strings.ContainsAny(strings.Fields(line)[1], "xw") {
+			either++
+		}
+	}
 	for method, p := range must(openAll(t, pid)) {
 		list := must(p.List(background, nil, Executable))
 		if len(list) < 6500 || len(list) > 6600 {
 			t.Errorf("%q: %d executable mappings", method, len(list))
 		}
+		list = must(p.List(background, nil, AnyOf|Executable|Writable))
+		if len(list) != either {
+			t.Errorf("%q: %d, not %d, are executable or writable", method, len(list), either)
+		}
+	}
+}
+
+// A directory that is not procfs has what is written here.
+func TestADirectoryForTests(t *testing.T) {
+	dir := t.TempDir()
+	must(0, os.MkdirAll(dir+"/1234/root", 0700))
+	must(0, os.WriteFile(dir+"/1234/root/a", []byte("another file"), 0600))
+	must(0, os.WriteFile(dir+"/1234/maps", []byte(`1000-2000 r--p 00000000 08:01 5 /a
+2000-3000 r-xp 00001000 08:01 5 /a
+3000-4000 -w-p 00000000 08:01 6 /b (deleted)
+5000-6000 ---p 00000000 00:00 0 (deleted)
+`), 0600))
+	p := must(Open(1234, Options{Proc: dir}))
+	defer p.Close()
+	for _, row := range []struct {
+		flags Flags
+		want  string
+	}{
+		{0, "[1000 2000 3000 5000]"},
+		{Readable | Executable, "[2000]"},
+		{AnyOf | Readable | Executable, "[1000 2000]"},
+		{AnyOf | Writable | Executable, "[2000 3000]"},
+	} {
+		var starts []string
+		must(0, p.Each(background, row.flags, func(m *Mapping) bool {
+			starts = append(starts, fmt.Sprintf("%x", m.Start))
+			if m.Deleted != (m.Start == 0x3000) {
+				t.Errorf("%x: deleted: %v", m.Start, m.Deleted)
+			}
+			return true
+		}))
+		if got := fmt.Sprint(starts); got != row.want {
+			t.Errorf("%#x: %s, not %s", row.flags, got, row.want)
+		}
+	}
+	calls := 0
+	must(0, p.Each(background, 0, func(m *Mapping) bool { calls++; return calls < 2 }))
+	if calls != 2 {
+		t.Errorf("%d calls", calls)
+	}
+	m := must(p.Find(0x2000, WantBuildID))
+	if _, err := p.OpenFile(&m); !errors.Is(err, ErrOtherFile) || m.BuildIDErr != ErrOtherFile {
+		t.Errorf("another file was opened: %v, %v", err, m.BuildIDErr)
+	}
+	if _, err := Open(1235, Options{Proc: dir}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// The file has its name, or nobody without a capability can open it.
+func TestFilesOfTheProcessItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(0, os.WriteFile(path, []byte("content"), 0600))
+	args := []string{os.Args[0]}
+	if os.Geteuid() == 0 {
+		args = append([]string{"setpriv", "--bounding-set=-sys_admin,-checkpoint_restore"}, args...)
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Env = append(os.Environ(), "PROCMAP_CHILD=own "+path)
+	if got := string(must(command.Output())); got != "content,false,,true," {
+		t.Error(got)
 	}
 }
 
