@@ -115,11 +115,15 @@ func (v *VMA) passes(flags Flags) bool {
 	return flags&permissions&^v.Flags == 0
 }
 
+func (p *Process) allocate() {
+	p.vmas = make([]scanVMA, scanBatch)
+	p.data = make([]byte, 128*scanBatch) // more than the longest name
+}
+
 // scanMore gets the next batch of mappings, which is empty if a signal ended the scan.
 func (p *Process) scanMore(flags Flags) error {
 	if p.vmas == nil {
-		p.vmas = make([]scanVMA, scanBatch)
-		p.data = make([]byte, 128*scanBatch) // more than the longest name
+		p.allocate()
 	}
 	p.scan = scanArg{
 		size:     uint64(unsafe.Sizeof(p.scan)),

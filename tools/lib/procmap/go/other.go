@@ -13,6 +13,9 @@ import (
 
 var errSystem = fmt.Errorf("only on Linux, on x86 and arm64: %w", syscall.ENOSYS)
 
+// Snapshot is of a Process.
+type Snapshot struct{}
+
 // Process is a handle, which cannot be opened here.
 type Process struct{}
 
@@ -33,3 +36,13 @@ func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) ([]Mapp
 func (p *Process) Each(ctx context.Context, flags Flags, visit func(*Mapping) bool) error {
 	return noProcess(0)
 }
+func (p *Process) Snapshot(ctx context.Context, flags Flags) (*Snapshot, error) {
+	return nil, noProcess(0)
+}
+
+func (s *Snapshot) Refresh(ctx context.Context) (added, removed []Mapping, err error) {
+	return nil, nil, noProcess(0)
+}
+func (s *Snapshot) Mappings() []Mapping       { return nil }
+func (s *Snapshot) IsConsistent() bool        { return false }
+func (s *Snapshot) Find(addr uint64) *Mapping { return nil }

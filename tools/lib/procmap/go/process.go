@@ -485,6 +485,10 @@ func (p *Process) findByQuery(addr uint64, flags Flags, m *Mapping) error {
 // ctx ends, that is the error. With an error, list comes back as it was.
 func (p *Process) List(ctx context.Context, list []Mapping, flags Flags) (_ []Mapping, err error) {
 	defer p.end("list", &err)
+	return p.list(ctx, list, flags)
+}
+
+func (p *Process) list(ctx context.Context, list []Mapping, flags Flags) ([]Mapping, error) {
 	before := len(list)
 	for w := p.walk(flags); ; list = list[:len(list)+1] {
 		if len(list) == cap(list) {

@@ -637,18 +637,76 @@ func TestErrorsOfPermission(t *testing.T) {
 func TestClosedHandle(t *testing.T) {
 	for method, p := range must(openAll(t, os.Getpid())) {
 		m := must(p.List(background, nil, Executable))[0]
-		errs := []error{nil, nil, nil, nil, nil}
+		errs := []error{nil, nil, nil, nil, nil, nil}
+		s := must(p.Snapshot(background, 0))
 		must(0, p.Close())
 		_, errs[0] = p.Find(m.Start, 0)
 		_, errs[1] = p.List(background, nil, 0)
 		_, errs[2] = p.OpenFile(&m)
 		_, errs[3] = p.Reopen()
-		errs[4] = p.Close()
+		_, _, errs[4] = s.Refresh(background)
+		errs[5] = p.Close()
 		for i, err := range errs {
 			if !errors.Is(err, os.ErrClosed) {
 				t.Errorf("%q: %d: %v", method, i, err)
 			}
 		}
+	}
+}
+
+// The text is compared with what Refresh returns for a file that is mapped and unmapped.
+func TestSnapshot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(0, os.WriteFile(path, []byte("content"), 0600))
+	for method, p := range must(openAll(t, os.Getpid())) {
+		s := must(p.Snapshot(background, Shared))
+		refresh := func() string {
+			added, removed, err := s.Refresh(background)
+			return fmt.Sprint(names(added), names(removed), err)
+		}
+		got := []string{refresh()}
+		page := mapFile(path)
+		got = append(got, refresh(), refresh())
+		addr := address(page)
+		m := s.Find(addr)
+		if m == nil || m.Name != path || m.Start != addr || s.Find(m.End-1) != m {
+			t.Errorf("%q: found %v", method, m)
+		}
+		must(0, syscall.Mprotect(page, syscall.PROT_NONE))
+		got = append(got, refresh())
+		must(0, syscall.Munmap(page))
+		got = append(got, refresh())
+		want := []string{"[] [] <nil>", "[file] [] <nil>", "[] [] <nil>", "[file] [file] <nil>",
+			"[] [file] <nil>"}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %q, not %q", method, got, want)
+		}
+		if s.Find(addr) != nil {
+			t.Errorf("%q: found what is unmapped", method)
+		}
+	}
+}
+
+func names(list []Mapping) (names []string) {
+	for i := range list {
+		names = append(names, filepath.Base(list[i].Name))
+	}
+	return names
+}
+
+// Where nothing has changed, and the kernel says so, that is one system call.
+func TestRefreshOfAnIdleProcess(t *testing.T) {
+	pid, _ := start(t, "wait", os.Args[0])
+	for method, p := range must(openAll(t, pid)) {
+		s := must(p.Snapshot(background, WantBuildID))
+		calls := 0
+		onIoctl = func(*Process) { calls++ }
+		added, removed, err := s.Refresh(background)
+		onIoctl = func(*Process) {}
+		if len(added)+len(removed) > 0 || err != nil || s.IsConsistent() && calls != 1 {
+			t.Errorf("%q: %v, %v, %v, %d calls", method, added, removed, err, calls)
+		}
+		t.Logf("%q: consistent: %v, %d ioctls", method, s.IsConsistent(), calls)
 	}
 }
 
