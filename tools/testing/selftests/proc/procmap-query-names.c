@@ -149,8 +149,33 @@ static bool find_name(int fd, struct procmap_query *query, const char *name)
 	return true;
 }
 
-/* Each page of the area is a mapping of its own, by its name. */
+/* Each page of the area is a mapping of its own, by its name, in parent and child. */
 #define NR_NAMED	3000
+
+FIXTURE(named)
+{
+	struct child child;
+};
+
+FIXTURE_SETUP(named)
+{
+	char name[32];
+	unsigned int i;
+
+	ASSERT_TRUE(map_area(0, NR_NAMED, PROT_READ, MAP_PRIVATE, -1));
+	if (set_name(page_at(0), "") == -EINVAL)
+		SKIP_SETUP("memory has no names, CONFIG_ANON_VMA_NAME");
+	for (i = 0; i < NR_NAMED; i++) {
+		sprintf(name, "page %u", i);
+		ASSERT_EQ(0, set_name(page_at(i), name));
+	}
+	ASSERT_TRUE(start_child(&self->child, keep_still, NULL));
+}
+
+FIXTURE_TEARDOWN(named)
+{
+	stop_child(&self->child);
+}
 
 static void expect_named_area(struct __test_metadata *const _metadata, pid_t pid)
 {
@@ -168,25 +193,12 @@ static void expect_named_area(struct __test_metadata *const _metadata, pid_t pid
 }
 
 /* The child keeps them when the parent has none any more. */
-TEST(name_of_anonymous_memory_is_found_in_parent_and_child)
+TEST_F_TIMEOUT(named, anonymous_memory_is_found_in_parent_and_child, LONG_TIMEOUT)
 {
-	struct child child;
-	char name[32];
-	unsigned int i;
-
-	ASSERT_TRUE(map_area(0, NR_NAMED, PROT_READ, MAP_PRIVATE, -1));
-	if (set_name(page_at(0), "") == -EINVAL)
-		SKIP(return, "memory has no names, CONFIG_ANON_VMA_NAME");
-	for (i = 0; i < NR_NAMED; i++) {
-		sprintf(name, "page %u", i);
-		ASSERT_EQ(0, set_name(page_at(i), name));
-	}
-	ASSERT_TRUE(start_child(&child, keep_still, NULL));
 	expect_named_area(_metadata, 0);
-	expect_named_area(_metadata, child.pid);
+	expect_named_area(_metadata, self->child.pid);
 	ASSERT_EQ(0, munmap(page_at(0), NR_NAMED * page_size()));
-	expect_named_area(_metadata, child.pid);
-	stop_child(&child);
+	expect_named_area(_metadata, self->child.pid);
 }
 
 /* But for shared memory, since Linux 6.2. */
