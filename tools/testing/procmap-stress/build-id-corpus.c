@@ -625,7 +625,8 @@ FIXTURE_VARIANT_ADD(file, ext4) { .on_ext4 = true };
 
 FIXTURE_SETUP(file)
 {
-	const char *const missing = variant->on_ext4 ? mount_scratch_ext4() : NULL;
+	const char *const missing = find_build_id_reader() ?:
+				    (variant->on_ext4 ? mount_scratch_ext4() : NULL);
 
 	SKIP_WITHOUT_SCAN();
 	if (missing)

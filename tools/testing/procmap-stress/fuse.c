@@ -155,13 +155,6 @@ static const char *mount_fuse(struct fuse *fuse)
 	return NULL;
 }
 
-/* Of the query and the scan. That of the kernel's own query asks the server. */
-static const char *find_reader(void)
-{
-	return run_in_shell("grep -qw proc_build_id /proc/kallsyms") ?
-	       NULL : "build IDs are read by lib/buildid.c here";
-}
-
 static const char *mount_overlay(void)
 {
 	return mkdir(EMPTY, 0700) ||
@@ -206,7 +199,7 @@ FIXTURE_SETUP(fuse)
 	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
 	self->fuse.open_flags = variant->open_flags;
 	ASSERT_TRUE(write_elf(self->fuse.content, scene_id));
-	missing = find_reader() ?: mount_scratch() ?: mount_fuse(&self->fuse);
+	missing = find_build_id_reader() ?: mount_scratch() ?: mount_fuse(&self->fuse);
 	if (!missing && variant->mount_upper)
 		missing = variant->mount_upper();
 	if (missing) {
@@ -328,7 +321,8 @@ FIXTURE_SETUP(disk)
 
 	self->fuse.content = memfd_create("content", MFD_CLOEXEC);
 	ASSERT_EQ(0, ftruncate(self->fuse.content, page_size()));
-	missing = find_reader() ?: mount_scratch() ?: mount_xfs() ?: mount_fuse(&self->fuse);
+	missing = find_build_id_reader() ?: mount_scratch() ?: mount_xfs() ?:
+		  mount_fuse(&self->fuse);
 	if (missing) {
 		stop_child(&self->fuse.server);
 		SKIP_SETUP(missing);

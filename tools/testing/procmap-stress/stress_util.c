@@ -18,6 +18,12 @@ static uint64_t env_number(const char *variable, uint64_t otherwise)
 	return value ? strtoull(value, NULL, 0) : otherwise;
 }
 
+const char *find_build_id_reader(void)
+{
+	return run_in_shell("grep -qw proc_build_id /proc/kallsyms") ?
+	       NULL : "build IDs are read by lib/buildid.c here";
+}
+
 struct soak begin_soak(void)
 {
 	struct soak soak = {

@@ -21,6 +21,9 @@ struct soak {
 	long end;
 };
 
+/* Why the kernel's reader of build IDs is not this project's, or NULL. */
+const char *find_build_id_reader(void);
+
 /* Begin a run, and print its seed. */
 struct soak begin_soak(void);
 bool soak_is_over(const struct soak *soak, unsigned long calls);
