@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -20,19 +19,6 @@ void *need(void *memory)
 	if (!memory)
 		fail("out of memory");
 	return memory;
-}
-
-/* Returns a text that the caller frees. */
-char *format(const char *how, ...)
-{
-	char *text;
-	va_list args;
-	int len;
-
-	va_start(args, how);
-	len = vasprintf(&text, how, args);
-	va_end(args);
-	return need(len < 0 ? NULL : text);
 }
 
 /* Exit if it is this program that has too many open files. */

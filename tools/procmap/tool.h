@@ -17,8 +17,14 @@
 
 #define fail(...)		errx(EXIT_TROUBLE, __VA_ARGS__)
 
+/* Returns a formatted text that the caller frees. */
+#define format(...)	({							\
+	char *formatted;							\
+										\
+	(char *)need(asprintf(&formatted, __VA_ARGS__) < 0 ? NULL : formatted);	\
+})
+
 void *need(void *memory);
-char *format(const char *how, ...) __attribute__((format(printf, 1, 2)));
 void fail_without_files(int err);
 void *room_for_one(void *elements, size_t nr, size_t *room, size_t size);
 bool parse_number(const char *text, unsigned long max, unsigned long *number);
