@@ -166,7 +166,8 @@ FIXTURE_SETUP(call)
 
 	SKIP_WITHOUT_SCAN();
 	missing = set_up_injection(self) ?:
-		  variant->evicted ? mount_scratch_ext4() : mount_scratch();
+		  (variant->evicted ? find_build_id_reader() ?: mount_scratch_ext4() :
+				      mount_scratch());
 	if (missing)
 		SKIP_SETUP(missing);
 	sprintf(path, "%s/%0*d", variant->evicted ? SCRATCH_DISK : SCRATCH,
