@@ -92,6 +92,26 @@ is_left_out() {
 	grep 'no section in checks/sections runs: ' "$tmp/out"
 }
 
+# scripts/series refuses a selftest that no patch adds. What it looks at is planted in its index.
+stray_is_found() {
+	local inputs WORK=$tmp planted=tools/testing/selftests/proc/procmap-planted.c
+	local selftests=tools/testing/selftests function
+	local -x GIT_DIR=$tmp/git
+	for function in named_in take_inputs refuse_strays; do
+		eval "$(sed -n "/^$function() {/,/^}/p" "$ROOT/scripts/series")"
+	done
+	cd "$ROOT"
+	git init -q --bare "$GIT_DIR"
+	git config core.bare false
+	inputs=$(take_inputs)
+	refuse_strays
+	planted=100644,$(git hash-object -w --stdin </dev/null),$planted
+	GIT_INDEX_FILE=$WORK/inputs.index git update-index --add --cacheinfo "$planted"
+	inputs=$(GIT_INDEX_FILE=$WORK/inputs.index git write-tree)
+	expect 2 eval '(refuse_strays)' 2>"$tmp/err"
+	grep "no patch adds ${planted##*,}: " "$tmp/err"
+}
+
 results_are_counted() {
 	plant_section 'echo 1..3; echo ok a; echo "ok b # SKIP c"; echo "ok \# SKIP d"'
 	run_copy static >"$tmp/out"
@@ -165,6 +185,9 @@ check "a section that skips all its checks is found" section_is_found 'echo 1..0
 check "a section's failure called a TODO is found" section_is_found \
 	'echo "not ok 1 a # TODO"; echo 1..1'
 check "a section that cannot be run is found" section_cannot_run
+check "a check whose program is missing is found" section_is_found \
+	'exec bash -c ". checks/shared/tap.sh; check a no-such-program; done_testing"'
+check "a selftest that no patch adds is found" stray_is_found
 check "a selection that selects nothing is found" empty_selection_is_found
 check "results are counted" results_are_counted
 check "an interrupt leaves no process" interrupt_leaves_nothing
