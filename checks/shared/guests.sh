@@ -198,7 +198,7 @@ run_row() {
 # Some hypervisors run no programs of 32 bits, whatever the kernel is configured for.
 run_here() {
 	local program
-	if [[ $list == lib32/* ]] && ! /lib/ld-linux.so.2 --version >/dev/null; then
+	if [[ $list == lib32/* ]] && ! /lib/ld-linux.so.2 --version &>/dev/null; then
 		skip "$guest" 'programs of 32 bits' 'this machine runs none'
 		return
 	fi
