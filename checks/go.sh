@@ -49,7 +49,8 @@ prints_the_method() {
 
 # Other modules use a copy that was published as its README says, and need no network.
 other_modules_use_it() {
-	local package=$tmp/package path=example.com/published/procmap second=example.com/second/procmap
+	local package=$tmp/package second=example.com/second/procmap
+	local path=example.com/published/procmap
 	local -x GOFLAGS=-mod=mod GOPROXY=off
 	local known=(-require "$path@v0.0.0" -replace "$path=$package")
 	[[ $(go list -m) == *.*/* ]]

@@ -93,6 +93,7 @@ is_left_out() {
 }
 
 # scripts/series refuses a selftest that no patch adds. What it looks at is planted in its index.
+# shellcheck disable=SC2034	# the functions of scripts/series use them
 stray_is_found() {
 	local inputs WORK=$tmp planted=tools/testing/selftests/proc/procmap-planted.c
 	local selftests=tools/testing/selftests function

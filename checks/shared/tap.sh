@@ -3,6 +3,7 @@
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 
+# shellcheck disable=SC2034	# for the sections
 CHECKS=$ROOT/checks
 section=${section:-$(basename "$0" .sh)}
 log=$BUILD/log/check-$section
