@@ -177,10 +177,9 @@ func (p *Process) nextOfScan(addr uint64, flags Flags, m *Mapping) error {
 }
 
 // isThere returns whether maps has a text, that is, whether the address space still exists.
-// The kernel makes only one line for one byte.
-func isThere(maps *os.File) error {
-	var first [1]byte
-	_, err := maps.ReadAt(first[:], 0)
+// The kernel makes only one line for one byte: that is the size of first.
+func isThere(maps *os.File, first []byte) error {
+	_, err := maps.ReadAt(first, 0)
 	if err == io.EOF || errors.Is(err, syscall.ESRCH) {
 		return ErrNoProcess
 	}
@@ -263,7 +262,7 @@ func (p *Process) nextLine(addr uint64, flags Flags, m *Mapping) error {
 		line, err := p.text.ReadSlice('\n')
 		if err == io.EOF && len(line) == 0 {
 			// If the address space is gone, the text ends early.
-			if err = isThere(p.maps); err == nil {
+			if err = isThere(p.maps, p.got[:1]); err == nil {
 				return ErrNoMapping
 			}
 		}

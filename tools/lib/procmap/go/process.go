@@ -301,7 +301,7 @@ func (p *Process) use(maps *os.File) error {
 	p.maps, p.lines.maps = maps, maps
 	p.method = p.options.Method
 	if p.method == Text {
-		return isThere(maps)
+		return isThere(maps, make([]byte, 1))
 	}
 	noQuery := p.refusal(Query)
 	if noQuery == ErrNoProcess {
@@ -325,7 +325,7 @@ func (p *Process) use(maps *os.File) error {
 		p.method = Query
 	default:
 		p.method = Text
-		return isThere(maps)
+		return isThere(maps, make([]byte, 1))
 	}
 	return nil
 }
@@ -379,7 +379,7 @@ func (p *Process) Refusal(method Method) (err error) {
 func (p *Process) refusal(method Method) error {
 	switch method {
 	case Text:
-		return isThere(p.maps)
+		return isThere(p.maps, p.got[:1])
 	case Query:
 		err := p.doQuery(queryArg{flags: uint64(coveringOrNext)})
 		if err == ErrNoMapping {
@@ -410,7 +410,7 @@ func (p *Process) lookupError(err error) error {
 	switch err {
 	case nil:
 		defer maps.Close()
-		if isThere(maps) != nil && !hasMemory(p.process) && !hasThreads(p.process) {
+		if isThere(maps, make([]byte, 1)) != nil && !hasMemory(p.process) && !hasThreads(p.process) {
 			return ErrNoProcess
 		}
 		return ErrOtherProgram
