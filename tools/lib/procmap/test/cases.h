@@ -41,8 +41,9 @@ CASE_OF("on btrfs", "subvolumes", "m/a/f", ":", "one", "there", "one")
 CASE_OF("hidden by another subvolume", "subvolumes", "m/a/f",
 	"mount --bind m/b/f m/a/f", "one", "replaced", "one")
 CASE_OF("on an overlay", "writable", "m/f", ":", "one", "there", "one")
-CASE_OF("on an overlay, without a build ID", "mkdir l u w m; cp plain l/f; overlay l,upperdir=u,workdir=w m",
-	"m/f", ":", "none", "there", "none")
+CASE_OF("on an overlay, without a build ID",
+	"mkdir l u w m; cp plain l/f; overlay l,upperdir=u,workdir=w m", "m/f", ":",
+	"none", "there", "none")
 CASE_OF("deleted on an overlay", "writable", "m/f", "rm m/f", "one", "deleted", "one")
 CASE_OF("written on an overlay", "writable", "m/f",
 	"cat two >m/f", "unknown", "there", "unknown")
