@@ -140,10 +140,10 @@ interrupt_leaves_nothing() {
 # Patterns that name no program, a section without a line, and "make test" of no program.
 empty_selection_is_found() {
 	rows | sed 's/.*\t//' | while read -r patterns; do
-		expand "$patched" "$patterns" | wc -l
+		programs_named "$patched" "$patterns" | wc -l
 	done
 	# shellcheck disable=SC2016	# later
-	expect 2 eval '(expand "$patched" "proc/procmap-{nosuch,names}")'
+	expect 2 eval '(programs_named "$patched" "proc/procmap-{nosuch,names}")'
 	expect 2 eval '(section=nosuch; guests)'
 	expect 2 "$CHECKS/test" lib/nosuch 2>&1 |
 		grep 'no lib/nosuch; there are: lib64/procmap-elf-test'

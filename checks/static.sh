@@ -140,7 +140,7 @@ shell_scripts() {
 shell_lines_are_short() {
 	local script
 	while read -r script; do
-		command expand "$ROOT/$script" |
+		expand "$ROOT/$script" |
 			awk -v script="$script" 'length > 100 { print script ":" NR }'
 	done <"$tmp/scripts" >"$tmp/long"
 	[ -s "$tmp/scripts" ]

@@ -84,7 +84,7 @@ all_programs() {
 
 # Print the programs in the tree $1 that the patterns $2 of checks/guests name. One that names
 # none of any base is an error.
-expand() {
+programs_named() {
 	local pattern all there
 	all=$(all_programs "$ROOT")
 	there=$(all_programs "$1")
@@ -181,7 +181,7 @@ run_row() {
 	programs+=${variant:+-$variant}
 	# shellcheck disable=SC2086	# one word or none
 	check "$guest: the programs are built" "$ROOT/scripts/programs" $variant "${@:2:1}"
-	list=${2:-$(expand "$tree" "$patterns")}
+	list=${2:-$(programs_named "$tree" "$patterns")}
 	[ -n "$list" ] || die "checks/guests: there is no program for $guest"
 	if [ "$kernel" = host ]; then
 		run_here "${@:3}"
