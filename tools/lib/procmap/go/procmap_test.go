@@ -237,13 +237,17 @@ func compare(t *testing.T, flags Flags, pids ...int) {
 			t.Error(err)
 		}
 		for method, p := range all {
-			problem := "?"
-			for try := 0; try < 8 && problem != ""; try++ {
+			lines := read(pid, flags)
+			problem := difference(p, flags, lines)
+			for try := 1; try < 8 && problem != ""; try++ {
+				now := read(pid, flags)
+				if strings.Join(now, "\n") == strings.Join(lines, "\n") && hasMemory(p.dir) {
+					t.Errorf("process %d by %q: %s", pid, method, problem)
+					break
+				}
 				time.Sleep(time.Duration(try) * 5 * time.Millisecond)
-				problem = difference(p, flags, read(pid, flags))
-			}
-			if problem != "" && hasMemory(p.dir) {
-				t.Errorf("process %d by %q: %s", pid, method, problem)
+				lines = read(pid, flags)
+				problem = difference(p, flags, lines)
 			}
 			compared++
 		}
