@@ -1,5 +1,5 @@
 #!/bin/bash
-# go: the package in Go, on this machine and on Debian's kernel with the live module.
+# go: the package in Go, and its users.
 # shellcheck source=checks/shared/guests.sh
 . "$(dirname "$0")/shared/guests.sh"
 
@@ -13,15 +13,6 @@ vet() {
 		GOARCH=$arch go vet .
 	done
 	go-staticcheck .
-}
-
-# The package needs no cgo, and the guest may have another libc. Files on the guest's
-# overlayfs are not known by their numbers.
-# shellcheck disable=SC2016	# for the guest's shell
-test_on_live_module() {
-	CGO_ENABLED=0 go test -c -o "$BUILD/go.test" .
-	vm -t 1800 -k "stock:$FLAVOUR" -M 'live scan=1' -- env TMPDIR=/dev/shm \
-		sh -c 'cp "$1" /dev/shm/ && exec /dev/shm/go.test -test.v' sh "$BUILD/go.test"
 }
 
 # Make a module whose program imports the package by a path; the arguments that follow are for
@@ -84,6 +75,5 @@ other_modules_use_it() {
 
 check "go vet" vet
 check "other modules use it" other_modules_use_it
-check "go test -race" go test -v -race .
-check "the tests on the live module" test_on_live_module
+check "go test" go test -v .
 done_testing

@@ -265,28 +265,6 @@ manual_is_well_formed() {
 	[ -z "$reports" ]
 }
 
-tests_are_sanitized() {
-	make -C "$lib" OUTPUT="$tmp/sanitized" CC=clang \
-		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
-		SELFTESTS="$patched/tools/testing/selftests" tests
-}
-
-lib_is_fuzzed() {
-	local corpus=$tmp/corpus
-	mkdir -p "$corpus"
-	tail -n 9 /proc/self/maps >"$corpus/maps"
-	head -n 30 /proc/self/smaps >"$corpus/smaps"
-	printf '%s\n' '1-2 r-xs f00 8:12 18446744073709551615 /a\012b (deleted)' >"$corpus/name"
-	for elf in "$programs"/lib{64,32}/libprocmap.so; do
-		head -c 4096 "$elf" >"$corpus/elf-$(cksum <"$elf" | cut -d ' ' -f 1)"
-	done
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -isystem "$ROOT/include/uapi" \
-		-I "$lib" -o "$tmp/fuzz" "$lib/test/fuzz.c" "$lib"/*.c
-	cd "$tmp"	# what makes it fail is left there
-	"$tmp/fuzz" -seed=1 -runs=100000 -max_len=4096 "$corpus"
-}
-
 check "no warning in gcc and clang, 64 and 32 bits" lib_is_warning_free
 check "musl builds it" musl_builds_it
 check "it exports what it declares" lib_exports_what_it_declares
@@ -305,12 +283,4 @@ else
 fi
 check "the manuals are well-formed" manual_is_well_formed
 guests
-for test in "$programs"/lib64/procmap-*-test; do
-	take_tap "host-lib-64-valgrind-${test##*/}" valgrind "$test"
-done
-check "the tests are built with ASan and UBSan" tests_are_sanitized
-for test in "$tmp"/sanitized/procmap-*-test; do
-	take_tap "host-lib-64-sanitized-${test##*/}" "$test"
-done
-check "fuzzed" lib_is_fuzzed
 done_testing

@@ -3,25 +3,6 @@
 # shellcheck source=checks/shared/guests.sh
 . "$(dirname "$0")/shared/guests.sh"
 
-series_checkpatch() {
-	local ignored=(
-		# the reminder to update MAINTAINERS cannot know that its entries for fs/proc
-		# and the selftests cover the new files.
-		FILE_PATH_CHANGES
-		CAMELCASE	# the types of <elf.h> are named so.
-		ENOSYS		# the library looks at it, and returns none of its own.
-		AVOID_EXTERNS	# functions in tests that the linker or libFuzzer calls.
-		QUOTED_WHITESPACE_BEFORE_NEWLINE	# as it is in a maps file.
-		STRCPY		# user space has no strscpy().
-		INCLUDE_LINUX	# nor has it <linux/perf_regs.h>.
-		# what the base returns in the same function for other instructions.
-		ENOTSUPP
-		# the package has no history with the commit of a Fixes: line.
-		UNKNOWN_COMMIT_ID
-	)
-	checkpatch "$(IFS=,; echo "${ignored[*]}")" "$BUILD"/series/*-*/*[1-9]*-*.patch
-}
-
 # Each with both compilers; the warnings of clang do not depend on what it optimizes.
 # Left out is what the harness of the base brings along: warnings in its own lines, and
 # parameters of the functions that it makes.
@@ -150,7 +131,6 @@ shell_lines_are_short() {
 check "shellcheck" shell_scripts
 check "lines of shell have 100 columns at most" shell_lines_are_short
 check "the pages have the kernels" pages_have_the_kernels
-check "checkpatch --strict on the series" series_checkpatch
 check "kernel-doc" kernel_doc
 check "the mails name what the base has, and bring what is called" "$CHECKS/names"
 check "user space compiles without a warning" user_space_is_warning_free
