@@ -21,9 +21,6 @@
 
 #if LIVE_VMA_LOCK
 #include "../fs/proc/procmap_vma_lock.h"
-
-/* It moves when a writer begins and ends, and is odd in between. */
-#define procmap_lock_seq(mm)		smp_load_acquire(&(mm)->mm_lock_seq.sequence)
 #endif
 
 /*

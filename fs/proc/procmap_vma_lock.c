@@ -18,13 +18,6 @@
  */
 #define WRITER_TIMEOUT_US	50
 
-/* mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and ends. */
-static unsigned int walk_read_seq(const struct mm_struct *mm)
-{
-	/* Not a seqcount read section: KCSAN keeps checking. */
-	return smp_load_acquire(&mm->mm_lock_seq.sequence);
-}
-
 /* No writer has been at work since the counter was @seq. */
 static bool walk_is_unchanged(const struct mm_struct *mm, unsigned int seq)
 {
@@ -37,7 +30,7 @@ static int walk_take_lock(struct procmap_walk *walk)
 
 	if (walk->locks.tries &&
 	    (walk->locks.tries >= TRIES_MAX ||
-	     read_poll_timeout_atomic(walk_read_seq, seq, !(seq & 1), 1,
+	     read_poll_timeout_atomic(procmap_lock_seq, seq, !(seq & 1), 1,
 				      WRITER_TIMEOUT_US, false, walk->mm))) {
 		walk->left = 1;
 		walk->locks.tries = 0;
@@ -124,7 +117,7 @@ static struct vm_area_struct *walk_find(struct procmap_walk *walk)
 	if (walk->locks.tree == TREE_MMAP_LOCK)
 		return walk_find_without_writer(walk);
 
-	seq = walk_read_seq(walk->mm);
+	seq = procmap_lock_seq(walk->mm);
 	vma = walk->locks.vma && seq == walk->locks.seq && !(seq & 1) ?
 	      vma_next(&walk->vmi) : walk_down(walk);
 	walk->locks.seq = seq;
