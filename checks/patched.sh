@@ -13,7 +13,6 @@ base_proc_tests() {
 	rm -rf "$out"
 	mkdir "$out"
 	make -s -C "$patched/tools/testing/selftests/proc" OUTPUT="$out" all
-	cp "$CHECKS/settings" "$out/"
 	vm -k patched -a kmemleak=off -- bash -c "$runner" runner "$programs" "${tests[@]}" |
 		tee "$tmp/proc"
 	sed -nE 's,^ok [0-9]+ selftests: base-proc: ([^ ]+)$,base-proc/\1,p' "$tmp/proc" |

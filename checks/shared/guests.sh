@@ -36,12 +36,14 @@ take_tap() {
 # In the guest: run programs by the base's kselftest runner, with a plan of their number. It
 # opens /dev/stdout again, which a pipe allows, and the guest's port does not. For each program
 # it would start perl, to prefix lines, and tr, to look for arguments in the environment;
-# on the debug kernel these take seconds.
+# on the debug kernel these take seconds. The longest program takes ten minutes there; a thousand
+# loads of the live module take an hour.
 # shellcheck disable=SC2016	# for the guest's shell
 runner='
 set -o pipefail
 BASE_DIR=$1
 . "$BASE_DIR/kselftest/runner.sh"
+kselftest_default_timeout=4000
 TR_CMD=
 tap_prefix() { sed -u "s/^/# /"; }
 [ -z "${NO_TIMEOUT:-}" ] || tap_timeout() { $1; }

@@ -34,7 +34,6 @@ selftests_are_built() {
 	local out=$programs/x86
 	mkdir -p "$out"
 	make -B -C "$WORK/uprobes/$x86" OUTPUT="$out" "${tests[@]/#/"$programs/"}"
-	cp -u "$CHECKS/settings" "$out/"
 }
 
 check "the tree 'uprobes' is that of the series" tree_is_the_series uprobes
