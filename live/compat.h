@@ -99,4 +99,10 @@ static inline ssize_t live_filemap_read(struct kiocb *kiocb, struct iov_iter *it
 #define lockdep_assert_not_held(lock)	((void)(lock))
 #endif
 
+#if defined(VMA_REF_LIMIT) && !defined(VM_REFCNT_LIMIT)	/* 6.15 to 6.19 */
+#define VM_REFCNT_LIMIT		VMA_REF_LIMIT
+#define __vma_lockdep_acquire_read(vma) \
+	rwsem_acquire_read(&(vma)->vmlock_dep_map, 0, 1, _RET_IP_)
+#endif
+
 #endif /* _LIVE_COMPAT_H */

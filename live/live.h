@@ -15,7 +15,7 @@
 struct proc_maps_private {
 	struct inode *inode;
 	struct task_struct *task;
-#ifdef VM_REFCNT_LIMIT	/* 7.3 has more members before it */
+#ifdef VM_REFCNT_LIMIT	/* since 6.18; 6.15 to 6.17 are refused */
 	struct vma_iterator iter;
 	loff_t last_pos;
 #endif
