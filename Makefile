@@ -3,7 +3,7 @@
 # "make help" lists the targets and the options, which come from the command line.
 
 SHELL		:= /bin/bash
-override BASE	:= $(or $(BASE),$(shell . scripts/common.sh && echo $$BASE))
+override BASE	:= $(or $(BASE),$(shell KDIR='$(KDIR)'; . scripts/common.sh && echo $$BASE))
 CPUS		?= 2
 MEMORY		?= 2G
 

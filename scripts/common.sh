@@ -9,11 +9,19 @@ debian() {
 	sed -nE 's/^VERSION_ID="?([0-9]+)"?$/\1/p' /etc/os-release
 }
 
-# Not every Debian has the kernels of the default base.
+# Print the version of the kernel tree $1: 6.18.
+tree_version() {
+	sed -n 's/^VERSION = //p; s/^PATCHLEVEL = /./p' "$1/Makefile" 2>/dev/null | tr -d '\n' || :
+}
+
+# The base is that of the tree, if there is one. Not every Debian has the kernels of the default.
 default=$ROOT/series/default-$(debian)
 [ -e "$default" ] || default=$ROOT/series/default
-BASE=${BASE:-$(cat "$default")}
 KDIR=${KDIR:-}
+if [ -z "${BASE:-}" ]; then
+	BASE=linux-$(tree_version "${KDIR:-/dev/null}")
+	[ -e "$ROOT/series/$BASE/base" ] || BASE=$(cat "$default")
+fi
 BUILD=${BUILD:-$ROOT/build}
 # The trees and kernels of the base. Each KDIR has its own.
 # shellcheck disable=SC2034	# used by those that source this
@@ -61,9 +69,10 @@ kernel_versions() {
 	kernels | sed 's/[+\t].*//' | uniq
 }
 
-# As "5.10, 6.1 and 6.12".
+# Print Debian's as "5.10, 6.1 and 6.12".
 kernels_in_words() {
-	kernel_versions | paste -sd ' ' | sed 's/ /, /g; s/, \([^ ]*\)$/ and \1/'
+	kernels | awk '$2 != "tree" { sub(/\+.*/, "", $1); print $1 }' | uniq | paste -sd ' ' |
+		sed 's/ /, /g; s/, \([^ ]*\)$/ and \1/'
 }
 
 # Print the row of kernel/kernels for a version or release of the kernel.
@@ -129,6 +138,27 @@ kernel_make() {
 	KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=procmap KBUILD_BUILD_HOST=guest \
 	LC_ALL=C make -C "$source" O="$out" LOCALVERSION= CC="ccache ${CROSS_COMPILE:-}gcc" \
 		-j"$(nproc)" "$@"
+}
+
+# Run make as a user without rights, to whom the directory $1 goes with all in it: the makefiles
+# of a tree are anybody's.
+make_without_rights() {
+	local out=$1
+	shift
+	[ "$(id -u)" -eq 0 ] || { make "$@"; return; }
+	chown -R nobody: "$out"
+	HOME=$out setpriv --reuid nobody --regid nogroup --clear-groups --no-new-privs make "$@"
+}
+
+# Build modules in the directory $2, for the kernel with the headers or the build in $1.
+make_modules() {
+	local headers=$1 out=$2
+	shift 2
+	if [[ $headers == "$BUILD"/trees/* ]]; then
+		make_without_rights "$out" -C "$headers" M="$out" "$@" modules
+	else
+		make -C "$headers" M="$out" "$@" modules
+	fi
 }
 
 # Take the lock $1 until this script ends: two runs in one checkout must not

@@ -135,6 +135,13 @@ release_of_image() {
 	cat "$directory/release"
 }
 
+# Build the kernel $1, tree or tree-debug, of the tree $linux, and keep the path of its image.
+linux=${linux:-}
+linux_is_built() {
+	# shellcheck disable=SC2046	# one word or none
+	"$ROOT/scripts/kernel" "$linux/" $([ "$1" = tree ] || echo debug) >"$tmp/image"
+}
+
 # Build a kernel before a section builds a module for it: another may be building it.
 kernel_is_built() {
 	check "the kernel '$1' is built" "$ROOT/scripts/kernel" "$1"
@@ -154,7 +161,7 @@ module_of() {
 test_module() {
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
-	make -C "$2" M="$BUILD/$3" ${arch:+ARCH="$arch"} modules
+	make_modules "$2" "$BUILD/$3" ${arch:+ARCH="$arch"}
 }
 
 # Run the guests of this section, by the table.
@@ -170,7 +177,7 @@ guests() {
 # Run the guest of a row of the table; with more arguments, only that program with its own
 # arguments. The functions below set the variables.
 run_row() {
-	local guest kernel module settings patterns list release='' target headers
+	local guest kernel module settings patterns list release='' target headers image
 	local variant='' arch='' options=() variables=() programs=$programs tree=$patched
 	local -x PATH=$PATH LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} CROSS_COMPILE=''
 	IFS=$'\t' read -r _ guest kernel module settings patterns <<<"$1"
@@ -218,6 +225,14 @@ choose_kernel() {
 		[ "$module" = tree ] || release=$(cat "$headers/include/config/kernel.release")
 		options=(-k "$kernel" -a secretmem.enable=1)
 		;;
+	tree | tree-debug)
+		check "the kernel of $linux is built" linux_is_built "$kernel"
+		image=$(cat "$tmp/image")
+		target=${image%/arch/*}/ headers=${image%/arch/*}
+		release=$(cat "$headers/include/config/kernel.release")
+		guest+=-$release
+		options=(-k "$image" -a 'secretmem.enable=1 vsyscall=xonly')
+		;;
 	*)
 		release=$(debian_release "$kernel") || {
 			[[ $kernel == [0-9]* ]] || die "there is no kernel '$kernel'"
@@ -247,7 +262,14 @@ set_options() {
 add_modules() {
 	[ "$variant" != arm64 ] || use_arm64
 	case $module in
-	live) options+=(-M 'live scan=1') ;;
+	live)
+		if [[ $kernel == tree* ]]; then
+			check "live module for $release" "$ROOT/scripts/live" "$target"
+			options+=(-M "$(module_of "$release") scan=1")
+		else
+			options+=(-M 'live scan=1')
+		fi
+		;;
 	test)
 		check "live module for $guest" "$ROOT/scripts/live" "$target"
 		check "procmap_conflict for $guest" test_module \
