@@ -30,4 +30,7 @@ struct file;
  */
 int proc_build_id(struct file *file, u8 id[BUILD_ID_SIZE_MAX], bool may_read);
 
+/* PROCMAP_QUERY finds build IDs by this function, too. */
+#define PROC_BUILD_ID_IS_QUERYS		true
+
 #endif /* _PROC_BUILD_ID_H */

@@ -337,7 +337,7 @@ long procmap_scan(struct mm_struct *mm, struct procmap_scan_arg __user *uarg)
 	arg.walk_end = arg.end;
 	arg.data_used = 0;
 	arg.data_needed = 0;
-	arg.flags = 0;
+	arg.flags = PROC_BUILD_ID_IS_QUERYS ? PROCMAP_SCAN_QUERY_IS_BOUNDED : 0;
 	arg.generation = scan_generation(mm);
 	if (arg.generation && arg.generation == arg.known_generation)
 		return copy_to_user(uarg, &arg, sizeof(arg)) ? -EFAULT : 0;

@@ -46,9 +46,11 @@ enum procmap_scan_want {
 /**
  * enum procmap_scan_flags - status of a call
  * @PROCMAP_SCAN_CHANGED: the mappings have changed since the generation was read.
+ * @PROCMAP_SCAN_QUERY_IS_BOUNDED: PROCMAP_QUERY of this file waits for no server of a user's.
  */
 enum procmap_scan_flags {
 	PROCMAP_SCAN_CHANGED		= 0x01,
+	PROCMAP_SCAN_QUERY_IS_BOUNDED	= 0x02,
 };
 
 /**

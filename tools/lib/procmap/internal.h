@@ -124,6 +124,7 @@ struct mounts {
  * @method: the method; PROCMAP_ANY_METHOD means one of the two ioctls, see method_of().
  * @any: the caller leaves the method to the library.
  * @has_scan: the kernel has PROCMAP_SCAN: 1; it has not: -1; not tried yet: 0.
+ * @is_bounded: its PROCMAP_QUERY is not mainline's; known if @has_scan is.
  * @fd: the maps file; -1 for a saved text.
  * @dir: the directory in procfs of the process, or of one of its threads if the
  *	main one has exited; -1 if unknown.
@@ -143,6 +144,7 @@ struct procmap {
 	enum procmap_method method;
 	bool any;
 	int has_scan;
+	bool is_bounded;
 	int fd;
 	int dir;
 	int process;
@@ -423,7 +425,7 @@ hidden int query_build_id(struct procmap *procmap,
 
 /* scan.c */
 
-/* Returns 0 if PROCMAP_SCAN works, or its error. */
+/* Returns 1 if PROCMAP_SCAN works and says that the query is bounded, 0 if not, or its error. */
 hidden int scan_probe(int fd);
 
 /* Drop the batch. */
@@ -453,8 +455,8 @@ hidden bool is_method(enum procmap_method method);
 hidden enum procmap_method method_of(struct procmap *procmap);
 
 /*
- * Return whether the kernel may be asked for a build ID: the caller wants that, or the kernel
- * has the scan, and so not mainline's code for it.
+ * Return whether the kernel may be asked for a build ID: the caller wants that, or a scan says
+ * that the query is not mainline's.
  */
 hidden bool takes_kernel_ids(struct procmap *procmap);
 

@@ -694,7 +694,7 @@ void find_build_id(struct procmap *procmap, struct procmap_mapping *mapping)
 	/* If a query does not return it, the mapping is another one by now. */
 	if (!takes_kernel_ids(procmap) || query_build_id(procmap, mapping)) {
 		read_build_id_of_file(procmap, mapping);
-	} else if (!mapping->build_id_size && procmap->has_scan < 0) {
+	} else if (!mapping->build_id_size && !procmap->is_bounded) {
 		/* Mainline looks at no section header, and at 256 program headers. */
 		read_build_id_of_file(procmap, mapping);
 	}

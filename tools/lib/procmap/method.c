@@ -25,19 +25,46 @@ static bool is_unavailable(int err)
  * Every kernel that has the scan has the query, too, which also finds a process gone, and
  * is all that procmap_find() needs.
  */
+static int probe(int fd, enum procmap_method method)
+{
+	int err = query_probe(fd);
+
+	if (!err && method == PROCMAP_BY_SCAN)
+		err = scan_probe(fd);
+	return err < 0 ? err : 0;
+}
+
 static int choose_ioctl(struct procmap *procmap, enum procmap_method method)
 {
-	const int err = query_probe(procmap->fd);
-
 	procmap->method = method;
-	return err || method != PROCMAP_BY_SCAN ? err : scan_probe(procmap->fd);
+	return probe(procmap->fd, method);
+}
+
+static void ask_for_scan(struct procmap *procmap)
+{
+	int answer;
+
+	if (procmap->has_scan)
+		return;
+	answer = scan_probe(procmap->fd);
+	procmap->has_scan = answer < 0 ? -1 : 1;
+	procmap->is_bounded = answer > 0;
 }
 
 static bool kernel_has_scan(struct procmap *procmap)
 {
-	if (!procmap->has_scan)
-		procmap->has_scan = scan_probe(procmap->fd) ? -1 : 1;
+	ask_for_scan(procmap);
 	return procmap->has_scan > 0;
+}
+
+/*
+ * Mainline's query reads the build ID of whatever is mapped, for as long as that takes, and in
+ * some kernels oopses for shared memory. A query may be mainline's unless a scan says otherwise.
+ */
+static bool query_is_bounded(struct procmap *procmap)
+{
+	ask_for_scan(procmap);
+	return procmap->is_bounded;
 }
 
 enum procmap_method method_of(struct procmap *procmap)
@@ -51,33 +78,25 @@ enum procmap_method method_of(struct procmap *procmap)
 bool takes_kernel_ids(struct procmap *procmap)
 {
 	return procmap->method != PROCMAP_BY_TEXT &&
-	       (procmap->flags & PROCMAP_KERNEL_BUILD_IDS || kernel_has_scan(procmap));
+	       (procmap->flags & PROCMAP_KERNEL_BUILD_IDS || query_is_bounded(procmap));
 }
 
-/*
- * Mainline's query reads the build ID of whatever is mapped, for as long as that takes, and in
- * some kernels oopses for shared memory. A kernel without the scan may be mainline:
- * find_build_id() asks when the name is known, if at all.
- */
+/* Else find_build_id() asks when the name is known, if at all. */
 static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
 {
-	return (flags & PROCMAP_WANT_BUILD_ID) && !kernel_has_scan(procmap) ?
+	return (flags & PROCMAP_WANT_BUILD_ID) && !query_is_bounded(procmap) ?
 	       flags & ~PROCMAP_WANT_BUILD_ID : flags;
 }
 
 int procmap_check_method(const struct procmap *procmap, enum procmap_method method)
 {
 	const bool by_ioctl = method == PROCMAP_BY_QUERY || method == PROCMAP_BY_SCAN;
-	int err;
 
 	if (!procmap || !is_method(method))
 		return -EINVAL;
 	if (procmap->fd < 0)
 		return by_ioctl ? -ENODEV : 0;
-	if (!by_ioctl)
-		return text_is_there(procmap->fd);
-	err = query_probe(procmap->fd);
-	return err || method != PROCMAP_BY_SCAN ? err : scan_probe(procmap->fd);
+	return by_ioctl ? probe(procmap->fd, method) : text_is_there(procmap->fd);
 }
 
 int choose_method(struct procmap *procmap, enum procmap_method method)

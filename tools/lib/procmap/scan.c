@@ -49,16 +49,25 @@ static int do_scan(int fd, struct procmap_scan_arg *arg)
 	return nr < 0 ? -errno : nr;
 }
 
-/* A size of 0 is refused before the kernel has allocated what a scan needs. */
+/* Scan no addresses. */
 int scan_probe(int fd)
 {
-	struct procmap_scan_arg any = { .size = 0 };
-	const int err = do_scan(fd, &any);
+	struct procmap_vma vma;
+	struct procmap_scan_arg none = {
+		.size = sizeof(none),
+		.walk_end = 1,
+		.vec = (uintptr_t)&vma,
+		.vec_len = 1,
+		.vma_size = sizeof(vma),
+	};
+	const int err = do_scan(fd, &none);
 
+	if (err < 0)
+		return err;
 	/* A filter may let a call succeed that it does not make. */
-	if (err == -EINVAL)
-		return 0;
-	return err < 0 ? err : -ENOTTY;
+	if (none.walk_end)
+		return -ENOTTY;
+	return none.flags & PROCMAP_SCAN_QUERY_IS_BOUNDED ? 1 : 0;
 }
 
 void scan_free(struct scan *scan)

@@ -364,7 +364,7 @@ func (p *Process) addBuildID(flags Flags, m *Mapping) {
 		m.BuildIDErr = nil
 	} else if m.BuildIDErr != nil {
 		// Mainline looks at no section header, and at 256 program headers.
-		if !p.asksIDs || p.askBuildID(m) != nil || m.BuildIDSize == 0 && !p.hasScan {
+		if !p.asksIDs || p.askBuildID(m) != nil || m.BuildIDSize == 0 && !p.isBounded {
 			m.setBuildID(p.buildIDOfFile(m))
 		}
 	}

@@ -21,6 +21,7 @@ const (
 
 	scanNameTooLong   = 0x20
 	scanBuildIDUnread = 0x40
+	scanQueryBounded  = 0x02
 	scanNames         = 0x01
 	scanBuildIDs      = 0x02
 

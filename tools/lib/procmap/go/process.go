@@ -39,11 +39,13 @@ type Process struct {
 	closed  bool
 	options Options
 	method  Method
-	hasScan bool     // the kernel has it, but it may not be the method
-	asksIDs bool     // the kernel, for build IDs
-	process *os.File // the directory of the process in procfs, or nil
-	dir     *os.File // that, or the one of another thread if the main one has exited
-	maps    *os.File
+	hasScan bool // the kernel has it, but it may not be the method
+	asksIDs bool // the kernel, for build IDs
+
+	isBounded bool     // PROCMAP_QUERY: it is not mainline's
+	process   *os.File // the directory of the process in procfs, or nil
+	dir       *os.File // that, or the one of another thread if the main one has exited
+	maps      *os.File
 
 	lines mapsReader
 	text  *bufio.Reader // of lines
@@ -311,9 +313,10 @@ func (p *Process) use(maps *os.File) error {
 	if noQuery == nil {
 		noScan = p.refusal(Scan)
 	}
-	// A kernel that does not have the scan may be mainline.
+	// The query may be mainline's unless a scan says otherwise.
 	p.hasScan = noScan == nil
-	p.asksIDs = p.hasScan || noQuery == nil && p.options.KernelBuildIDs
+	p.isBounded = p.hasScan && p.scan.flags&scanQueryBounded != 0
+	p.asksIDs = p.isBounded || noQuery == nil && p.options.KernelBuildIDs
 	switch {
 	case p.method == Query:
 		return noQuery
@@ -387,13 +390,12 @@ func (p *Process) refusal(method Method) error {
 		}
 		return err
 	case Scan:
-		// A kernel that has the scan refuses a size of 0 before it does anything.
-		p.scan = scanArg{}
+		// A scan of no addresses. A filter of system calls may return 0 without a call.
+		p.scan = scanArg{walkEnd: 1, vec: 8, vecLen: 1}
+		p.scan.size = uint64(unsafe.Sizeof(p.scan))
+		p.scan.vmaSize = uint32(unsafe.Sizeof(scanVMA{}))
 		_, err := p.ioctl(procmapScan, unsafe.Pointer(&p.scan))
-		switch err {
-		case syscall.EINVAL:
-			return nil
-		case nil:
+		if err == nil && p.scan.walkEnd != 0 {
 			return errAnswer
 		}
 		return err

@@ -110,8 +110,8 @@ type Options struct {
 	Method Method // Open fails if the kernel refuses it
 	Proc   string // where procfs is mounted; "": /proc. Or a directory with 1234/maps, for tests
 
-	// KernelBuildIDs asks the kernel for build IDs also if it may be mainline, that is, does not
-	// have PROCMAP_SCAN. Mainline kernels from 6.12 to the first 6.18 can oops: any user can map a
+	// KernelBuildIDs asks the kernel for build IDs also if its query may be mainline's, that is,
+	// if no PROCMAP_SCAN says otherwise. Mainline kernels from 6.12 to the first 6.18 can oops: any user can map a
 	// file that brings it about, such as a memfd that only has a size. Others may wait for a file
 	// server or a socket, even for ever. Set it only if you know your kernel.
 	KernelBuildIDs bool

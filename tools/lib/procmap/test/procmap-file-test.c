@@ -1092,6 +1092,14 @@ TEST_F(files, whose_build_ids_mainline_is_not_asked_for)
 	procmap_close(procmap);
 	options.flags = ~0u;
 	EXPECT_EQ(-EINVAL, procmap_open_self(&options, &procmap));
+	/* A kernel may have the scan, and mainline's query. */
+	calls.hide_bound = true;
+	calls.ids_asked = 0;
+	ASSERT_EQ(0, procmap_open_self(BY(variant->method), &procmap));
+	ask_for_ids(_metadata, procmap, plain);
+	EXPECT_EQ(0, calls.ids_asked);
+	procmap_close(procmap);
+	calls.hide_bound = false;
 }
 
 static int open_path(struct procmap *procmap, const char *path, const char *content)

@@ -101,6 +101,8 @@ static int wrapped_scan(int fd, struct procmap_scan_arg *arg)
 		return -1;
 	}
 	nr = __real_ioctl(fd, PROCMAP_SCAN, arg);
+	if (nr >= 0 && calls.hide_bound)
+		arg->flags &= ~PROCMAP_SCAN_QUERY_IS_BOUNDED;
 	for (i = 0; i < nr; i++)
 		hide_id(&vmas[i]);
 	if (nr > 0) {
@@ -318,7 +320,17 @@ int expected_method(enum procmap_method method)
 
 bool kernel_gives_ids(enum procmap_method method)
 {
-	return method != PROCMAP_BY_TEXT && !missing_method(PROCMAP_BY_SCAN);
+	struct procmap_vma vma;
+	struct procmap_scan_arg arg = {
+		.size = sizeof(arg), .end = 1, .vec = (uintptr_t)&vma, .vec_len = 1,
+		.vma_size = sizeof(vma),
+	};
+	const int fd = open("/proc/self/maps", O_RDONLY);
+	const int nr = __real_ioctl(fd, PROCMAP_SCAN, &arg);
+
+	close(fd);
+	return method != PROCMAP_BY_TEXT && nr >= 0 &&
+	       arg.flags & PROCMAP_SCAN_QUERY_IS_BOUNDED;
 }
 
 int open_file(struct procmap *procmap, const struct procmap_mapping *mapping)

@@ -32,6 +32,7 @@
  * @replaced: replace this page once it has been in an answer.
  * @replacement: by one of this file, or if 0 by an anonymous one.
  * @hide_ids: let no record of a scan have its build ID.
+ * @hide_bound: let no scan say that the query is bounded.
  * @allocations: let all fail that come after so many; -1: none.
  * @opens: as @allocations, with ENFILE.
  * @interruptions: let so many calls fail with EINTR.
@@ -50,6 +51,7 @@ extern _Thread_local struct calls {
 	void *replaced;
 	int replacement;
 	bool hide_ids;
+	bool hide_bound;
 	long allocations;
 	long opens;
 	unsigned int interruptions;

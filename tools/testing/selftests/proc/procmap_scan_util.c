@@ -178,7 +178,8 @@ const char *wrong_scan(const struct procmap_scan_arg *arg, int nr, const struct 
 	wrong = wrong_records(arg, returned, maps, &next);
 	if (*wrong)
 		return wrong;
-	if (arg->flags & ~(uint32_t)(arg->generation ? PROCMAP_SCAN_CHANGED : 0))
+	if (arg->flags & ~(PROCMAP_SCAN_QUERY_IS_BOUNDED |
+			   (uint32_t)(arg->generation ? PROCMAP_SCAN_CHANGED : 0)))
 		return "flags of the call";
 	line = next < maps->nr ? &maps->lines[next] : NULL;
 	if (arg->walk_end == arg->end)
