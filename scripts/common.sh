@@ -140,11 +140,12 @@ kernel_make() {
 		-j"$(nproc)" "$@"
 }
 
-# Run make as a user without rights, to whom the directory $1 goes with all in it: the makefiles
-# of a tree are anybody's.
+# Run make for this machine as a user without rights, to whom the directory $1 goes with all in
+# it: the makefiles of a tree are anybody's.
 make_without_rights() {
 	local out=$1
 	shift
+	set -- "$@" ARCH=x86 CROSS_COMPILE=
 	[ "$(id -u)" -eq 0 ] || { make "$@"; return; }
 	chown -R nobody: "$out"
 	HOME=$out setpriv --reuid nobody --regid nogroup --clear-groups --no-new-privs make "$@"
