@@ -428,6 +428,20 @@ hidden int query_build_id(struct procmap *procmap,
 /* Returns 1 if PROCMAP_SCAN works and says that the query is bounded, 0 if not, or its error. */
 hidden int scan_probe(int fd);
 
+hidden bool kernel_has_scan(struct procmap *procmap);
+
+/*
+ * Mainline's query reads the build ID of whatever is mapped, for as long as that takes, and in
+ * some kernels oopses for shared memory. A query may be mainline's unless a scan says otherwise.
+ */
+hidden bool query_is_bounded(struct procmap *procmap);
+
+/*
+ * The flags for a query, which then does not ask mainline for a build ID: find_build_id() does
+ * when the name is known, if at all.
+ */
+hidden unsigned int query_flags(struct procmap *procmap, unsigned int flags);
+
 /* Drop the batch. */
 hidden void scan_start_over(struct scan *scan);
 

@@ -40,33 +40,6 @@ static int choose_ioctl(struct procmap *procmap, enum procmap_method method)
 	return probe(procmap->fd, method);
 }
 
-static void ask_for_scan(struct procmap *procmap)
-{
-	int answer;
-
-	if (procmap->has_scan)
-		return;
-	answer = scan_probe(procmap->fd);
-	procmap->has_scan = answer < 0 ? -1 : 1;
-	procmap->is_bounded = answer > 0;
-}
-
-static bool kernel_has_scan(struct procmap *procmap)
-{
-	ask_for_scan(procmap);
-	return procmap->has_scan > 0;
-}
-
-/*
- * Mainline's query reads the build ID of whatever is mapped, for as long as that takes, and in
- * some kernels oopses for shared memory. A query may be mainline's unless a scan says otherwise.
- */
-static bool query_is_bounded(struct procmap *procmap)
-{
-	ask_for_scan(procmap);
-	return procmap->is_bounded;
-}
-
 enum procmap_method method_of(struct procmap *procmap)
 {
 	if (procmap->method == PROCMAP_ANY_METHOD)
@@ -79,13 +52,6 @@ bool takes_kernel_ids(struct procmap *procmap)
 {
 	return procmap->method != PROCMAP_BY_TEXT &&
 	       (procmap->flags & PROCMAP_KERNEL_BUILD_IDS || query_is_bounded(procmap));
-}
-
-/* Else find_build_id() asks when the name is known, if at all. */
-static unsigned int query_flags(struct procmap *procmap, unsigned int flags)
-{
-	return (flags & PROCMAP_WANT_BUILD_ID) && !query_is_bounded(procmap) ?
-	       flags & ~PROCMAP_WANT_BUILD_ID : flags;
 }
 
 int procmap_check_method(const struct procmap *procmap, enum procmap_method method)

@@ -70,6 +70,35 @@ int scan_probe(int fd)
 	return none.flags & PROCMAP_SCAN_QUERY_IS_BOUNDED ? 1 : 0;
 }
 
+static void ask_for_scan(struct procmap *procmap)
+{
+	int answer;
+
+	if (procmap->has_scan)
+		return;
+	answer = scan_probe(procmap->fd);
+	procmap->has_scan = answer < 0 ? -1 : 1;
+	procmap->is_bounded = answer > 0;
+}
+
+bool kernel_has_scan(struct procmap *procmap)
+{
+	ask_for_scan(procmap);
+	return procmap->has_scan > 0;
+}
+
+bool query_is_bounded(struct procmap *procmap)
+{
+	ask_for_scan(procmap);
+	return procmap->is_bounded;
+}
+
+unsigned int query_flags(struct procmap *procmap, unsigned int flags)
+{
+	return (flags & PROCMAP_WANT_BUILD_ID) && !query_is_bounded(procmap) ?
+	       flags & ~PROCMAP_WANT_BUILD_ID : flags;
+}
+
 void scan_free(struct scan *scan)
 {
 	free(scan->vmas);
@@ -262,7 +291,7 @@ static int find_one(struct procmap *procmap, uint64_t addr, unsigned int flags,
 		    struct procmap_mapping *mapping)
 {
 	struct scan *const scan = &procmap->scan;
-	const int err = find_next_by_query(procmap, addr, flags, mapping);
+	const int err = find_next_by_query(procmap, addr, query_flags(procmap, flags), mapping);
 
 	scan->queries++;
 	scan->batch = 0;
