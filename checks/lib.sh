@@ -99,7 +99,7 @@ lib_exports_what_it_declares() {
 bindings_have_what_it_exports() {
 	local binding functions reason
 	exported_functions >"$tmp/exported"
-	grep -oE '"procmap_[a-z_]+"' "$lib/python/procmap.py" | tr -d '"' | sort -u >"$tmp/python"
+	grep -oE '"procmap_[a-z_]+"' "$lib"/python/procmap/*.py | tr -d '"' | sort -u >"$tmp/python"
 	grep -vE '^\s*/?\*' "$lib/procmap.hpp" | grep -oE '\bprocmap_[a-z_]+\(' | tr -d '(' |
 		sort -u >"$tmp/c++"
 	grep -v '^#' "$ROOT/checks/bindings" | while IFS=$'\t' read -r binding functions reason; do
@@ -172,6 +172,34 @@ python_module_works() {
 	PYTHONPATH=$lib/python "$lib/examples/backtrace.py" >"$tmp/backtrace"
 	cat "$tmp/backtrace"
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
+}
+
+# By pip, which writes to the directory that it is given; or by make. A program with types that uses it passes mypy.
+python_module_is_installed() {
+	local python
+	cat >"$tmp/typed.py" <<-END
+		import os
+		from procmap import Flag, Location, Procmap, __version__
+
+		def locate(pid: int) -> list[Location]:
+		    with Procmap(pid, proc="/proc") as maps, maps.snapshot(Flag.EXECUTABLE) as code:
+		        starts: list[int] = [mapping.start for mapping in code[:3]]
+		        return maps.resolve(starts)
+
+		for location in locate(os.getpid()):
+		    print(location.mapping.name if location.mapping else "-", __version__)
+	END
+	cp -r "$lib/python" "$tmp/source"
+	cd "$tmp"
+	for python in pip make; do
+		/usr/bin/python3 -m venv --system-site-packages "$tmp/$python"
+	done
+	pip/bin/pip install --no-build-isolation --no-index ./source
+	make -C "$lib" PYTHON="$tmp/make/bin/python3" prefix="$tmp/make" install-python
+	for python in {pip,make}/bin/python3; do
+		LD_LIBRARY_PATH=$programs/lib64 $python typed.py
+		mypy --strict --cache-dir=/dev/null --python-executable $python typed.py
+	done
 }
 
 # The examples find a process by its program, which is a copy, and print what it maps.
@@ -273,6 +301,7 @@ check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "the Python module" python_module_works
+check "the Python module, installed, and its types" python_module_is_installed
 check "the C++ header" cplusplus_header_works
 check "the examples" examples_work
 # In a container, perf_event_open(2) may be forbidden.

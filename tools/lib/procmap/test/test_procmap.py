@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Test procmap.py: what it converts, raises and owns. The library has its own tests.
+"""Test the module procmap: what it converts, raises and owns. The library has its own tests.
 
 Usage: with the library in LD_LIBRARY_PATH, test_procmap.py
 """
@@ -170,7 +170,7 @@ class Handles(unittest.TestCase):
     """How they are opened and closed, and their errors."""
 
     def test_version(self):
-        self.assertEqual(procmap.version()[0], 1)
+        self.assertEqual(procmap.__version__, ".".join(map(str, procmap.version())))
 
     def test_flags_are_those_of_the_header(self):
         with open(os.path.join(HERE, "..", "procmap.h"), encoding="ascii") as header:

@@ -12,6 +12,8 @@ as PermissionError. An integer that does not fit into the argument of the librar
 raises OverflowError. procmap(7) describes the library, and its manual has a page for
 each function. The table of many processes over time is not here: it is for C and C++.
 """
+from __future__ import annotations
+
 import array
 import collections.abc
 import contextlib
@@ -22,11 +24,18 @@ import functools
 import operator
 import os
 import threading
-from typing import NamedTuple, Optional
+from typing import Any, Iterable, Iterator, NamedTuple, TypeVar, Union, overload
+
+# Of procmap.h: setup tools read it, where there may be no library.
+__version__ = "1.0.0"
 
 __all__ = [
     "File", "Flag", "Location", "Mapping", "Method", "OpenFlag", "Procmap", "Snapshot", "version",
 ]
+
+
+_Path = Union[str, bytes, "os.PathLike[Any]"]
+_Self = TypeVar("_Self", bound="_Owner")
 
 
 class Method(enum.IntEnum):
@@ -80,10 +89,10 @@ class Mapping(NamedTuple):
     flags: Flag
     dev_major: int
     dev_minor: int
-    build_id: Optional[bytes]
+    build_id: bytes | None
     build_id_error: int
 
-    def offset_of(self, address):
+    def offset_of(self, address: int) -> int:
         """The file offset of an address in this mapping."""
         return self.offset + (address - self.start)
 
@@ -92,7 +101,7 @@ class Location(NamedTuple):
     """Where an address is. Without a mapping, which is None then, the offset is 0."""
 
     address: int
-    mapping: Optional[Mapping]
+    mapping: Mapping | None
     offset: int
 
 
@@ -339,7 +348,7 @@ def _options(method, proc, flags):
     )
 
 
-def version():
+def version() -> tuple[int, int, int]:
     """The version of the library: major, minor and patch."""
     number = _version()
     return number >> 16, number >> 8 & 0xFF, number & 0xFF
@@ -348,8 +357,8 @@ def version():
 class _Owner:
     """The owner of a pointer that _free frees."""
 
-    _free = None
-    _owned = None
+    _free: Any = None
+    _owned: Any = None
 
     def __new__(cls, *_arguments, **_options):
         new = super().__new__(cls)
@@ -357,10 +366,10 @@ class _Owner:
         new._is_in_use = False
         return new
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, *_exception):
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __del__(self):
@@ -369,7 +378,7 @@ class _Owner:
     def __reduce__(self):
         raise TypeError(f"{type(self).__name__} cannot be copied")
 
-    def close(self):
+    def close(self) -> None:
         """Free what the object owns. It cannot be used after that."""
         with contextlib.suppress(ValueError), self._in_use():
             self._free_owned()
@@ -406,7 +415,8 @@ class Procmap(_Owner):
 
     _free = staticmethod(_close)
 
-    def __init__(self, pid=None, method=Method.ANY, proc=None, flags=0):
+    def __init__(self, pid: int | None = None, method: int = Method.ANY,
+                 proc: _Path | None = None, flags: int = 0) -> None:
         if pid is None:
             self._open(_open_self, _options(method, proc, flags))
         else:
@@ -418,7 +428,7 @@ class Procmap(_Owner):
         self._owned = pointer
 
     @classmethod
-    def from_fd(cls, fd, method=Method.ANY, flags=0):
+    def from_fd(cls, fd: int, method: int = Method.ANY, flags: int = 0) -> Procmap:
         """A handle by the descriptor of a maps file, or of the directory of a process.
 
         It is duplicated. With a maps file alone, no file of the process can be opened:
@@ -429,37 +439,38 @@ class Procmap(_Owner):
         return new
 
     @classmethod
-    def from_pidfd(cls, pidfd, method=Method.ANY, proc=None, flags=0):
+    def from_pidfd(cls, pidfd: int, method: int = Method.ANY, proc: _Path | None = None,
+                   flags: int = 0) -> Procmap:
         """A handle on the process of a descriptor from os.pidfd_open()."""
         new = cls.__new__(cls)
         new._open(_open_pidfd, pidfd, _options(method, proc, flags))
         return new
 
     @classmethod
-    def from_text(cls, text):
+    def from_text(cls, text: bytes) -> Procmap:
         """A handle on the content of a maps or smaps file, as bytes."""
         new = cls.__new__(cls)
         new._open(_open_text, text, len(text), None)
         new._text = text  # the library reads it as long as the handle is open
         return new
 
-    def reopen(self):
+    def reopen(self) -> None:
         """Go on with the program that the process has executed."""
         with self._in_use() as pointer:
             _reopen(pointer)
 
     @property
-    def method(self):
+    def method(self) -> Method:
         """The method of find()."""
         with self._in_use() as pointer:
             return Method(_get_method(pointer))
 
-    def check_method(self, method):
+    def check_method(self, method: int) -> None:
         """Raise OSError if the kernel refuses a method."""
         with self._in_use() as pointer:
             _check_method(pointer, method)
 
-    def find(self, address, flags=0):
+    def find(self, address: int, flags: int = 0) -> Mapping | None:
         """The mapping at an address, or None."""
         found = _MappingPointer()
         with self._in_use() as pointer:
@@ -495,20 +506,21 @@ class Procmap(_Owner):
         if unknown:
             raise unknown
 
-    def mappings(self, flags=0):
+    def mappings(self, flags: int = 0) -> Iterator[Mapping]:
         """Walk over the mappings that pass the filters, in rising order."""
         return self._walk(_next, flags)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Mapping]:
         return self.mappings()
 
-    def find_name(self, pattern, flags=0, glob=False):
+    def find_name(self, pattern: _Path, flags: int = 0,
+                  glob: bool = False) -> Iterator[Mapping]:
         """Walk over the mappings with a name: see procmap_find_name(3)."""
         return self._walk(
             _find_name, _without_nul(pattern), _GLOB if glob else _EXACT, flags
         )
 
-    def find_file(self, file, flags=0):
+    def find_file(self, file: File, flags: int = 0) -> Iterator[Mapping]:
         """Walk over the mappings of a File: see procmap_find_file(3).
 
         At the end, OSError with EXDEV is raised if others may be of the file, too.
@@ -519,7 +531,7 @@ class Procmap(_Owner):
 
         return self._walk(find, flags)
 
-    def resolve(self, addresses, flags=0):
+    def resolve(self, addresses: Iterable[int], flags: int = 0) -> list[Location]:
         """The locations of many addresses, in their order."""
         addresses = array.array("Q", addresses)
         number = len(addresses)
@@ -544,11 +556,11 @@ class Procmap(_Owner):
         finally:
             _free_resolved(resolved)
 
-    def open_file(self, mapping):
+    def open_file(self, mapping: Mapping) -> File:
         """Open the file of a mapping: see File."""
         return File(mapping, self)
 
-    def snapshot(self, flags=0):
+    def snapshot(self, flags: int = 0) -> Snapshot:
         """Keep all mappings that pass the filters."""
         return Snapshot(self, flags)
 
@@ -564,7 +576,8 @@ class File(_Owner):
 
     _free = staticmethod(_close_file)
 
-    def __init__(self, file, maps=None, root=None, proc=None):
+    def __init__(self, file: Mapping | int, maps: Procmap | None = None,
+                 root: _Path | None = None, proc: _Path | None = None) -> None:
         pointer = ctypes.c_void_p()
         if isinstance(file, Mapping):
             options = _FileOptions(
@@ -584,7 +597,7 @@ class File(_Owner):
         self._owned = pointer
 
     @classmethod
-    def in_root(cls, maps, path):
+    def in_root(cls, maps: Procmap, path: _Path) -> File:
         """A file by its path, such as one with debug information, in the process's root."""
         pointer = ctypes.c_void_p()
         with maps._in_use() as handle:
@@ -593,17 +606,17 @@ class File(_Owner):
         new._owned = pointer
         return new
 
-    def set_begin(self, begin):
+    def set_begin(self, begin: int) -> None:
         """Take the ELF file that begins at an offset, such as one in an archive."""
         with self._in_use() as pointer:
             _file_set_begin(pointer, begin)
 
-    def fileno(self):
+    def fileno(self) -> int:
         """The descriptor, which is closed with the file."""
         with self._in_use() as pointer:
             return _file_fd(pointer)
 
-    def mapped_address(self, mapping, address):
+    def mapped_address(self, mapping: Mapping, address: int) -> int:
         """The address in the ELF file of an address in a mapping of it."""
         result = ctypes.c_uint64()
         with self._in_use() as pointer:
@@ -612,7 +625,7 @@ class File(_Owner):
             )
         return result.value
 
-    def address(self, offset):
+    def address(self, offset: int) -> int:
         """The same at a file offset, which two mappings of a page may have in common."""
         address = ctypes.c_uint64()
         with self._in_use() as pointer:
@@ -620,7 +633,7 @@ class File(_Owner):
         return address.value
 
     @property
-    def build_id(self):
+    def build_id(self) -> bytes | None:
         """The build ID, or None."""
         build_id = (ctypes.c_uint8 * 20)()
         with self._in_use() as pointer:
@@ -628,7 +641,7 @@ class File(_Owner):
         return bytes(build_id[:size]) or None
 
 
-class Snapshot(_Owner, collections.abc.Sequence):
+class Snapshot(_Owner, collections.abc.Sequence[Mapping]):
     """All mappings of a process at one time: a sequence, in rising order.
 
     A slice is a list.
@@ -636,13 +649,13 @@ class Snapshot(_Owner, collections.abc.Sequence):
 
     _free = staticmethod(_snapshot_free)
 
-    def __init__(self, maps, flags=0):
+    def __init__(self, maps: Procmap, flags: int = 0) -> None:
         pointer = ctypes.c_void_p()
         with maps._in_use() as handle:
             _snapshot_take(handle, flags, ctypes.byref(pointer))
         self._owned = pointer
 
-    def refresh(self, maps):
+    def refresh(self, maps: Procmap) -> bool:
         """Bring it up to date, by the handle that it was taken from.
 
         Returns whether it has changed.
@@ -651,16 +664,22 @@ class Snapshot(_Owner, collections.abc.Sequence):
             return bool(_snapshot_refresh(pointer, handle))
 
     @property
-    def is_consistent(self):
+    def is_consistent(self) -> bool:
         """Did the kernel say that nothing changed while the mappings were read?"""
         with self._in_use() as pointer:
             return bool(_snapshot_is_consistent(pointer))
 
-    def __len__(self):
+    def __len__(self) -> int:
         with self._in_use() as pointer:
             return _snapshot_count(pointer)
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> Mapping: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Mapping]: ...
+
+    def __getitem__(self, index: int | slice) -> Mapping | list[Mapping]:
         with self._in_use() as pointer:
             number = _snapshot_count(pointer)
             if isinstance(index, slice):
@@ -673,12 +692,12 @@ class Snapshot(_Owner, collections.abc.Sequence):
                 raise IndexError(index)
             return _copy(_snapshot_at(pointer, at))
 
-    def find(self, address):
+    def find(self, address: int) -> Mapping | None:
         """The mapping at an address, or None."""
         with self._in_use() as pointer:
             return _copy(_snapshot_find(pointer, address))
 
-    def compare(self, after):
+    def compare(self, after: Snapshot) -> list[tuple[Mapping | None, Mapping | None]]:
         """The differences to a later snapshot: a list of pairs (was, is).
 
         One of the two is None for a mapping that has appeared or vanished.
