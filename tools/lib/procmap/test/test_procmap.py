@@ -105,6 +105,9 @@ class Files(unittest.TestCase):
                 with self.assertRaises(OSError) as caught:
                     file.set_begin(1)
                 self.assertEqual(caught.exception.errno, errno.ENOEXEC)
+            with self.assertRaises(FileNotFoundError) as caught:
+                File.in_root(maps, pathlib.Path("/nosuch"))
+            self.assertEqual(caught.exception.filename, "/nosuch")
         with self.assertRaises(OSError) as caught:
             File(found, proc="/nosuch")
         self.assertEqual(caught.exception.errno, errno.ENOENT)
@@ -227,8 +230,10 @@ class Handles(unittest.TestCase):
             self.assertEqual(caught.exception.errno, errno.ENODEV)
 
     def test_errors_are_of_their_class(self):
-        with self.assertRaises(ProcessLookupError):
+        with self.assertRaises(ProcessLookupError) as caught:
             Procmap(0x7FFFFFFF)
+        self.assertIsNone(caught.exception.filename)
+        self.assertRegex(str(caught.exception), "procmap_open_pid: No such process")
         with self.assertRaises(OSError) as caught:
             Procmap(0)
         self.assertEqual(caught.exception.errno, errno.EINVAL)

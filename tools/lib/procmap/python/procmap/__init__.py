@@ -196,7 +196,7 @@ def _without_nul(string):
 
 def _check(result, function, _arguments):
     if result < 0:
-        raise OSError(-result, os.strerror(-result), function.__name__)
+        raise OSError(-result, f"{function.__name__}: {os.strerror(-result)}")
     return result
 
 
@@ -601,7 +601,11 @@ class File(_Owner):
         """A file by its path, such as one with debug information, in the process's root."""
         pointer = ctypes.c_void_p()
         with maps._in_use() as handle:
-            _open_path(handle, _without_nul(path), ctypes.byref(pointer))
+            try:
+                _open_path(handle, _without_nul(path), ctypes.byref(pointer))
+            except OSError as error:
+                error.filename = os.fspath(path)
+                raise
         new = cls.__new__(cls)
         new._owned = pointer
         return new
