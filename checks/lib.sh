@@ -174,7 +174,8 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
-# By pip, which writes to the directory that it is given; or by make. A program with types that uses it passes mypy.
+# By pip, which writes to the directory that it is given; or by make, which says if the Python
+# that it is given does not look there. A program with types that uses it passes mypy.
 python_module_is_installed() {
 	local python
 	cat >"$tmp/typed.py" <<-END
@@ -195,7 +196,10 @@ python_module_is_installed() {
 		/usr/bin/python3 -m venv --system-site-packages "$tmp/$python"
 	done
 	pip/bin/pip install --no-build-isolation --no-index ./source
-	make -C "$lib" PYTHON="$tmp/make/bin/python3" prefix="$tmp/make" install-python
+	make -C "$lib" PYTHON="$tmp/make/bin/python3" prefix="$tmp/make" install-python >said
+	expect 1 grep 'does not look' said
+	make -C "$lib" PYTHON="$tmp/pip/bin/python3" prefix="$tmp/other" install-python |
+		grep "^$tmp/pip/bin/python3 does not look for modules in $tmp/other/lib/"
 	for python in {pip,make}/bin/python3; do
 		LD_LIBRARY_PATH=$programs/lib64 $python typed.py
 		mypy --strict --cache-dir=/dev/null --python-executable $python typed.py
