@@ -174,6 +174,16 @@ python_module_works() {
 	grep -E '/libc\.so\.6 0x[0-9a-f]+' "$tmp/backtrace"
 }
 
+uninstall_leaves_nothing() {
+	local root=$tmp/uninstall/root tools
+	for tools in "$lib" "$ROOT/tools/procmap"; do
+		make -C "$tools" OUTPUT="$tmp/uninstall" DESTDIR="$root" install
+		find "$root" ! -type d | grep .
+		make -C "$tools" OUTPUT="$tmp/uninstall" DESTDIR="$root" uninstall
+		find "$root" ! -type d | diff /dev/null -
+	done
+}
+
 # By pip, which writes to the directory that it is given; or by make, which says if the Python
 # that it is given does not look there. A program with types that uses it passes mypy.
 python_module_is_installed() {
@@ -201,8 +211,8 @@ python_module_is_installed() {
 	make -C "$lib" PYTHON="$tmp/pip/bin/python3" prefix="$tmp/other" install-python |
 		grep "^$tmp/pip/bin/python3 does not look for modules in $tmp/other/lib/"
 	for python in {pip,make}/bin/python3; do
-		LD_LIBRARY_PATH=$programs/lib64 $python typed.py
-		mypy --strict --cache-dir=/dev/null --python-executable $python typed.py
+		LD_LIBRARY_PATH=$programs/lib64 "$python" typed.py
+		mypy --strict --cache-dir=/dev/null --python-executable "$python" typed.py
 	done
 }
 
@@ -304,6 +314,7 @@ check "its bindings have it, or say why not" bindings_have_what_it_exports
 check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
 check "installed, with the examples of its manual" lib_is_installed_and_used
+check "what is installed can be uninstalled" uninstall_leaves_nothing
 check "the Python module" python_module_works
 check "the Python module, installed, and its types" python_module_is_installed
 check "the C++ header" cplusplus_header_works
