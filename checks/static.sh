@@ -110,6 +110,16 @@ pages_have_the_kernels() {
 	done
 }
 
+# What cannot take the version from the header.
+versions_are_one() {
+	local version
+	version=$(project_version)
+	cd "$ROOT"
+	grep -E '^[0-9]' NEWS | sed 1q | grep -Fx "$version"
+	grep -Fx "MODULE_VERSION(\"$version\");" live/live.c
+	grep -Fx "__version__ = \"$version\"" tools/lib/procmap/python/procmap/__init__.py
+}
+
 shell_scripts() {
 	cd "$ROOT"
 	git ls-files -z --cached --others --exclude-standard |
@@ -130,6 +140,7 @@ shell_lines_are_short() {
 
 check "shellcheck" shell_scripts
 check "lines of shell have 100 columns at most" shell_lines_are_short
+check "there is one version" versions_are_one
 check "the pages have the kernels" pages_have_the_kernels
 check "kernel-doc" kernel_doc
 check "the mails name what the base has, and bring what is called" "$CHECKS/names"

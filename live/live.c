@@ -226,5 +226,5 @@ static void __exit live_exit(void)
 module_init(live_init);
 module_exit(live_exit);
 MODULE_DESCRIPTION("PROCMAP_QUERY and PROCMAP_SCAN on /proc/<pid>/maps");
-MODULE_VERSION("1.0");
+MODULE_VERSION("1.0.0");
 MODULE_LICENSE("GPL");

@@ -61,6 +61,14 @@ has_query_series() {
 	compgen -G "$ROOT/series/$BASE/*.patch" >/dev/null
 }
 
+# Print the version of the library, the tool, the module and the packages, which the header
+# has as 0xMMmmpp.
+project_version() {
+	local version
+	version=$(sed -n 's/^#define PROCMAP_VERSION\s*//p' "$ROOT/tools/lib/procmap/procmap.h")
+	echo "$((version >> 16)).$((version >> 8 & 255)).$((version & 255))"
+}
+
 kernels() {
 	sed '/^#/d' "$ROOT/kernel/kernels"
 }
