@@ -273,13 +273,24 @@ profile_works() {
 	expect 2 "$programs/examples/profile" -n
 }
 
+# The example of procmap(7), as the body of a function.
+cplusplus_example() {
+	printf '#include <%s>\n' string_view procmap.hpp
+	echo 'void add(uint64_t, uint64_t, uint64_t, std::string_view); void list(int pid) {'
+	sed '1,/^C++, with$/d; /^\.Ed$/,$d; /^[.w]/d' "$lib/man/procmap.7"
+	echo '}'
+}
+
 # The header of C++, in both compilers.
 cplusplus_header_works() {
 	local compiler
+	cplusplus_example >"$tmp/example.cc"
+	grep 'libprocmap::handle' "$tmp/example.cc"
 	local -a flags=(-std=c++17 -g -Wall -Wextra -pedantic -Wshadow -Werror -I "$lib")
 	for compiler in g++ clang++; do
 		"$compiler" "${flags[@]}" -Wsign-conversion -fsyntax-only -x c++ \
 			- <<<'#include <procmap.hpp>'
+		"$compiler" "${flags[@]}" -fsyntax-only "$tmp/example.cc"
 		"$compiler" "${flags[@]}" -fsanitize=address,undefined \
 			-fno-sanitize-recover=all -o "$tmp/handle" "$lib/test/handle.cc" \
 			"$programs/lib64/libprocmap.a"
