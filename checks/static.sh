@@ -97,16 +97,17 @@ kernel_doc() {
 
 # README and the tables of kernels.rst have what kernel/kernels has.
 pages_have_the_kernels() {
-	local kernel locks query
+	local kernel from locks query
 	local -A words=([-]=none [mmap]=mmap_lock [vma]='per-VMA locks')
 	cd "$ROOT"
 	grep -F "Debian's $(kernels_in_words)" README
 	grep -F " linux-$(kernels_in_words)," Documentation/live.rst
-	kernels | while read -r kernel _ locks query _; do
+	kernels | while read -r kernel from locks query _; do
 		kernel=${kernel%+*}
 		grep -E "^$kernel +${words[$query]} +${words[$locks]}(, 64 VMAs)?\$" \
 			Documentation/kernels.rst
-		grep -E "  $kernel +tested " Documentation/kernels.rst
+		grep -E "  $kernel +tested " Documentation/kernels.rst ||
+			{ [ "$from" = tree ] && grep -E "a tree  +$kernel " Documentation/kernels.rst; }
 	done
 }
 
