@@ -106,8 +106,7 @@ pages_have_the_kernels() {
 		kernel=${kernel%+*}
 		grep -E "^$kernel +${words[$query]} +${words[$locks]}(, 64 VMAs)?\$" \
 			Documentation/kernels.rst
-		grep -E "  $kernel +tested " Documentation/kernels.rst ||
-			{ [ "$from" = tree ] && grep -E "a tree  +$kernel " Documentation/kernels.rst; }
+		grep -E "  $kernel +tested " Documentation/kernels.rst || [ "$from" = tree ]
 	done
 }
 
