@@ -24,13 +24,11 @@ struct procmap_locks {
 	enum { TREE_UNLOCKED, TREE_RCU, TREE_MMAP_LOCK } tree;
 };
 
-/*
- * mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and ends. This is
- * not a seqcount's read section: KCSAN keeps checking.
- */
+/* mm_lock_seq is odd while a writer holds mmap_lock, and moves when it begins and ends. */
 static inline unsigned int procmap_lock_seq(const struct mm_struct *mm)
 {
 #ifdef CONFIG_PER_VMA_LOCK
+	/* Not a seqcount's read section: KCSAN keeps checking. */
 	return smp_load_acquire(&mm->mm_lock_seq.sequence);
 #else
 	return 1;	/* nothing counts */
