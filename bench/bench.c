@@ -14,6 +14,11 @@
  * measures how long mmap(2) and munmap(2) take: once for each byte of stdin, it prints the median
  * and the 99th percentile in ns, with a tab between. Another process reads the mappings of this
  * one meanwhile.
+ *
+ *	bench self NR
+ *
+ * prints the costs of finding the stack of the main thread among NR mappings: by <procmap_self.h>,
+ * and by glibc's pthread_getattr_np(3).
  */
 #include <err.h>
 #include <errno.h>
@@ -23,6 +28,8 @@
 #include <linux/procmap_scan.h>
 #include <malloc.h>
 #include <procmap.h>
+#include <procmap_self.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,16 +301,47 @@ static int map(void)
 	return 0;
 }
 
+static void find_own_stack(void *stack)
+{
+	struct procmap_self_mapping mapping;
+
+	if (procmap_self((uintptr_t)stack, &mapping))
+		errx(2, "procmap_self");
+}
+
+static void ask_glibc(void *unused)
+{
+	pthread_attr_t attr;
+
+	(void)unused;
+	if (pthread_getattr_np(pthread_self(), &attr) || pthread_attr_destroy(&attr))
+		errx(2, "pthread_getattr_np");
+}
+
+static int find_in_self(const char *nr)
+{
+	size_t i = 0;
+
+	if (procmap_open_self(NULL, &procmap))
+		errx(2, "cannot open the mappings of this process");
+	for (i = library_walk(); i < strtoul(nr, NULL, 10); i++)
+		map_page(NULL, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE);
+	printf("%.0f\t%.0f\n", cost_of_run(find_own_stack, &i), cost_of_run(ask_glibc, NULL));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const size_t nr_works = sizeof(works) / sizeof(*works);
 
 	if (argc == 2 && !strcmp(argv[1], "map"))
 		return map();
+	if (argc == 3 && !strcmp(argv[1], "self"))
+		return find_in_self(argv[2]);
 	while (argc > 2 && work < nr_works && strcmp(works[work].name, argv[2]))
 		work++;
 	if (argc < 6 || argc - 6 > ADDRS_MAX || work == nr_works)
-		errx(2, "usage: bench PID WORK WHICH WANT RESULT [ADDRESS...] | map");
+		errx(2, "usage: bench PID WORK WHICH WANT RESULT [ADDRESS...] | map | self NR");
 	which = atoi(argv[3]);
 	want = atoi(argv[4]);
 	expected = atoi(argv[5]);

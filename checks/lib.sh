@@ -38,9 +38,42 @@ header_is_portable() {
 	for cc in gcc clang; do
 		for std in c99 c11 c17 c++11 c++20; do
 			$cc -x "${std//[0-9]/}" -std="$std" -pedantic -Wall -Wextra -Wconversion \
-				-Werror -fsyntax-only -I "$lib" - <<<'#include <procmap_table.h>'
+				-Werror -fsyntax-only -I "$lib" - \
+				<<<$'#include <procmap_self.h>\n#include <procmap_table.h>'
 		done
 	done
+}
+
+# The header of a runtime needs nothing else, and has no data. It takes most stack for the text,
+# for which it calls no query.
+self_header_stands_alone() {
+	local target level limit object=$tmp/self.o
+	for target in "gcc -m64 -mno-red-zone" "gcc -m32 -fPIC" "clang -m64 -mno-red-zone" \
+		"clang --target=aarch64-linux-gnu" "clang --target=arm-linux-gnueabi -marm" \
+		"clang --target=arm-linux-gnueabihf -mthumb"; do
+		for level in -O0 -O2 -Os; do
+			limit=512
+			[ $level != -O0 ] || limit=768
+			$target $level -Wall -Wextra -Werror -ffreestanding -fstack-usage -I "$lib" \
+				-x c -c -o "$object" - <<-'END'
+				#include <procmap_self.h>
+				int find(uintptr_t addr, struct procmap_self_mapping *mapping);
+				int find(uintptr_t addr, struct procmap_self_mapping *mapping)
+				{
+					return procmap_self(addr, mapping);
+				}
+			END
+			nm -u "$object" | (! grep -v _GLOBAL_OFFSET_TABLE_)
+			nm "$object" | (! grep -i ' [bcd] ')
+			awk -v limit=$limit '!/procmap_self_by_query/ { sum += $(NF - 1) }
+				END { print sum; exit !sum || sum > limit }' "${object%.o}.su"
+		done
+	done
+	! gcc -D__riscv -U__x86_64__ -fsyntax-only "$lib/procmap_self.h" 2>"$tmp/error" || false
+	grep 'Add here' "$tmp/error"
+	musl-gcc -static -Wall -Wextra -Werror -ffreestanding -nostdlib -I "$lib" \
+		-o "$tmp/self" "$lib/test/self-without-libc.c"
+	"$tmp/self"
 }
 
 # A program that was built with this header runs with a library whose structures have a
@@ -132,7 +165,7 @@ lib_is_installed_and_used() {
 	make -C "$lib" OUTPUT="$tmp/lib-install" prefix="$root/usr" install
 	export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig LD_LIBRARY_PATH=$root/usr/lib
 	read -ra flags < <(pkg-config --cflags --libs libprocmap)
-	for function in $(declared_functions); do
+	for function in $(declared_functions) procmap_self; do
 		page=$(man -M "$root/usr/share/man" -w 3 "$function")
 		grep -E "^\.F[no] $function( |\$)" "$page"
 	done
@@ -319,6 +352,7 @@ check "it exports what it declares" lib_exports_what_it_declares
 check "its bindings have it, or say why not" bindings_have_what_it_exports
 check "its structures may grow" lib_may_grow
 check "its header suits C99 and C++, gcc and clang" header_is_portable
+check "the header of a runtime stands alone" self_header_stands_alone
 check "installed, with the examples of its manual" lib_is_installed_and_used
 check "what is installed can be uninstalled" uninstall_leaves_nothing
 check "the Python module" python_module_works
