@@ -200,11 +200,16 @@ static int procmap_self_by_text(int fd, uintptr_t addr, struct procmap_self_mapp
 			c = procmap_self_next(&text);
 	}
 	mapping->flags = 0;
-	while (c > 0 && (c = procmap_self_next(&text)) > ' ')
-		mapping->flags |= c == 'r' ? PROCMAP_SELF_READABLE :
-				  c == 'w' ? PROCMAP_SELF_WRITABLE :
-				  c == 'x' ? PROCMAP_SELF_EXECUTABLE :
-				  c == 's' ? PROCMAP_SELF_SHARED : 0U;
+	while (c > 0 && (c = procmap_self_next(&text)) > ' ') {
+		if (c == 'r')
+			mapping->flags |= PROCMAP_SELF_READABLE;
+		else if (c == 'w')
+			mapping->flags |= PROCMAP_SELF_WRITABLE;
+		else if (c == 'x')
+			mapping->flags |= PROCMAP_SELF_EXECUTABLE;
+		else if (c == 's')
+			mapping->flags |= PROCMAP_SELF_SHARED;
+	}
 	c = procmap_self_number(&text, c, 16, &mapping->offset);
 	c = procmap_self_number(&text, c, 16, &major);
 	c = procmap_self_number(&text, c, 16, &minor);
