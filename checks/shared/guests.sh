@@ -159,6 +159,7 @@ module_of() {
 # Build the test module whose sources are in the directory $1, for the kernel that was
 # built in $2, in the directory $3 of build/.
 test_module() {
+	[[ $2 != "$BUILD"/trees/* ]] || rm -rf "${BUILD:?}/$3"
 	mkdir -p "$BUILD/$3"
 	cp -u "$1"/* "$BUILD/$3/"
 	make_modules "$2" "$BUILD/$3" ${arch:+ARCH="$arch"}
