@@ -32,8 +32,10 @@ struct procmap_self_mapping {
 
 /* Numbers of system calls; procmap_self_raw_call() makes one and returns -errno on failure. */
 #if defined(__x86_64__) && !defined(__ILP32__)
-enum { PROCMAP_SELF_OPENAT = 257, PROCMAP_SELF_READ = 0, PROCMAP_SELF_IOCTL = 16,
-       PROCMAP_SELF_CLOSE = 3 };
+enum {
+	PROCMAP_SELF_OPENAT = 257, PROCMAP_SELF_READ = 0,
+	PROCMAP_SELF_IOCTL = 16, PROCMAP_SELF_CLOSE = 3,
+};
 
 static inline long procmap_self_raw_call(long nr, long a, long b, long c)
 {
@@ -42,8 +44,10 @@ static inline long procmap_self_raw_call(long nr, long a, long b, long c)
 	return nr;
 }
 #elif defined(__i386__)
-enum { PROCMAP_SELF_OPENAT = 295, PROCMAP_SELF_READ = 3, PROCMAP_SELF_IOCTL = 54,
-       PROCMAP_SELF_CLOSE = 6 };
+enum {
+	PROCMAP_SELF_OPENAT = 295, PROCMAP_SELF_READ = 3,
+	PROCMAP_SELF_IOCTL = 54, PROCMAP_SELF_CLOSE = 6,
+};
 
 /* In position-independent code, EBX may be the compiler's own. */
 static inline long procmap_self_raw_call(long nr, long a, long b, long c)
@@ -53,8 +57,10 @@ static inline long procmap_self_raw_call(long nr, long a, long b, long c)
 	return nr;
 }
 #elif defined(__aarch64__) && !defined(__ILP32__)
-enum { PROCMAP_SELF_OPENAT = 56, PROCMAP_SELF_READ = 63, PROCMAP_SELF_IOCTL = 29,
-       PROCMAP_SELF_CLOSE = 57 };
+enum {
+	PROCMAP_SELF_OPENAT = 56, PROCMAP_SELF_READ = 63,
+	PROCMAP_SELF_IOCTL = 29, PROCMAP_SELF_CLOSE = 57,
+};
 
 static inline long procmap_self_raw_call(long nr, long a, long b, long c)
 {
@@ -67,8 +73,10 @@ static inline long procmap_self_raw_call(long nr, long a, long b, long c)
 	return x0;
 }
 #elif defined(__arm__) && defined(__ARM_EABI__)
-enum { PROCMAP_SELF_OPENAT = 322, PROCMAP_SELF_READ = 3, PROCMAP_SELF_IOCTL = 54,
-       PROCMAP_SELF_CLOSE = 6 };
+enum {
+	PROCMAP_SELF_OPENAT = 322, PROCMAP_SELF_READ = 3,
+	PROCMAP_SELF_IOCTL = 54, PROCMAP_SELF_CLOSE = 6,
+};
 
 /* In Thumb code, r7 may be the frame pointer. */
 static inline long procmap_self_raw_call(long nr, long a, long b, long c)
