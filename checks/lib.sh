@@ -54,8 +54,8 @@ self_header_stands_alone() {
 		for level in -O0 -O2 -Os; do
 			limit=512
 			[ $level != -O0 ] || limit=768
-			$target $level -Wall -Wextra -Werror -ffreestanding -fstack-usage -I "$lib" \
-				-x c -c -o "$object" - <<-'END'
+			$target $level -Wall -Wextra -Werror -ffreestanding -fstack-usage \
+				-I "$lib" -x c -c -o "$object" - <<-'END'
 				#include <procmap_self.h>
 				int find(uintptr_t addr, struct procmap_self_mapping *mapping);
 				int find(uintptr_t addr, struct procmap_self_mapping *mapping)
