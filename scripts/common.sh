@@ -2,7 +2,7 @@
 # Every script sources this file: the directories, errors, logs and locks.
 set -euo pipefail
 
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 # Print the release of this machine's Debian: 12, 13.
 debian() {

@@ -231,6 +231,8 @@ choose_kernel() {
 		image=$(cat "$tmp/image")
 		target=${image%/arch/*}/ headers=${image%/arch/*}
 		release=$(cat "$headers/include/config/kernel.release")
+		[[ $release =~ ^[0-9][0-9A-Za-z.+_~-]*$ ]] ||
+			die "$linux: its release, '$release', is not one to name a directory by"
 		guest+=-$release
 		options=(-k "$image" -a 'secretmem.enable=1 vsyscall=xonly')
 		;;
